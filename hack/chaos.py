@@ -32,7 +32,7 @@ from hack.compiler import NoCompiler
 from hack.proxy import Proxy, port_of
 from hack.wall_clock import WallClock
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, embedded
-from scaletest.broker.redis_errors import transient
+from scaletest.broker.redis_errors import is_transient
 from scaletest.load import ClosedLoop
 from scaletest.model import Record
 
@@ -128,7 +128,7 @@ class Attack:
                 self._redis.client_kill_filter(_id=self._chance.choice(victims))
                 self.counts["cuts"] += 1
         except Exception as error:
-            if not transient(error):
+            if not is_transient(error):
                 raise
 
     def end(self) -> None:

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from scaletest.broker import Queues, connect
-from scaletest.broker.redis_errors import transient
+from scaletest.broker.redis_errors import is_transient
 from scaletest.model.errors import Unreachable
 
 # Seconds that the grandchildren sleep: no other process has this number on its command line.
@@ -52,7 +52,7 @@ class AttackedWorkers:
             for queue in QUEUES:
                 registered.update(self._queues.worker_names(queue))
         except Exception as error:
-            if not transient(error):
+            if not is_transient(error):
                 raise
             registered = set()
         living = {process.pid for _, process in self.processes if process.poll() is None}

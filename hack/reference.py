@@ -21,7 +21,7 @@ from scaletest.exporter import intel, metrics
 from scaletest.exporter.metrics import BOUNDS
 from scaletest.model.json_schema import json_type
 from scaletest.model.texts import as_yaml
-from scaletest.model.writing import DocumentMember, members
+from scaletest.model.writing import DocumentMember, document_members
 
 ROOT = Path(__file__).parents[1]
 CLI_PAGE = ROOT / "docs" / "reference" / "cli.md"
@@ -141,7 +141,7 @@ def benchmarks_page() -> str:
         "",
     ]
     lines += ["Fields of every kind:", "", *_fields(CommonSpec, frozenset())]
-    common = frozenset(field.name for field in members(CommonSpec))
+    common = frozenset(field.name for field in document_members(CommonSpec))
     for kind in KINDS.values():
         lines += ["", f"## {kind.name}", "", kind.help, "", *_fields(kind.spec, common)]
         lines += ["", "| number | unit | better | meaning |", "|---|---|---|---|"]
@@ -162,7 +162,7 @@ def benchmarks_page() -> str:
 
 def _fields(spec: type, without: frozenset[str]) -> list[str]:
     lines = ["| field | type | default | meaning |", "|---|---|---|---|"]
-    for field in members(spec):
+    for field in document_members(spec):
         if field.name in without:
             continue
         default = ""

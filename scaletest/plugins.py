@@ -10,7 +10,7 @@ from functools import cached_property
 from importlib import metadata
 from typing import Any, Generic, TypeVar
 
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.errors import InvalidValue, suggestion
 
 BUILT_IN = "scaletest"
@@ -35,10 +35,10 @@ class Plugin:
 
     def unusable(self, why: str) -> InvalidValue:
         """Return the error that says why it cannot be used."""
-        text = cut(" ".join(why.split()), 300)
+        text = cut_text(" ".join(why.split()), 300)
         return InvalidValue(
             f"{self.name} of the package {self.package} cannot be used: {text}",
-            hint=f"correct or remove that package; its entry point is {cut(self.target, 200)}",
+            hint=f"correct or remove that package; its entry point is {cut_text(self.target, 200)}",
         )
 
 
@@ -60,7 +60,10 @@ class Plugins:
             brought_by = f"{package.name} {package.version}" if package else "unknown"
             candidates.append(
                 Plugin(
-                    self._group, cut(entry_point.name, 60), entry_point.value, cut(brought_by, 80)
+                    self._group,
+                    cut_text(entry_point.name, 60),
+                    entry_point.value,
+                    cut_text(brought_by, 80),
                 )
             )
         plugins = {}
@@ -117,7 +120,7 @@ class Registry(Mapping[str, T], Generic[T]):
         """
         error = self._errors.get(str(name).lower())
         return error or InvalidValue(
-            f"there is no {subject} {cut(repr(name), 60)}", hint=suggestion(name, self)
+            f"there is no {subject} {cut_text(repr(name), 60)}", hint=suggestion(name, self)
         )
 
     @cached_property

@@ -39,7 +39,7 @@ from scaletest.validation.judging.drift import drift_of, has_settled
 from scaletest.validation.judging.machine_trend import MachineTrend, run_course
 from scaletest.validation.judging.schedule import Turn, further_pair, planned_pairs
 from scaletest.validation.judging.slow_requests import tail
-from scaletest.validation.judging.step_parts import StepPart, together
+from scaletest.validation.judging.step_parts import StepPart, throughput_of_parts
 from scaletest.validation.judging.stopping import Stopping
 from scaletest.validation.judging.throughput import Throughput, throughput
 from scaletest.validation.judging.warm_up import cut_warm_up
@@ -133,7 +133,7 @@ class SimulatedRun:
             turns = further_pair(self._plan, steps)
             self._outcome.pairs += bool(turns)
         steps = list(self._parts.values())
-        self._outcome.rates = [together(parts) for parts in steps]
+        self._outcome.rates = [throughput_of_parts(parts) for parts in steps]
         course = run_course(steps)
         self._outcome.doublings = [
             self._judged(first, second, course) for first, second in pairwise(steps)

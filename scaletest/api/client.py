@@ -22,11 +22,11 @@ from typing import Literal, NamedTuple, overload
 
 from scaletest import broker
 from scaletest.api.words import as_text, python_names
-from scaletest.broker.jobs import wait_for
-from scaletest.broker.redis_errors import explained
-from scaletest.broker.retrying import LONGEST_DELAY_S, longer
+from scaletest.broker.jobs import wait_for_stored_reply
+from scaletest.broker.redis_errors import explain_redis_errors
+from scaletest.broker.retrying import LONGEST_DELAY_S, longer_delay
 from scaletest.model import Reply, Request, checks
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.errors import (
     InvalidValue,
     QueueFull,
@@ -85,7 +85,7 @@ class Client:
         self._url = redis_url or os.environ.get("SCALETEST_REDIS_URL") or REDIS_URL
         if patience is not None:
             patience = checks.seconds(patience, "patience")
-        with python_names(), explained(self._url):
+        with python_names(), explain_redis_errors(self._url):
             self._redis = broker.connect(self._url)
             self._broker = broker.Client(self._redis, patience_s=patience)
         self._process = os.getpid()
@@ -226,7 +226,7 @@ class Client:
             return request.id
         future: Future[Reply] = Future()
         if not self._submit([request], partial(_settle, future)):
-            with python_names(), explained(self._url):
+            with python_names(), explain_redis_errors(self._url):
                 raise QueueFull(queue, broker.Queues(self._redis).state(queue).maximum)
         future.add_done_callback(partial(self._dropped, request))
         return future
@@ -247,8 +247,8 @@ class Client:
         """
         self._check()
         timeout = checks.seconds(timeout, "timeout")
-        with python_names(), explained(self._url):
-            return wait_for(self._redis, checks.request_id(request_id), timeout)
+        with python_names(), explain_redis_errors(self._url):
+            return wait_for_stored_reply(self._redis, checks.request_id(request_id), timeout)
 
     def map(
         self,
@@ -281,7 +281,8 @@ class Client:
         checks.count(in_flight, "in_flight", minimum=1)
         if isinstance(items, str | bytes):
             raise InvalidValue(
-                f"the items are the text {cut(repr(items), limit=60)}: each character would be an"
+                f"the items are the text {cut_text(repr(items), limit=60)}: each character"
+                " would be an"
                 " item",
                 hint="give a list of items, as in [text]",
             )
@@ -333,7 +334,7 @@ class Client:
                 refused = batch[self._submit(batch, answers.put) :]
                 flying.difference_update(request.id for request in refused)
                 # after a full queue it waits, longer each time
-                backoff_s = longer(backoff_s) if refused else 0.0
+                backoff_s = longer_delay(backoff_s) if refused else 0.0
                 if not flying and not refused:
                     return
                 self._refuse_callback()
@@ -381,7 +382,7 @@ class Client:
     def _call(self) -> Iterator[None]:
         """Have the broker's client alone, for one call."""
         self._check()
-        with self._calling, python_names(), explained(self._url):
+        with self._calling, python_names(), explain_redis_errors(self._url):
             self._check()
             yield
 
@@ -413,7 +414,7 @@ class Client:
         stumbled = False
         while not self._closing.is_set():
             try:
-                with python_names(), explained(self._url):
+                with python_names(), explain_redis_errors(self._url):
                     for _, reply in self._broker.replies(READ_TIMEOUT_S):
                         self._answer(reply.id, reply)
                     while not self._left_behind.empty():
@@ -472,7 +473,7 @@ class Client:
             return []
         known = self._forget(ids)
         if known:
-            with suppress(Unreachable), self._calling, explained(self._url):
+            with suppress(Unreachable), self._calling, explain_redis_errors(self._url):
                 self._broker.cancel(queue, known)
         return known
 
@@ -493,7 +494,7 @@ def _arguments_of(item: Item) -> Sequence[Argument]:
         return (item,)
     if isinstance(item, bytes | bytearray) or not isinstance(item, Sequence):
         raise InvalidValue(
-            f"the item {cut(repr(item), limit=60)} is of type {type(item).__name__}",
+            f"the item {cut_text(repr(item), limit=60)} is of type {type(item).__name__}",
             hint="give a text, a number, a path, or a list of these",
         )
     return item

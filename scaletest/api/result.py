@@ -41,7 +41,7 @@ class Result:
     def __init__(self, _folder: RunFolder) -> None:
         self._folder = _folder
         self._type = registry.type_of(_folder)
-        self._judged: Any = registry.judge(_folder)
+        self._judged: Any = registry.judge_run(_folder)
 
     @cached_property
     def _report(self) -> Report:

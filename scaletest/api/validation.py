@@ -13,13 +13,13 @@ from scaletest.api import notebook
 from scaletest.api.client import Argument
 from scaletest.api.result import Result
 from scaletest.api.words import as_text, python_names
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.declared import Seconds
 from scaletest.model.errors import UsageError
 from scaletest.model.file_documents import file_values, read_value
 from scaletest.model.labels import Labels
 from scaletest.model.run_progress import ProgressChange, RunProgress
-from scaletest.model.workload import WORKLOAD_PROCESS, reference
+from scaletest.model.workload import WORKLOAD_PROCESS, reference_of
 from scaletest.runs import places
 from scaletest.runs.folder import PLAN
 from scaletest.runs.progress import Progress
@@ -264,21 +264,21 @@ def _alone() -> Iterator[None]:
 def _command(workload: AnyWorkload) -> list[str]:
     """Return the words by which a worker finds the workload."""
     if callable(workload):
-        return [reference(workload)]
+        return [reference_of(workload)]
     if isinstance(workload, bytes) or not isinstance(workload, Sequence):
         raise UsageError(
             f"the workload is an object of type {type(workload).__name__}",
             hint='give a program and its arguments as in ["sleep", "0.2"], a class or a function',
         )
     if not isinstance(workload, str):
-        return [reference(word) if callable(word) else as_text(word) for word in workload]
+        return [reference_of(word) if callable(word) else as_text(word) for word in workload]
     if any(map(str.isspace, workload)):
         raise UsageError(
-            f"the workload {cut(repr(workload), limit=80)} is neither a list nor the name of a"
+            f"the workload {cut_text(repr(workload), limit=80)} is neither a list nor the name of a"
             " workload",
             hint='give a program and its arguments as in ["sleep", "0.2"]',
         )
-    return [registry.resolved(workload)]
+    return [registry.resolve_name(workload)]
 
 
 @contextmanager

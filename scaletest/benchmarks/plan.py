@@ -15,15 +15,14 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, ClassVar
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.documents.benchmark import read as read_benchmark
+from scaletest.benchmarks.documents.benchmark import Benchmark, read_benchmark
 from scaletest.benchmarks.kinds.kind import Headline
 from scaletest.model import checks
 from scaletest.model.declared import VERSIONED
-from scaletest.model.document import read
+from scaletest.model.document import read_document
 from scaletest.model.errors import InvalidValue
 from scaletest.model.texts import as_yaml
-from scaletest.model.threshold import ANY, Measurable, MeasureTable, Threshold, parse
+from scaletest.model.threshold import ANY, Measurable, MeasureTable, Threshold, parse_threshold
 from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
 
@@ -84,14 +83,14 @@ class BenchmarkPlan(Written):
         """The thresholds. InvalidValue for one that is malformed, or about no permutation."""
         kinds = {benchmark.kind.name: benchmark.kind for benchmark in self.benchmarks}
         table = table_of(chain.from_iterable(kind.headlines for kind in kinds.values()))
-        thresholds = tuple(parse(text, table, EXAMPLE) for text in self.thresholds)
+        thresholds = tuple(parse_threshold(text, table, EXAMPLE) for text in self.thresholds)
         for threshold in thresholds:
             if not any(map(threshold.about, map(place_of, self.permutations))):
                 where = ", ".join(f"{name}={text}" for name, text in threshold.where)
                 first = as_yaml(dict(self.permutations[0])) if self.permutations else ""
                 raise InvalidValue(
                     f"threshold '{threshold}' is about {where}, which no permutation has",
-                    hint=f"the first has {checks.cut(first, 80)}" if first else "",
+                    hint=f"the first has {checks.cut_text(first, 80)}" if first else "",
                 )
         return thresholds
 
@@ -101,7 +100,7 @@ class BenchmarkPlan(Written):
             name = threshold.measure
             for benchmark in self.benchmarks:
                 reason = benchmark.kind.absent(benchmark.spec).get(name)
-                checks.refuse(
+                checks.raise_first_mistake(
                     (
                         reason
                         and threshold.about(place_of(self.permutations[benchmark.permutation])),
@@ -122,7 +121,7 @@ class BenchmarkPlan(Written):
         """Read what `to_dict` wrote; InvalidValue for anything else."""
         if isinstance(data, Mapping) and isinstance(data.get("benchmarks"), list):
             data = {**data, "benchmarks": list(map(_read_benchmark, data["benchmarks"]))}
-        return read(cls, data, "the plan")
+        return read_document(cls, data, "the plan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +134,7 @@ class _Place:
 
 def _read_benchmark(stored: Any) -> Benchmark:
     """Read a benchmark of a stored plan, with its place in the set."""
-    place = read(_Place, stored, "a benchmark of the plan")
+    place = read_document(_Place, stored, "a benchmark of the plan")
     document = {**stored}
     del document["permutation"], document["repetition"]
     return replace(

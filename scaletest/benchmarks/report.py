@@ -11,14 +11,21 @@ from scaletest.benchmarks.kinds.kind import Headline
 from scaletest.model import Activity, VerdictKind
 from scaletest.model.error_pattern import pattern_of
 from scaletest.model.texts import as_yaml
-from scaletest.render.axis import Axis, ceiling
+from scaletest.render.axis import Axis, axis_end
 from scaletest.render.blocks import Block, Charts, Facts, Table, Text
 from scaletest.render.chart import Chart
-from scaletest.render.contents import Case, Head, Report, Section, Sheet, page
-from scaletest.render.numbers import NOTHING, duration, plural, quantity, quantity_measured, scale
-from scaletest.render.text import cell, clean, one_line
-from scaletest.report.words import AXES, CUT, sentence
-from scaletest.runs.places import default_root, reference
+from scaletest.render.contents import Case, Head, Report, Section, Sheet, make_page
+from scaletest.render.numbers import (
+    NOTHING,
+    format_duration,
+    format_quantity,
+    plural,
+    quantity_with_half_width,
+    unit_scale,
+)
+from scaletest.render.text import clean_text, csv_cell, one_line
+from scaletest.report.words import AXES, CUT, states_sentence
+from scaletest.runs.places import default_root, run_reference
 
 MOST_TIMES = 6  # parts of benchmarks of which a terminal tells where their time went
 # Groups of failures on a terminal and on a page, and names of benchmarks in a group.
@@ -47,14 +54,16 @@ def benchmark_report(run: BenchmarkRun) -> Report:
         summaries = run.rows[0].summaries
         measured = [headline for headline in run.headlines if headline.name in summaries]
         for headline in measured[:MOST_TILES]:
-            numbers.append((headline.label, quantity(summaries[headline.name].mean, headline.unit)))
+            numbers.append(
+                (headline.label, format_quantity(summaries[headline.name].mean, headline.unit))
+            )
     return Report(
         head=Head(
             title=run.plan.name,
             verdict=run.verdict,
             conditions=[run.plan.overview],
             folder=run.folder,
-            name=reference(Path(run.folder), default_root(os.environ)),
+            name=run_reference(Path(run.folder), default_root(os.environ)),
             elapsed_s=took_s,
             facts=[
                 *numbers,
@@ -62,7 +71,7 @@ def benchmark_report(run: BenchmarkRun) -> Report:
                 ("failed", str(len(run.failures))),
                 ("not measured", str(run.plan.count - len(run.counted))),
                 # not known while it is measured
-                *([("measuring took", duration(took_s))] if took_s else []),
+                *([("measuring took", format_duration(took_s))] if took_s else []),
             ],
             thresholds=run.thresholds,
             environment=run.environment,
@@ -140,9 +149,9 @@ def sections(run: BenchmarkRun) -> list[Section]:
             {
                 "benchmark": _names(group),
                 "why": str(group[0].failure or "failed"),
-                "message": clean(group[0].message, 300),
-                "what the tool said": "\n".join(map(clean, group[0].lines)),
-                "what to do": clean(group[0].advice, 300),
+                "message": clean_text(group[0].message, 300),
+                "what the tool said": "\n".join(map(clean_text, group[0].lines)),
+                "what to do": clean_text(group[0].advice, 300),
                 "count": str(len(group)),
             }
             for group in groups[:MOST_FAILURES_SHOWN]
@@ -151,7 +160,7 @@ def sections(run: BenchmarkRun) -> list[Section]:
         layout="errors",
         note=f"{left_out} more: see the JSON." if left_out > 0 else "",
     )
-    return page(
+    return make_page(
         {
             "Results": [table(run, on_page=True), Text(notes, "soft")],
             "Over the permutations": [Charts(_charts(run), "two", note=meaning)],
@@ -181,7 +190,7 @@ def table(run: BenchmarkRun, *, on_page: bool = False) -> Table:
     is_numbered = on_page and not _only_key(run.rows[:MOST_DRAWN])
     for row in run.rows:
         number = f"{row.number + 1}: " if is_numbered else ""
-        cells = {"permutation": f"{number}{clean(row.name, 60)}", "n": str(row.succeeded)}
+        cells = {"permutation": f"{number}{clean_text(row.name, 60)}", "n": str(row.succeeded)}
         for headline in run.headlines:
             cells[headline.label] = _number(headline, row)
         rows.append({**cells, "failed": str(row.failed) if run.failures else ""})
@@ -217,16 +226,18 @@ def _number(headline: Headline, row: MeasuredPermutation) -> str:
     """Write a number of a permutation with interval and unit; n/a where it was not measured."""
     summary = row.summaries.get(headline.name)
     return (
-        quantity_measured(summary.mean, summary.half_width, headline.unit) if summary else NOTHING
+        quantity_with_half_width(summary.mean, summary.half_width, headline.unit)
+        if summary
+        else NOTHING
     )
 
 
 def failure_lines(result: BenchmarkResult) -> list[str]:
     """Tell why a benchmark failed, the lines that say so, and what the failure advises."""
-    first = f"{result.name}: {result.failure or 'failed'}: {clean(result.message, 300)}"
-    lines = [one_line(first), *(f"  | {clean(line, 200)}" for line in result.lines)]
+    first = f"{result.name}: {result.failure or 'failed'}: {clean_text(result.message, 300)}"
+    lines = [one_line(first), *(f"  | {clean_text(line, 200)}" for line in result.lines)]
     if result.remedy:
-        lines.append(f"  what to do: {clean(result.remedy, 300)}")
+        lines.append(f"  what to do: {clean_text(result.remedy, 300)}")
     return lines
 
 
@@ -236,7 +247,7 @@ def _networks(run: BenchmarkRun) -> list[str]:
     for _, result in run.counted:
         if used := result.network:
             text = f"{used.get('interface')}, {used.get('family')}, MTU {used.get('mtu')}"
-            networks[clean(text)] = True
+            networks[clean_text(text)] = True
     return list(networks)[:4]
 
 
@@ -256,7 +267,7 @@ def _times(run: BenchmarkRun) -> list[dict[str, str]]:
                 "permutation": run.rows[number].name,
                 "part": part,
                 "CPU": f"{cores:.2g} cores",
-                "where its time went": sentence(repeats),
+                "where its time went": states_sentence(repeats),
             }
         )
     return rows
@@ -265,7 +276,9 @@ def _times(run: BenchmarkRun) -> list[dict[str, str]]:
 def _time_lines(run: BenchmarkRun) -> list[str]:
     """Tell where the time of each part went, in a line each."""
     rows = map(dict.values, _times(run))
-    return [clean(f"time of {part}, {name}: {cores}; {place}") for name, part, cores, place in rows]
+    return [
+        clean_text(f"time of {part}, {name}: {cores}; {place}") for name, part, cores, place in rows
+    ]
 
 
 def _charts(run: BenchmarkRun) -> list[Chart]:
@@ -273,7 +286,9 @@ def _charts(run: BenchmarkRun) -> list[Chart]:
     rows = run.rows[:MOST_DRAWN]
     # side by side: by their values when one key alone varies, else by their numbers
     key = _only_key(rows)
-    names = [clean(as_yaml(row.values[key]), 24) if key else str(row.number + 1) for row in rows]
+    names = [
+        clean_text(as_yaml(row.values[key]), 24) if key else str(row.number + 1) for row in rows
+    ]
     across = Axis(key or "permutation", -0.5, len(rows) - 0.5, marks=range(len(rows)), names=names)
     charts = []
     for headline in run.headlines:
@@ -293,13 +308,13 @@ def _chart(
     top = max(summary.most for summary in summaries.values()) or 1.0
     ends = [summary.mean + summary.half_width for summary in repeated.values()]
     highest = min(HIGHEST * top, max([top, *ends]))
-    size, unit = scale(top, headline.unit)
+    size, unit = unit_scale(top, headline.unit)
     chart = Chart(
         id=f"chart-{name}",
         title=headline.label,
         description=(f"{headline.help} Mean, 95 % interval and single values at each permutation."),
         x=across,
-        y=Axis(AXES.get(unit, unit or headline.label), 0.0, ceiling(highest / size)),
+        y=Axis(AXES.get(unit, unit or headline.label), 0.0, axis_end(highest / size)),
         width=WIDTH,
         height=HEIGHT,
     )
@@ -311,7 +326,7 @@ def _chart(
         if number in repeated and result.ok and name in result.headlines:
             chart.dot(number, result.headlines[name] / size, "c-faint", radius=2.5)
     for row in rows:
-        hint = clean(f"{row.name}: {_number(headline, row)}", 200)
+        hint = clean_text(f"{row.name}: {_number(headline, row)}", 200)
         chart.dot(row.number, row.summaries[name].mean / size, "c-dot", hint)
     return chart
 
@@ -335,7 +350,7 @@ def sheet(run: BenchmarkRun) -> Sheet:
     titles = [f"permutation.{key}" for key in keys]
     for number, key in enumerate(keys):
         if key not in taken:
-            titles[number] = cell(key)
+            titles[number] = csv_cell(key)
     rows = []
     for benchmark, result in run.counted:
         values = run.rows[benchmark.permutation].values

@@ -18,10 +18,10 @@ from scaletest.model import wire
 from scaletest.model.errors import UsageError
 from scaletest.model.texts import as_yaml
 from scaletest.runs.folder import RECORDS, RunFolder
-from scaletest.runs.run_type import RunType, course
-from scaletest.stats.comparison import Contrast, Difference, differences
+from scaletest.runs.run_type import RunType, numbers_at
+from scaletest.stats.comparison import Contrast, Difference, plan_differences
 from scaletest.stats.measure import Measure
-from scaletest.stats.repetitions import mean_of
+from scaletest.stats.repetitions import mean_estimate
 
 # Longer records are not read for a list of runs.
 MOST_CURVE_BYTES = 1024**2
@@ -47,7 +47,7 @@ class BenchmarkType(RunType):
             headlines = row.get("headlines")
             if isinstance(headlines, dict):
                 firsts += [{"first": number} for number in list(headlines.values())[:1]]
-        return course(firsts, "first")
+        return numbers_at(firsts, "first")
 
     def judge(self, folder: RunFolder) -> BenchmarkRun:
         """Judge the run in a folder; UsageError when it cannot be read."""
@@ -82,7 +82,7 @@ class BenchmarkType(RunType):
                     Measure(
                         name,
                         dict(values),
-                        mean_of(repeats),
+                        mean_estimate(repeats),
                         headline.unit,
                         headline.higher,
                         repeats=repeats,
@@ -102,7 +102,7 @@ class BenchmarkType(RunType):
         ours, theirs = _specs(base.plan), _specs(candidate.plan)
         differing: list[Difference] = []
         for name in ours.keys() & theirs.keys():
-            specs = differences(ours[name], theirs[name], {*ours[name], *theirs[name]}, set())
+            specs = plan_differences(ours[name], theirs[name], {*ours[name], *theirs[name]}, set())
             differing += [replace(found, field=f"{found.field} of {name}") for found in specs]
         return Contrast(differing, sorted(_measured_names(base) ^ _measured_names(candidate)))
 

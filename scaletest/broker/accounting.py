@@ -10,8 +10,8 @@ from scaletest.broker import keys
 from scaletest.broker.connection import Redis
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.scripts import Script, script
-from scaletest.model.histogram import bucket
-from scaletest.model.queue_counts import counted
+from scaletest.model.histogram import bucket_of
+from scaletest.model.queue_counts import count_arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Accounting:
             # whether it was never counted as submitted
             int(taken_job.attempt is None and not taken_job.enqueued_us),
             taken_job.started_us,
-            *counted(outcome, bucket(wait_s), bucket(run_s)),
+            *count_arguments(outcome, bucket_of(wait_s), bucket_of(run_s)),
         )
         return int(ended_us) / 1e6
 

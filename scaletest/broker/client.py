@@ -25,7 +25,7 @@ from scaletest.broker.cancellation import Cancellation
 from scaletest.broker.connection import Redis
 from scaletest.broker.fast_lane import call_nonce
 from scaletest.broker.queues import Queues
-from scaletest.broker.redis_errors import excuse_outage, transient
+from scaletest.broker.redis_errors import excuse_outage, is_transient
 from scaletest.broker.reply_reader import Finished, Reader, entry_order, parse_replies
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.scripts import script
@@ -332,5 +332,5 @@ class Client:
         try:
             self._beat()
         except Exception as error:
-            if not transient(error):
+            if not is_transient(error):
                 logger.error("client %s: heartbeat failed: %s", self.name, error)

@@ -20,11 +20,11 @@ from urllib.parse import unquote, urlsplit
 import redis
 from redis import backoff, connection, exceptions, retry, sentinel
 
-from scaletest.broker.redis_errors import explained, transient
+from scaletest.broker.redis_errors import explain_redis_errors, is_transient
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.server_limits import warn_of_limits
 from scaletest.model.errors import InvalidValue, Unreachable
-from scaletest.model.masking import masked
+from scaletest.model.masking import mask_passwords
 
 Redis = redis.Redis
 
@@ -53,7 +53,7 @@ def connect(
     Raises Unreachable when it cannot be reached, rejects the login or is not a supported server,
     and InvalidValue for a URL that cannot be read.
     """
-    client = prepare(url, socket_timeout_s=socket_timeout_s)
+    client = prepare_connection(url, socket_timeout_s=socket_timeout_s)
 
     def check() -> None:
         # a server that loads its data answers nothing else yet
@@ -76,20 +76,20 @@ def connect(
                 "this is a Redis Cluster, which cannot run scripts over several keys",
                 hint="use one Redis; Sentinel gives it a standby",
             )
-        warn_of_limits(client, masked(url), hosts_of_url(url))
+        warn_of_limits(client, mask_passwords(url), hosts_of_url(url))
 
-    with explained(url):
+    with explain_redis_errors(url):
         try:
             check()
         except (exceptions.ConnectionError, exceptions.TimeoutError) as error:
             # redis-py has no class of its own for a connection that was never open
-            if retrying is None or "connecting to" in str(error) or not transient(error):
+            if retrying is None or "connecting to" in str(error) or not is_transient(error):
                 raise
             retrying.after(error, check)
     return client
 
 
-def prepare(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
+def prepare_connection(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
     """Return a client for `url` that connects when it is first used, for callers that can do
     without Redis for a while.
 
@@ -125,7 +125,7 @@ def prepare(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
                 " # by %23 and [ by %5B"
             )
         raise InvalidValue(
-            f"the Redis URL {masked(url)!r} cannot be read: {reason}",
+            f"the Redis URL {mask_passwords(url)!r} cannot be read: {reason}",
             hint=(
                 "use redis://HOST:PORT/DB, rediss://HOST:PORT/DB, unix:///PATH or"
                 " sentinel://HOST:PORT,.../SERVICE/DB"
@@ -134,7 +134,7 @@ def prepare(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
     return client
 
 
-def twin(client: Redis, socket_timeout_s: float) -> Redis:
+def connect_again(client: Redis, socket_timeout_s: float) -> Redis:
     """Return another client for the same server with a pool of its own."""
     pool: Any = client.connection_pool
     options = {
@@ -159,7 +159,7 @@ def twin(client: Redis, socket_timeout_s: float) -> Redis:
 
 def own_connection(client: Redis, socket_timeout_s: float) -> Any:
     """Return a bare connection to the same server, which opens itself when it is used."""
-    return twin(client, socket_timeout_s).connection_pool.make_connection()
+    return connect_again(client, socket_timeout_s).connection_pool.make_connection()
 
 
 def client_for_url(url: str, options: dict[str, Any]) -> redis.Redis:

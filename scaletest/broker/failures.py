@@ -14,11 +14,11 @@ from redis.exceptions import ResponseError
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis
 from scaletest.broker.queue_state import text_of
-from scaletest.broker.redis_errors import REFUSED, transient
+from scaletest.broker.redis_errors import REFUSED, is_transient
 from scaletest.broker.scripts import LONGEST_FAILURE, MOST_FAILURES
 from scaletest.model import Outcome, checks
 from scaletest.model.error_pattern import pattern_of
-from scaletest.stats.failures import FailureGroup, grouped
+from scaletest.stats.failures import FailureGroup, group_failures
 
 OUTCOMES = frozenset({Outcome.FAILED.value, Outcome.TIMED_OUT.value})
 
@@ -48,22 +48,22 @@ class FailedRequest:
         return {**asdict(self), "pattern": self.pattern}
 
 
-def failures(redis: Redis, queue: str) -> list[FailedRequest]:
+def last_failures(redis: Redis, queue: str) -> list[FailedRequest]:
     """Return the last failures of a queue, newest first, at most MOST_FAILURES; none of a queue
     that is not declared, or whose key holds something else.
     """
     try:
         rows: Any = redis.xrevrange(keys.failures(checks.queue_name(queue)), count=MOST_FAILURES)
     except ResponseError as error:
-        if transient(error) or isinstance(error, REFUSED):
+        if is_transient(error) or isinstance(error, REFUSED):
             raise
         return []
     return [failed for _, fields in rows if (failed := _read_failure(fields))]
 
 
-def failure_groups(failed: Sequence[FailedRequest]) -> list[FailureGroup]:
+def recent_failure_groups(failed: Sequence[FailedRequest]) -> list[FailureGroup]:
     """Group these failures, which come newest first; the most frequent group comes first."""
-    return grouped((failure, failure.at_s) for failure in reversed(failed))
+    return group_failures((failure, failure.at_s) for failure in reversed(failed))
 
 
 def _read_failure(fields: Mapping[bytes, bytes] | None) -> FailedRequest | None:

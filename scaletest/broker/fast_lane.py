@@ -20,10 +20,10 @@ import redis.exceptions
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis, own_connection
-from scaletest.broker.redis_errors import transient
+from scaletest.broker.redis_errors import is_transient
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.scripts import script
-from scaletest.model.queue_counts import counted
+from scaletest.model.queue_counts import count_arguments
 
 # An idle worker repeats its call this often, and once an interval, to notice a dead connection.
 LONGEST_BLOCK_S = 20.0
@@ -207,7 +207,7 @@ class FastLane:
         opened anew.
         """
         missing = isinstance(error, redis.exceptions.NoScriptError)
-        if not missing and not transient(error):
+        if not missing and not is_transient(error):
             raise error
 
         def again() -> Answer:
@@ -233,7 +233,7 @@ class FastLane:
             done.reply,
             self._started_key if done.registered else "",
             self._deadline,
-            *counted(done.outcome, done.wait_bucket, done.run_bucket),
+            *count_arguments(done.outcome, done.wait_bucket, done.run_bucket),
         )
 
     def _parse(self, row: Any) -> Answer:

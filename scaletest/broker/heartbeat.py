@@ -31,10 +31,10 @@ from scaletest.broker.connection import Redis
 from scaletest.broker.fast_lane import FastLane, PendingCall, call_nonce
 from scaletest.broker.queue_state import deadline_clock_us
 from scaletest.broker.reaping import reap
-from scaletest.broker.redis_errors import excuse_outage, transient
+from scaletest.broker.redis_errors import excuse_outage, is_transient
 from scaletest.broker.samples import SamplerLease
 from scaletest.broker.scripts import script
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.processes.wake import Wake
 
 logger = logging.getLogger("scaletest.broker")
@@ -257,11 +257,11 @@ class Heartbeat:
                     logger.warning(
                         "worker %s is idle and stops without Redis: %s",
                         self._worker,
-                        cut(str(error), 200),
+                        cut_text(str(error), 200),
                     )
-                if not transient(error):  # the main thread logs outages
+                if not is_transient(error):  # the main thread logs outages
                     logger.error(
-                        "worker %s: heartbeat failed: %s", self._worker, cut(str(error), 200)
+                        "worker %s: heartbeat failed: %s", self._worker, cut_text(str(error), 200)
                     )
                 self._closing.wait(RETRY_S)
 

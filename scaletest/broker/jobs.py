@@ -19,7 +19,7 @@ from scaletest.broker import keys
 from scaletest.broker.connection import Redis
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, WaitTimeout
-from scaletest.model.record import Outcome, Reason, Reply, Request, unreadable
+from scaletest.model.record import Outcome, Reason, Reply, Request, unreadable_reply
 
 FUNCTION = "scaletest_workers.entry.run"
 # A stock worker kills a job at its RQ timeout. Our own limit acts first; this one only has to be
@@ -51,23 +51,25 @@ def decode(data: bytes) -> tuple[tuple[str, ...], float]:
     try:
         function, instance, arguments, options = json.loads(data)
         if function != FUNCTION or instance is not None or options != {}:
-            raise InvalidValue(f"the job calls {checks.cut(str(function), 80)}, not {FUNCTION}")
+            raise InvalidValue(
+                f"the job calls {checks.cut_text(str(function), 80)}, not {FUNCTION}"
+            )
         values, limit = arguments
         if not isinstance(values, list):
             raise InvalidValue("the job's arguments are not a list")
         return checks.arguments(values), checks.seconds(limit, "time limit")
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidValue(
-            f"the job's data cannot be read: {checks.cut(str(error), 200)}"
+            f"the job's data cannot be read: {checks.cut_text(str(error), 200)}"
         ) from error
 
 
-def wait_for(redis: Redis, request_id: str, timeout_s: float) -> Reply:
+def wait_for_stored_reply(redis: Redis, request_id: str, timeout_s: float) -> Reply:
     """Return the stored reply, as soon as there is one; WaitTimeout after `timeout_s` seconds."""
     deadline = time.monotonic() + timeout_s
     while True:
         try:
-            return stored(redis, request_id)
+            return read_stored_reply(redis, request_id)
         except WaitTimeout:
             left = deadline - time.monotonic()
             if left <= 0:
@@ -78,7 +80,7 @@ def wait_for(redis: Redis, request_id: str, timeout_s: float) -> Reply:
             )
 
 
-def stored(redis: Redis, request_id: str) -> Reply:
+def read_stored_reply(redis: Redis, request_id: str) -> Reply:
     """Return the stored reply. InvalidValue for an unknown request, WaitTimeout while it waits or
     runs.
     """
@@ -100,7 +102,7 @@ def stored(redis: Redis, request_id: str) -> Reply:
         try:
             return Reply.from_dict(latest.return_value)
         except InvalidValue as error:
-            return unreadable(request_id, error.message)
+            return unreadable_reply(request_id, error.message)
     return Reply(
         request_id,
         Outcome.FAILED,

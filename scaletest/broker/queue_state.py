@@ -83,7 +83,7 @@ class QueueState(DeclaredQueue):
             workers=workers,
             paused=bool(paused),
             oldest_waiting_s=None if oldest is None else int(oldest) / 1e6,
-            counters=queue_counts.added(
+            counters=queue_counts.add_counts(
                 {text_of(key): int(value) for key, value in pairs_of(counts)}, past.outcomes
             ),
             wait_s=_quantiles(past.wait),
@@ -105,7 +105,7 @@ class QueueState(DeclaredQueue):
         return {**asdict(self), "balance": self.balance}
 
 
-def sorted_out(rows: Any) -> tuple[dict[str, QueueEntry], dict[bytes, str]]:
+def split_entries(rows: Any) -> tuple[dict[str, QueueEntry], dict[bytes, str]]:
     """Return queues by name, and by raw name the reason why another entry is not a queue."""
     queues: dict[str, QueueEntry] = {}
     foreign: dict[bytes, str] = {}
@@ -119,11 +119,11 @@ def sorted_out(rows: Any) -> tuple[dict[str, QueueEntry], dict[bytes, str]]:
     return queues, foreign
 
 
-def shown(name: bytes | str) -> str:
+def printable_name(name: bytes | str) -> str:
     """Return a printable name: control characters and invalid bytes are escaped, long names are
     cut.
     """
-    return checks.cut(
+    return checks.cut_text(
         name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name, 200
     )
 
@@ -134,7 +134,10 @@ def text_of(value: bytes | str | None) -> str:
 
 
 def _quantiles(counts: dict[int, int]) -> dict[str, float]:
-    values = {"p50": histogram.quantile(counts, 0.5), "p95": histogram.quantile(counts, 0.95)}
+    values = {
+        "p50": histogram.histogram_quantile(counts, 0.5),
+        "p95": histogram.histogram_quantile(counts, 0.95),
+    }
     return {name: value for name, value in values.items() if value is not None}
 
 

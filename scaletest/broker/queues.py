@@ -17,11 +17,11 @@ from scaletest.broker.queue_state import (
     QueueEntry,
     QueueState,
     living_workers,
-    shown,
-    sorted_out,
+    printable_name,
+    split_entries,
     text_of,
 )
-from scaletest.broker.redis_errors import REFUSED, transient
+from scaletest.broker.redis_errors import REFUSED, is_transient
 from scaletest.broker.scripts import script
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, UndeclaredQueue
@@ -49,7 +49,7 @@ class Queues:
         """
         checks.queue_name(name)
         checks.count(maximum, "maximum")
-        entry = json.dumps({"maximum": maximum, "note": checks.cut(note, 200), "owner": owner})
+        entry = json.dumps({"maximum": maximum, "note": checks.cut_text(note, 200), "owner": owner})
         pipe = self._redis.pipeline()
         pipe.hset(keys.QUEUES, name, entry)
         pipe.sadd(keys.RQ_QUEUES, keys.rq_queue(name))
@@ -62,19 +62,21 @@ class Queues:
     def foreign(self, name: str) -> list[bytes]:
         """Return raw entries that are not queues and are shown under this name."""
         return [
-            raw for raw in sorted_out(self._redis.hgetall(keys.QUEUES))[1] if shown(raw) == name
+            raw
+            for raw in split_entries(self._redis.hgetall(keys.QUEUES))[1]
+            if printable_name(raw) == name
         ]
 
     def _declared(self) -> dict[str, QueueEntry]:
-        queues, foreign = sorted_out(self._redis.hgetall(keys.QUEUES))
+        queues, foreign = split_entries(self._redis.hgetall(keys.QUEUES))
         for raw in foreign.keys() - _logged:
             _logged.add(raw)
             logger.warning(
                 "scaletest:queues holds %s, which is not a queue (%s) and is left out: scaletest"
                 " queue remove -- %s",
-                shown(raw),
+                printable_name(raw),
                 foreign[raw],
-                shlex.quote(shown(raw)),
+                shlex.quote(printable_name(raw)),
             )
         return queues
 
@@ -106,10 +108,10 @@ class Queues:
                 raise UndeclaredQueue(name, self.names())
             return QueueState.from_row(name, row)
         except (InvalidValue, ResponseError, ValueError, TypeError) as error:
-            if transient(error) or isinstance(error, REFUSED):
+            if is_transient(error) or isinstance(error, REFUSED):
                 raise
             raise InvalidValue(
-                f"queue {name!r} cannot be read: {checks.cut(str(error), 200)}",
+                f"queue {name!r} cannot be read: {checks.cut_text(str(error), 200)}",
                 hint=(
                     f"rewrite its entry: scaletest queue add {name}; or check what its keys hold"
                 ),
@@ -246,7 +248,7 @@ class Queues:
     def remove_foreign(self, entries: Sequence[bytes]) -> None:
         """Remove entries that are not queues; of a valid name, all keys of that queue too."""
         for raw in entries:
-            name = shown(raw)
+            name = printable_name(raw)
             if checks.QUEUE_NAME.fullmatch(name) and name.encode() == raw:
                 self.remove(name)
             else:

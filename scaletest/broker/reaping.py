@@ -15,7 +15,7 @@ from redis.exceptions import ResponseError
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis
 from scaletest.broker.queues import Queues
-from scaletest.broker.redis_errors import transient
+from scaletest.broker.redis_errors import is_transient
 from scaletest.broker.scripts import script
 
 logger = logging.getLogger("scaletest.broker")
@@ -109,7 +109,7 @@ class Watcher:
                         "queue %s: %d requests dropped, since their clients are gone", name, dropped
                     )
             except ResponseError as error:
-                if transient(error):
+                if is_transient(error):
                     raise
                 # the keys of this queue contain something else: the others are reaped nevertheless
                 first_error = first_error or error

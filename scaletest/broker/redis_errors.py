@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from redis import exceptions
 
 from scaletest.model.errors import Unreachable
-from scaletest.model.masking import masked
+from scaletest.model.masking import mask_passwords
 
 # What is said of a full server, and what to do about it.
 FULL = "Redis refuses writes: its memory is full"
@@ -47,7 +47,7 @@ def is_full(error: BaseException) -> bool:
     )
 
 
-def transient(error: BaseException) -> bool:
+def is_transient(error: BaseException) -> bool:
     """Return whether it is right to wait and try the same again."""
     passes = isinstance(error, TRANSIENT) or (
         isinstance(error, exceptions.ResponseError) and bool(_PASSING.search(str(error)))
@@ -61,24 +61,24 @@ def excuse_outage(excused: bool = True) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not (excused and transient(error)):
+        if not (excused and is_transient(error)):
             raise
 
 
 @contextmanager
-def explained(url: str) -> Iterator[None]:
+def explain_redis_errors(url: str) -> Iterator[None]:
     """Turn redis-py's connection errors into one line that names the server and what to do."""
     try:
         yield
     except LOGIN_REFUSED as error:
         raise Unreachable(
-            f"Redis at {masked(url)} rejects the login: {error}",
+            f"Redis at {mask_passwords(url)} rejects the login: {error}",
             hint="check user and password in the Redis URL",
         ) from error
     except (exceptions.RedisError, OSError) as error:
         if is_full(error):
-            raise Unreachable(f"{FULL}: {masked(url)}", hint=REMEDY) from error
-        if isinstance(error, exceptions.ResponseError) and not transient(error):
+            raise Unreachable(f"{FULL}: {mask_passwords(url)}", hint=REMEDY) from error
+        if isinstance(error, exceptions.ResponseError) and not is_transient(error):
             message = str(error)
             hint = "look at what its keys hold"
             if "DB index" in message:
@@ -94,9 +94,9 @@ def explained(url: str) -> Iterator[None]:
                     " instead of Sentinel"
                 )
             raise Unreachable(
-                f"Redis at {masked(url)} answers with an error: {message}", hint=hint
+                f"Redis at {mask_passwords(url)} answers with an error: {message}", hint=hint
             ) from error
         raise Unreachable(
-            f"Redis at {masked(url)} cannot be reached: {error}",
+            f"Redis at {mask_passwords(url)} cannot be reached: {error}",
             hint="start it, or correct <redis_url> (SCALETEST_REDIS_URL)",
         ) from error

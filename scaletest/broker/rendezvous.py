@@ -18,7 +18,7 @@ from scaletest.broker import keys
 from scaletest.broker.connection import Redis
 from scaletest.broker.redis_errors import REDIS_ERRORS
 from scaletest.model.errors import UsageError
-from scaletest.model.wire import unpack
+from scaletest.model.wire import decompress
 
 # Keys live so long without their coordinator, which looks for results every second. It may be
 # suspended for a while.
@@ -115,7 +115,7 @@ class Rendezvous:
         reply: Any = self._redis.blpop([self._key(part)], timeout=POLL_S)
         if reply is None:
             return None
-        return dict(json.loads(unpack(reply[1], MOST_BYTES, "what an agent brought")))
+        return dict(json.loads(decompress(reply[1], MOST_BYTES, "what an agent brought")))
 
     def close(self) -> None:
         """Delete all keys, which ends the agents; without Redis the keys expire."""

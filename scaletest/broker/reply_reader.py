@@ -18,7 +18,7 @@ import redis.exceptions
 from scaletest.broker.connection import Redis, own_connection
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue
-from scaletest.model.record import Reply, unreadable
+from scaletest.model.record import Reply, unreadable_reply
 
 logger = logging.getLogger("scaletest.broker")
 
@@ -149,5 +149,5 @@ def parse_replies(entries: Iterable[Entry]) -> Iterable[Finished]:
                     "a reply was dropped, it cannot be read and names no request: %s", error
                 )
                 continue
-            reply = unreadable(request_id[1].decode(), str(error))
+            reply = unreadable_reply(request_id[1].decode(), str(error))
         yield Finished(entry.decode(), reply)

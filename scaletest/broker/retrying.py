@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from scaletest.broker.redis_errors import FULL, REMEDY, is_full, transient
-from scaletest.model.checks import cut
+from scaletest.broker.redis_errors import FULL, REMEDY, is_full, is_transient
+from scaletest.model.checks import cut_text
 from scaletest.model.errors import Unreachable
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ FIRST_DELAY_S = 0.05
 LONGEST_DELAY_S = 2.0
 
 
-def longer(delay_s: float) -> float:
+def longer_delay(delay_s: float) -> float:
     """Return the pause before the next try, after a pause of `delay_s`; the first after 0."""
     return min(LONGEST_DELAY_S, max(FIRST_DELAY_S, 2 * delay_s))
 
@@ -54,18 +54,18 @@ class Retrying:
         try:
             return call()
         except Exception as error:
-            if not transient(error):
+            if not is_transient(error):
                 raise
             return self.after(error, call)
 
     def after(self, error: Exception, call: Callable[[], T]) -> T:
         """Return the call's result, where a first try has failed with an `error` that passes."""
         began = self._clock()
-        delay = longer(0.0)
+        delay = longer_delay(0.0)
         logger.warning(
             "%s: %s, trying again",
             self._who,
-            FULL if is_full(error) else f"Redis is away ({cut(str(error), 200)})",
+            FULL if is_full(error) else f"Redis is away ({cut_text(str(error), 200)})",
         )
         while True:
             waited_s = self._clock() - began
@@ -79,12 +79,12 @@ class Retrying:
             # full jitter, as many clients come back at once
             if self._sleep(delay * (0.5 + 0.5 * self._chance())):
                 raise error
-            delay = longer(delay)
+            delay = longer_delay(delay)
             try:
                 result = call()
                 logger.warning("%s: Redis is back after %.1f s", self._who, self._clock() - began)
                 return result
             except Exception as problem:
-                if not transient(problem):
+                if not is_transient(problem):
                     raise
                 error = problem

@@ -21,7 +21,7 @@ MOST_RUNS = 100
 MOST_BYTES = 64 * 1024
 
 
-def publish(redis: Redis, progress: RunProgress) -> None:
+def publish_progress(redis: Redis, progress: RunProgress) -> None:
     """Tell how far a run is; again within EXPIRES_S, else it is forgotten."""
     answer: Any = redis.time()
     now = int(answer[0])
@@ -33,7 +33,7 @@ def publish(redis: Redis, progress: RunProgress) -> None:
     pipe.execute()
 
 
-def published(redis: Redis) -> list[RunProgress]:
+def read_published(redis: Redis) -> list[RunProgress]:
     """Return the runs in progress, the one told of last first; what is none is left out."""
     names: Any = redis.zrevrange(keys.RUNS_IN_PROGRESS, 0, MOST_RUNS - 1)
     runs = []

@@ -15,11 +15,11 @@ from typing import Any
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis
-from scaletest.broker.redis_errors import transient
+from scaletest.broker.redis_errors import is_transient
 from scaletest.broker.reply_reader import BEGIN
 from scaletest.broker.scripts import script
 from scaletest.model import NodeSample, wire
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.errors import InvalidValue
 from scaletest.model.node_sample import DEVICE, DISK, NETWORK
 
@@ -71,7 +71,7 @@ def decode(packed: bytes, at_s: float) -> NodeSample:
 
 
 def _unpacked(packed: bytes) -> dict[str, Any]:
-    return wire.load(wire.unpack(packed, MOST_JSON_BYTES, "a sample"), "a sample")
+    return wire.load(wire.decompress(packed, MOST_JSON_BYTES, "a sample"), "a sample")
 
 
 def _received_s(entry: bytes) -> float:
@@ -155,10 +155,12 @@ class SamplerLease:
             else:
                 self._note(*row)
         except Exception as error:  # warn once; an outage is logged elsewhere
-            if not transient(error) and not self._warned:
+            if not is_transient(error) and not self._warned:
                 self._warned = True
                 logger.warning(
-                    "worker %s: samples of its node are lost: %s", self.worker, cut(str(error), 200)
+                    "worker %s: samples of its node are lost: %s",
+                    self.worker,
+                    cut_text(str(error), 200),
                 )
 
     def end(self) -> None:
@@ -231,7 +233,7 @@ class SampleReader:
         return samples
 
 
-def latest(client: Redis, nodes: Mapping[str, int]) -> dict[str, list[NodeSample]]:
+def latest_samples(client: Redis, nodes: Mapping[str, int]) -> dict[str, list[NodeSample]]:
     """Return the last fresh sample of each node, by queue. nodes: how many each queue has.
 
     At most MOST_NODES samples in all. Queues without a fresh sample are left out.

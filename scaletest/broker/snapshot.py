@@ -19,10 +19,10 @@ from scaletest.broker.queue_state import (
     QueueEntry,
     living_workers,
     pairs_of,
-    shown,
+    printable_name,
     text_of,
 )
-from scaletest.broker.redis_errors import transient
+from scaletest.broker.redis_errors import is_transient
 from scaletest.broker.scripts import script
 from scaletest.model import checks, queue_counts, time_slots
 from scaletest.model.errors import InvalidValue
@@ -130,7 +130,7 @@ class Snapshot:
     pages: int = 1
 
 
-def snapshot(redis: Redis) -> Snapshot:
+def read_snapshot(redis: Redis) -> Snapshot:
     """Read all queues. Raises what redis-py raises when Redis is away."""
     queues: list[QueueSnapshot] = []
     unreadable: list[tuple[str, str]] = []
@@ -150,7 +150,7 @@ def snapshot(redis: Redis) -> Snapshot:
                 queues.append(_read_queue(redis, heads[-1][0], row))
             except _UNREADABLE as error:
                 # anybody may write to Redis: that must not hide the other queues
-                unreadable.append((shown(row[0]), checks.cut(str(error), 200)))
+                unreadable.append((printable_name(row[0]), checks.cut_text(str(error), 200)))
     queues.sort(key=lambda queue: queue.name)
     return Snapshot(*heads[0], tuple(queues), tuple(sorted(unreadable)), len(heads))
 
@@ -183,7 +183,7 @@ def _read_queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
             try:
                 rows += script("roster")(redis, [], names[start : start + PAGE_WORKERS])
             except ResponseError as error:
-                if transient(error):
+                if is_transient(error):
                     raise
                 raise ValueError(str(error)) from error
         workers = rows
@@ -197,11 +197,11 @@ def _read_queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
         running=running,
         paused=bool(paused),
         oldest_waiting_s=None if oldest is None else int(oldest) / 1e6,
-        counters=queue_counts.added(
+        counters=queue_counts.add_counts(
             {key.decode(): _count(value) for key, value in pairs_of(counters)}, past.outcomes
         ),
         ended=past,
-        slots=time_slots.unpack(dict(pairs_of(ring)), past.slots),
+        slots=time_slots.unpack_slots(dict(pairs_of(ring)), past.slots),
         workers=_read_workers(workers, set(suspects)),
     )
 
@@ -250,7 +250,7 @@ class RqState:
     failed: dict[str, int]  # jobs in each queue's registry of failed jobs, where it has any
 
 
-def rq_state(redis: Redis, queues: Sequence[str]) -> RqState:
+def read_rq_state(redis: Redis, queues: Sequence[str]) -> RqState:
     """Return RQ's state of these queues, by reads whose cost is bounded. Raises what redis-py
     raises when Redis is away.
     """

@@ -24,11 +24,11 @@ from scaletest.capacity.autoscale.rule import to_values
 from scaletest.capacity.autoscale.simulation import SimulationResult
 from scaletest.model import Verdict, VerdictKind
 from scaletest.render import contents
-from scaletest.render.axis import Axis, ceiling
+from scaletest.render.axis import Axis, axis_end
 from scaletest.render.blocks import Block, Facts, Figure, Pairs, Table, Text
 from scaletest.render.chart import Chart, Point
 from scaletest.render.contents import Head, Report, Section, Sheet
-from scaletest.render.numbers import NOTHING, duration, plural, seconds
+from scaletest.render.numbers import NOTHING, format_duration, format_seconds, plural
 
 WIDTH, HEIGHT = 860.0, 240.0
 PHONE = (360.0, 260.0)
@@ -176,7 +176,7 @@ def sections(simulation: Simulation, choice: BestRule) -> list[Section]:
         "Put this into the values of the chart, with the name of your queue for NAME. The part"
         " behavior fits into any HorizontalPodAutoscaler too."
     )
-    return contents.page(
+    return contents.make_page(
         {
             f"Settings of {choice.played.rule.name}": [
                 Text([choice.played.rule.note], "soft"),
@@ -207,7 +207,7 @@ def _rules_table(simulation: Simulation, choice: BestRule) -> Table:
                 str(result.killed),
                 _seconds(result.mean_wait_s),
                 _seconds(result.wait_s(0.95)),
-                "never" if result.makespan_s is None else duration(result.makespan_s),
+                "never" if result.makespan_s is None else format_duration(result.makespan_s),
                 f"{result.pod_s:.0f}",
                 str(result.peak),
             ]
@@ -220,7 +220,7 @@ def _marked(rule: str, is_best: bool) -> str:
 
 
 def _seconds(wait_s: float | None) -> str:
-    return NOTHING if wait_s is None else seconds(wait_s)
+    return NOTHING if wait_s is None else format_seconds(wait_s)
 
 
 def _reason_lines(simulation: Simulation) -> list[str]:
@@ -267,7 +267,7 @@ def chart(result: SimulationResult, until_s: float, top: int, *, is_best: bool =
         title,
         "requests that wait and run, and the replicas that the rule wants, over time",
         Axis("time, min", 0.0, until_s / 60, most=9),
-        Axis("requests, replicas", 0.0, ceiling(top, _most_marks(top)), most=_most_marks(top)),
+        Axis("requests, replicas", 0.0, axis_end(top, _most_marks(top)), most=_most_marks(top)),
         WIDTH,
         HEIGHT,
     )

@@ -27,8 +27,8 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from scaletest.cluster.node_size import AboveZero, Amount, NodeSize
-from scaletest.model.declared import called
-from scaletest.model.document import check
+from scaletest.model.declared import named_in_documents
+from scaletest.model.document import check_fields
 from scaletest.model.errors import InvalidValue
 from scaletest.model.writing import Written
 
@@ -98,10 +98,12 @@ class Size(Written):
     nodes: Annotated[int | None, "None when such a pod fits on no such node."]
     holds: Annotated[
         float,
-        called("holds_per_s"),
+        named_in_documents("holds_per_s"),
         "requests a second of so many pods, by the same method; at 70 %: operate.",
     ]
-    used: Annotated[float, called("cpu_used"), "part of the nodes' CPU that pods ask for."]
+    used: Annotated[
+        float, named_in_documents("cpu_used"), "part of the nodes' CPU that pods ask for."
+    ]
     note: str = ""
 
 
@@ -180,7 +182,7 @@ def sizes(demand: CapacityDemand, headroom: float = HEADROOM, spare: int = 1) ->
     InvalidValue for a demand that makes no sense.
     """
     for checked in (demand, demand.pod, demand.node):
-        check(checked)
+        check_fields(checked)
     if demand.rate / per_pod(demand, EFFICIENCY[0][1]) > 10 * MOST_NODES:
         raise InvalidValue(
             "more than a million pods would be needed", hint="look at the units of rate and latency"

@@ -108,7 +108,7 @@ class _Grown:
         return sum(self.growth.values()) > CERTAIN * math.hypot(statistics.stdev(drawn), unseen_s)
 
 
-def attribute(
+def attribute_causes(
     steps: Sequence[MeasuredStep],
     failed: StepPair | None,
     records: Rows,

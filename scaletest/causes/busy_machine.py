@@ -14,7 +14,7 @@ REMEDY = "end the other programs there, or wait for them"
 Resources = Mapping[str, Mapping[str, float]]
 
 
-def busy(resources: Resources, own_cores: float) -> list[str]:
+def busy_machine_warnings(resources: Resources, own_cores: float) -> list[str]:
     """A warning that names what kept a machine busy; none for an idle one.
 
     Readers see it during the run and after it.

@@ -59,7 +59,7 @@ class Interference(Written):
         return f"from {clock_text(self.begin_s)} to {clock_text(self.end_s)} UTC {self.text}"
 
 
-def interferences(
+def find_interferences(
     steps: Sequence[MeasuredStep], records: Rows, samples: Sequence[NodeSample]
 ) -> list[Interference]:
     """The disturbances of a run, in the order of time; the costliest where there are too many."""
@@ -82,7 +82,9 @@ def interferences(
     return sorted(costliest, key=lambda spell: spell.begin_s)
 
 
-def between(spells: Sequence[Interference], begin_s: float, end_s: float) -> Interference | None:
+def costliest_between(
+    spells: Sequence[Interference], begin_s: float, end_s: float
+) -> Interference | None:
     """The costliest disturbance that touches that time; None where there is none."""
     return max(
         [spell for spell in spells if spell.begin_s < end_s and spell.end_s > begin_s],

@@ -70,7 +70,7 @@ def windows_of(step: MeasuredStep, records: Rows) -> list[MeasuredWindow]:
     return windows
 
 
-def resources(
+def resources_by_step(
     steps: Sequence[MeasuredStep], records: Rows, samples: Sequence[NodeSample]
 ) -> tuple[list[StepResources], list[str]]:
     """Return the resources of every step that has samples, and warnings about unusable counters."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from scaletest.model.declared import INNER, Count, Positive, called
+from scaletest.model.declared import INNER, Count, Positive, named_in_documents
 from scaletest.model.node_sample import CONTAINER, CPU, DEVICE, NodeFigures
 from scaletest.model.writing import Written
 
@@ -26,7 +26,7 @@ class Energy(Written):
     requests: Annotated[float, "of the whole step in these seconds, with fractions"]
 
     @property
-    def per_request_j(self) -> Annotated[float, called("joules_per_request")]:
+    def per_request_j(self) -> Annotated[float, named_in_documents("joules_per_request")]:
         """Joules that the device used for each request of the step."""
         return self.joules / self.requests
 

@@ -8,19 +8,26 @@ import click
 import cloup
 
 from scaletest.broker import Client, Queues, connect
-from scaletest.broker.connection import prepare
-from scaletest.broker.redis_errors import explained
+from scaletest.broker.connection import prepare_connection
+from scaletest.broker.redis_errors import explain_redis_errors
 from scaletest.broker.samples import SampleReader
 from scaletest.cli import options as shared
-from scaletest.cli.output import Output, echo, live_rows, served, show_messages, warn_without_worker
+from scaletest.cli.output import (
+    Output,
+    echo,
+    live_rows,
+    show_messages,
+    summarize_requests,
+    warn_without_worker,
+)
 from scaletest.client_page import text
 from scaletest.load import LoadSnapshot, Statistics
 from scaletest.load.offered_load import CLOSED_MAXIMUM, OPEN_MAXIMUM, OfferedLoad
 from scaletest.model import NodeSample, checks
-from scaletest.model.masking import masked
-from scaletest.model.texts import short
-from scaletest.render.numbers import seconds
-from scaletest.runs.stopping import StopRequest, stopping
+from scaletest.model.masking import mask_passwords
+from scaletest.model.texts import short_number
+from scaletest.render.numbers import format_seconds
+from scaletest.runs.stopping import StopRequest, stop_on_signals
 
 # For one answer of Redis. A client that is told to end must do so before Kubernetes kills it.
 REDIS_TIMEOUT_S = 5.0
@@ -34,7 +41,7 @@ REDIS_TIMEOUT_S = 5.0
         " unanswered requests."
     ),
 )
-@shared.heading("Target")
+@shared.under_heading("Target")
 @click.option(
     "--queue",
     metavar="NAME",
@@ -43,7 +50,7 @@ REDIS_TIMEOUT_S = 5.0
     help="Load this queue, which must be declared.",
 )
 @shared.redis_url()
-@shared.heading("Load")
+@shared.under_heading("Load")
 @click.option("--parallel", type=int, metavar="N", help="Keep N requests in flight. [default: 1]")
 @click.option(
     "--max-parallel",
@@ -54,14 +61,14 @@ REDIS_TIMEOUT_S = 5.0
         f" [default: {CLOSED_MAXIMUM}; open load: {OPEN_MAXIMUM}]"
     ),
 )
-@shared.heading("Requests")
+@shared.under_heading("Requests")
 @shared.duration(
     "--time-limit",
     default="0s",
     help="Stop a request that runs longer than this; 0 means no limit.",
 )
 @shared.duration("--delay", default="0s", help="Wait this long from a reply to the next request.")
-@shared.heading("Load")
+@shared.under_heading("Load")
 @click.option(
     "--rate",
     type=shared.RATE,
@@ -84,7 +91,7 @@ REDIS_TIMEOUT_S = 5.0
 @shared.duration(
     "--grace", default="30s", help="At the end, wait at most this long for requests in flight."
 )
-@shared.heading("Server")
+@shared.under_heading("Server")
 @click.option(
     "--listen",
     default="127.0.0.1:9996",
@@ -116,7 +123,7 @@ REDIS_TIMEOUT_S = 5.0
         " option may be repeated."
     ),
 )
-@shared.heading("Output")
+@shared.under_heading("Output")
 @click.option(
     "--keep-records",
     type=int,
@@ -128,7 +135,7 @@ REDIS_TIMEOUT_S = 5.0
 @click.option("--log-messages", is_flag=True, help="Log every request and every reply.")
 @shared.output()
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARG...]")
-@shared.grouped
+@shared.call_with_groups
 def command(
     load: OfferedLoad,
     redis_url: str,
@@ -152,8 +159,8 @@ def command(
     # what serves the page takes a while to import, and --help needs none of it
     from scaletest.client_page.app import make_app
     from scaletest.pages.security import HEADERS, HttpCounts
-    from scaletest.pages.server import Server, bind
-    from scaletest.pages.site import checked
+    from scaletest.pages.server import Server, bind_socket
+    from scaletest.pages.site import check_prefix_and_hosts
 
     if load.log_messages:
         show_messages()
@@ -166,11 +173,11 @@ def command(
     statistics, counts = Statistics(load.queue, keep=keep_records), HttpCounts()
     stop = StopRequest()
     # everything that must be taken down at the end lives in this stack, in order of setup
-    with stopping(stop, unwind=False) as stack:
+    with stop_on_signals(stop, unwind=False) as stack:
         client = stack.enter_context(Client(connect(redis_url, socket_timeout_s=REDIS_TIMEOUT_S)))
         # before a request is submitted: open load begins when it is created
-        checked(prefix, allow_host)
-        bound = None if listen == "none" else bind(listen)
+        check_prefix_and_hosts(prefix, allow_host)
+        bound = None if listen == "none" else bind_socket(listen)
         steering = load.begin(client, statistics, starts)
         stack.callback(steering.loop.close, patient=False)
         server = None
@@ -189,13 +196,15 @@ def command(
             server = Server(app, bound, headers=HEADERS, refused=counts.count)
             stack.callback(server.close)
         page = f"; page and statistics at {server.url}/" if server else ""
-        echo(f"queue {load.queue} of {masked(redis_url)}, load: {load}{page}", err=True)
+        echo(f"queue {load.queue} of {mask_passwords(redis_url)}, load: {load}{page}", err=True)
         try:
             with live_rows(lambda: [_live_row(statistics.snapshot())], per_s=1):
                 drained = load.run(steering, stop.wake, grace_s)
         finally:
             snapshot = statistics.snapshot()
-            summary = served(snapshot.outcomes, snapshot.times["run"], snapshot.elapsed_s)
+            summary = summarize_requests(
+                snapshot.outcomes, snapshot.times["run"], snapshot.elapsed_s
+            )
             echo(f"queue {snapshot.queue}: {summary}", err=True)
             http = {"http_completed": counts.completed, "http_rejected": counts.rejected}
             tables = [text.nodes(snapshot)] if snapshot.places or snapshot.failed else []
@@ -219,11 +228,11 @@ def _sample_reader(
 ) -> Callable[[str], tuple[str, list[NodeSample]]]:
     """Return what reads the samples of a queue's nodes after a position, and the new one."""
     # of its own, opened on demand: the load's connection must not wait
-    redis = prepare(redis_url, socket_timeout_s=REDIS_TIMEOUT_S)
+    redis = prepare_connection(redis_url, socket_timeout_s=REDIS_TIMEOUT_S)
     stack.callback(redis.close)
 
     def after(position: str) -> tuple[str, list[NodeSample]]:
-        with explained(redis_url):
+        with explain_redis_errors(redis_url):
             reader = SampleReader(redis, queue, position)
             samples = reader.read() if position else []
         return reader.position, samples
@@ -237,7 +246,7 @@ def _live_row(snapshot: LoadSnapshot) -> str:
         f"{snapshot.in_flight} in flight",
         f"{snapshot.succeeded + snapshot.failed} done",
         f"{snapshot.failed} failed" if snapshot.failed else "",
-        f"{short(snapshot.recent_per_s)}/s",
-        f"run time median {seconds(snapshot.times['run'].quantiles_s['p50'])}",
+        f"{short_number(snapshot.recent_per_s)}/s",
+        f"run time median {format_seconds(snapshot.times['run'].quantiles_s['p50'])}",
     ]
     return "  ".join(filter(None, parts))

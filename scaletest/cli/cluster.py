@@ -8,10 +8,10 @@ import cloup
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output, echo
 from scaletest.cluster import hold_autoscalers, inventory, rights
-from scaletest.cluster.connection import connect
+from scaletest.cluster.connection import connect_cluster
 from scaletest.model.errors import Unreachable
 from scaletest.model.wording import as_options
-from scaletest.render.text import clean
+from scaletest.render.text import clean_text
 
 
 @cloup.group("cluster")
@@ -20,17 +20,17 @@ def command() -> None:
 
 
 @command.command("check")
-@shared.heading("Kubernetes")
-@shared.namespace("Check the workers of this namespace. [default: the current one]")
+@shared.under_heading("Kubernetes")
+@shared.namespace_option("Check the workers of this namespace. [default: the current one]")
 @shared.context
-@shared.heading("Target")
+@shared.under_heading("Target")
 @click.option(
     "--deployment",
     default="",
     metavar="NAME",
     help="Check this Deployment. [default: all, if they may be listed]",
 )
-@shared.heading("Output")
+@shared.under_heading("Output")
 @shared.output()
 def check(namespace: str, context: str, deployment: str, output: Output) -> int:
     """Check what a validation may do here, how many workers fit, and what stands in the way.
@@ -44,7 +44,7 @@ def check(namespace: str, context: str, deployment: str, output: Output) -> int:
 
     Changes nothing. Exit code 7 when a right is missing without which nothing can be validated.
     """
-    allowance = inventory.allowance(connect(namespace, context), deployment)
+    allowance = inventory.allowance(connect_cluster(namespace, context), deployment)
     output.show(allowance.to_dict(), _allowance_lines(allowance))
     if allowance.lacking:
         raise rights.refusal(allowance.lacking, allowance.namespace)
@@ -52,10 +52,10 @@ def check(namespace: str, context: str, deployment: str, output: Output) -> int:
 
 
 @command.command("restore")
-@shared.heading("Kubernetes")
-@shared.namespace("Look for the Deployment in this namespace. [default: the current one]")
+@shared.under_heading("Kubernetes")
+@shared.namespace_option("Look for the Deployment in this namespace. [default: the current one]")
 @shared.context
-@shared.heading("Target")
+@shared.under_heading("Target")
 @click.option(
     "--deployment",
     required=True,
@@ -72,11 +72,11 @@ def restore(namespace: str, context: str, deployment: str) -> None:
     these objects says in an annotation what it was. Not for a run that still goes on: it puts back
     everything itself.
     """
-    remedies = hold_autoscalers.restore(connect(namespace, context), deployment)
+    remedies = hold_autoscalers.restore(connect_cluster(namespace, context), deployment)
     if not remedies:
         echo(f"deployment {deployment} and what scales it: there is nothing to put back")
     for title, remedy in remedies.items():
-        echo(clean(f"{title}: {remedy or 'put back'}"))
+        echo(clean_text(f"{title}: {remedy or 'put back'}"))
     if any(remedies.values()):
         raise Unreachable("not everything could be put back", hint="see above")
 
@@ -105,7 +105,7 @@ def _allowance_lines(allowance: inventory.ClusterAllowance) -> Iterator[str]:
             yield f"{where}: {room.room} workers fit{placed}; limited by {room.limited_by}"
     yield from cause_lines(allowance.causes)
     for line in allowance.warnings:
-        yield f"\nwarning: {clean(as_options(line))}"
+        yield f"\nwarning: {clean_text(as_options(line))}"
 
 
 def cause_lines(nodes: list[inventory.NodeRow] | None) -> Iterator[str]:
@@ -117,13 +117,14 @@ def cause_lines(nodes: list[inventory.NodeRow] | None) -> Iterator[str]:
             "\ncauses: unknown what the nodes show, since no worker runs; start one and look again"
         )
     for node in nodes or ():
-        where = clean(f"causes: node {node.node}")
+        where = clean_text(f"causes: node {node.node}")
         if node.known:
             yield f"\n{where}: all can be read{' but' if node.gaps else ''}"
         else:
             yield (
-                f"\n{where}: the log of {clean(node.pod)} does not say what it shows; start its"
+                f"\n{where}: the log of {clean_text(node.pod)} does not say what it shows;"
+                " start its"
                 " pod again"
             )
         for gap in node.gaps:
-            yield clean("  {missing}: {effect}; {remedy}".format_map(gap))
+            yield clean_text("  {missing}: {effect}; {remedy}".format_map(gap))

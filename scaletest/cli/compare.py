@@ -24,7 +24,7 @@ def below_one(context: click.Context, parameter: click.Parameter, value: float) 
 @cloup.command("compare")
 @stored.run_argument("base")
 @stored.run_argument("candidates", -1, "RUN...")
-@options.heading("Verdict")
+@options.under_heading("Verdict")
 @click.option(
     "--tolerance",
     type=PART,

@@ -17,7 +17,7 @@ from scaletest_workers.devices import DeviceChooser, DeviceOptions
 
 
 @cloup.command("devices")
-@shared.heading("Devices")
+@shared.under_heading("Devices")
 @shared.preset("List the devices of this vendor. [default: of all]")
 @click.option(
     "--device-glob",
@@ -25,7 +25,7 @@ from scaletest_workers.devices import DeviceChooser, DeviceOptions
     metavar="GLOB",
     help="List the devices whose files match this pattern.",
 )
-@shared.heading("Output")
+@shared.under_heading("Output")
 @shared.output()
 def command(preset: str, device_glob: str, output: Output) -> None:
     """List devices that workers would find here: what they are, and who may use them.

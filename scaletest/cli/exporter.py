@@ -11,14 +11,14 @@ from scaletest.cli import options as shared
 from scaletest.cli.output import echo
 from scaletest.model import checks
 from scaletest.model.desired_workers import Targets
-from scaletest.model.masking import masked
-from scaletest.model.time_slots import LONGEST_WINDOW_S, in_slots
+from scaletest.model.masking import mask_passwords
+from scaletest.model.time_slots import LONGEST_WINDOW_S, round_up_to_slots
 
 
 @cloup.command("exporter")
-@shared.heading("Target")
+@shared.under_heading("Target")
 @shared.redis_url()
-@shared.heading("Server")
+@shared.under_heading("Server")
 @click.option(
     "--listen",
     default="127.0.0.1:9998",
@@ -35,7 +35,7 @@ from scaletest.model.time_slots import LONGEST_WINDOW_S, in_slots
         " cluster; the option may be repeated."
     ),
 )
-@shared.heading("Autoscaling")
+@shared.under_heading("Autoscaling")
 @shared.duration(
     "--window",
     default="60s",
@@ -54,7 +54,7 @@ from scaletest.model.time_slots import LONGEST_WINDOW_S, in_slots
     metavar="SHARE",
     help="Plan for workers that are busy this share of their time.",
 )
-@shared.heading("Output")
+@shared.under_heading("Output")
 @click.option(
     "--intel-names",
     is_flag=True,
@@ -68,7 +68,7 @@ from scaletest.model.time_slots import LONGEST_WINDOW_S, in_slots
         " 620s; 0 logs none. The maxima of --intel-names are then of this time."
     ),
 )
-@shared.heading("Failures")
+@shared.under_heading("Failures")
 @shared.duration(
     "--heartbeat",
     default="5s",
@@ -85,7 +85,7 @@ from scaletest.model.time_slots import LONGEST_WINDOW_S, in_slots
         " persistence; the option may be repeated."
     ),
 )
-@shared.grouped
+@shared.call_with_groups
 def command(
     redis_url: str,
     listen: str,
@@ -115,7 +115,7 @@ def command(
     forgotten, and drops what dead clients left, so that nobody starts workers for them.
     """
     # what serves metrics takes a while to import, and --help needs none of it
-    from scaletest.exporter.service import serve
+    from scaletest.exporter.service import serve_exporter
     from scaletest.exporter.view import Redeclare, ViewReader
 
     targets = Targets(utilisation, wait_target_s, window_s)
@@ -125,13 +125,13 @@ def command(
     logging.getLogger("scaletest.exporter").setLevel(logging.INFO)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
-    serve(
+    serve_exporter(
         ViewReader(redis_url, targets, interval_s=interval_s, max_attempts=attempts),
         listen,
         interval_s=interval_s,
         intel_names=intel_names,
-        log_interval_s=in_slots(log_interval_s),
+        log_interval_s=round_up_to_slots(log_interval_s),
         then=[Redeclare(redis_url, declare)] if declare else [],
         hosts=allow_host,
-        ready=lambda url: echo(f"exporter of {masked(redis_url)} on {url}", err=True),
+        ready=lambda url: echo(f"exporter of {mask_passwords(redis_url)} on {url}", err=True),
     )

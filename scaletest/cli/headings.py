@@ -9,7 +9,7 @@ import cloup
 F = TypeVar("F", bound=Callable[..., object])
 
 
-def heading(title: str) -> Callable[[F], F]:
+def under_heading(title: str) -> Callable[[F], F]:
     """Put the options that follow, down to the next heading, below this one.
 
     Options that commands share bring their headings along, so a title may stand among the options
@@ -36,7 +36,7 @@ class Decorator(Protocol):
         """Return the function."""
 
 
-def group(*options: Decorator) -> Decorator:
+def join_options(*options: Decorator) -> Decorator:
     """Join options, in the order of the help."""
 
     def decorate(function: F) -> F:

@@ -10,7 +10,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from scaletest.render.text import clean, one_line
+from scaletest.render.text import clean_text, one_line
 
 
 class LiveRows:
@@ -39,7 +39,7 @@ class LiveRows:
         """Let a line stay above the rows."""
         # the terminal may be gone, and what is measured is worth more than who looks
         with suppress(OSError):
-            self._console.print(Text(clean(line)), soft_wrap=True)
+            self._console.print(Text(clean_text(line)), soft_wrap=True)
 
     def __enter__(self) -> Self:
         self._live.start()

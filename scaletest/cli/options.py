@@ -11,10 +11,10 @@ from typing import TypeVar, get_type_hints
 import click
 from click.core import ParameterSource
 
-from scaletest.cli.headings import Decorator, F, group, heading
+from scaletest.cli.headings import Decorator, F, join_options, under_heading
 from scaletest.cli.output import Output, confirm, echo
 from scaletest.cli.output_options import output, report_output
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.errors import UsageError
 from scaletest.model.presets import PRESETS
 from scaletest.model.quantities import PER_SECOND, SECONDS, in_base_units
@@ -31,17 +31,17 @@ __all__ = [
     "Decorator",
     "Quantity",
     "WatchOptions",
-    "confirmed",
+    "is_confirmed",
     "context",
     "duration",
-    "group",
-    "grouped",
-    "heading",
+    "join_options",
+    "call_with_groups",
+    "under_heading",
     "is_typed",
     "labels",
     "max_attempts",
-    "namespace",
-    "numbers",
+    "namespace_option",
+    "read_numbers",
     "output",
     "preset",
     "progress",
@@ -81,7 +81,7 @@ class Quantity(click.ParamType[float]):
         measured = in_base_units(text, self._units)
         if measured is None or math.isinf(measured):
             raise UsageError(
-                f"{name}: {cut(repr(value), limit=60)} is no {self.name}",
+                f"{name}: {cut_text(repr(value), limit=60)} is no {self.name}",
                 hint=f"write it as in {self._example}",
             )
         if text[-1].isdigit() and measured > self._plausible:
@@ -115,8 +115,8 @@ max_attempts: Decorator = click.option(
     help="Start a request that was lost with its worker at most N times before it fails.",
 )
 # What to call a new run: of its Labels, the one that is known before it is measured.
-labels = group(
-    heading("Run"),
+labels = join_options(
+    under_heading("Run"),
     click.option(
         "--name",
         default="",
@@ -125,8 +125,8 @@ labels = group(
     ),
 )
 # What a long command shows of its progress, for `progress_views.shown`.
-progress = group(
-    heading("Output"),
+progress = join_options(
+    under_heading("Output"),
     click.option(
         "--progress",
         type=click.Choice(["auto", "plain", "json", "none"]),
@@ -139,7 +139,7 @@ progress = group(
     ),
 )
 # The fields of WatchOptions.
-watch = group(
+watch = join_options(
     progress,
     click.option(
         "--ui",
@@ -154,7 +154,7 @@ watch = group(
 yes: Decorator = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
-def numbers(context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
+def read_numbers(context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
     """Read the whole numbers between commas."""
     try:
         return tuple(map(int, value.split(","))) if value else ()
@@ -189,7 +189,7 @@ def duration(*names: str, default: str | None = None, help: str) -> Callable[[F]
     )
 
 
-def namespace(text: str) -> Callable[[F], F]:
+def namespace_option(text: str) -> Callable[[F], F]:
     """Make -n/--namespace, with this help."""
     return click.option("-n", "--namespace", default="", metavar="NAME", help=text)
 
@@ -229,7 +229,7 @@ def refuse_beside(option: str, allowed: set[str]) -> None:
             )
 
 
-def confirmed(question: str, yes: bool, *, terminal: bool = False) -> bool:
+def is_confirmed(question: str, yes: bool, *, terminal: bool = False) -> bool:
     """Tell whether --yes, the terminal or standard input answers yes; UsageError without an answer.
 
     terminal: whether nothing but a terminal may answer. The lines of a list that a loop reads are
@@ -248,7 +248,7 @@ def confirmed(question: str, yes: bool, *, terminal: bool = False) -> bool:
     raise UsageError("the question got no answer", hint="add --yes")
 
 
-def grouped(command: Callable[..., Returned]) -> Callable[..., Returned]:
+def call_with_groups(command: Callable[..., Returned]) -> Callable[..., Returned]:
     """Call a command with its options; write it below them.
 
     An argument whose type is a frozen dataclass holds the group of parameters that its fields name.
@@ -257,13 +257,13 @@ def grouped(command: Callable[..., Returned]) -> Callable[..., Returned]:
 
     @wraps(command)
     def call(**parameters: object) -> Returned:
-        return filled(command, parameters)
+        return fill_parameters(command, parameters)
 
     OPTIONS_OF[call] = command
     return call
 
 
-def filled(make: Callable[..., Returned], parameters: Mapping[str, object]) -> Returned:
+def fill_parameters(make: Callable[..., Returned], parameters: Mapping[str, object]) -> Returned:
     """Call with the parameters of a command that it names, of which a group takes its own.
 
     KeyError when one is lacking that has no default.
@@ -273,7 +273,7 @@ def filled(make: Callable[..., Returned], parameters: Mapping[str, object]) -> R
     for name, parameter in signature(make).parameters.items():
         option = name if name in parameters else name.removesuffix("_s")
         if is_dataclass(types[name]) and types[name] is not Output:
-            values[name] = filled(types[name], parameters)
+            values[name] = fill_parameters(types[name], parameters)
         elif option in parameters or parameter.default is parameter.empty:
             values[name] = parameters[option]
     return make(**values)

@@ -16,10 +16,10 @@ from typing import Any, TextIO
 
 import click
 
-from scaletest.model.checks import printable
+from scaletest.model.checks import escape_unprintable
 from scaletest.model.errors import UsageError
 from scaletest.model.histogram import DurationSummary
-from scaletest.render.numbers import duration, plural, seconds, significant
+from scaletest.render.numbers import format_duration, format_seconds, format_significant, plural
 
 # RQ colours its own messages, nobody else does.
 _COLOURS = re.compile(r"(\x1b\[[0-9;]*m)")
@@ -29,7 +29,7 @@ TO_LOOK = {".html": "; open it in a browser, or see all runs with: scaletest ui"
 
 def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     """Print text. Names, notes and errors in it may be foreign: no terminal obeys them."""
-    click.echo(printable(str(text), keep="\n\t"), err=err, nl=nl)
+    click.echo(escape_unprintable(str(text), keep="\n\t"), err=err, nl=nl)
 
 
 def warn_without_worker(queue: str, worker_names: Sequence[str]) -> None:
@@ -42,22 +42,29 @@ def warn_without_worker(queue: str, worker_names: Sequence[str]) -> None:
         )
 
 
-def served(outcomes: Mapping[str, int], run: DurationSummary, elapsed_s: float) -> str:
+def summarize_requests(outcomes: Mapping[str, int], run: DurationSummary, elapsed_s: float) -> str:
     """Say what became of requests, how many a second there were, and how long they ran.
 
     How long is left out where too few ran to say so.
     """
     count = sum(outcomes.values())
     if not count:
-        return f"no requests in {duration(elapsed_s)}"
+        return f"no requests in {format_duration(elapsed_s)}"
     parts = [
         f"{number} {outcome.replace('_', ' ')}" for outcome, number in outcomes.items() if number
     ]
-    rate = f", {significant(count / elapsed_s)}/s" if elapsed_s > 0 else ""
+    rate = f", {format_significant(count / elapsed_s)}/s" if elapsed_s > 0 else ""
     known = {"median": run.quantiles_s["p50"], "p95": run.quantiles_s["p95"]}
-    texts = [f"{name} {seconds(value_s)}" for name, value_s in known.items() if value_s is not None]
+    texts = [
+        f"{name} {format_seconds(value_s)}"
+        for name, value_s in known.items()
+        if value_s is not None
+    ]
     times = f", run time {', '.join(texts)}" if texts else ""
-    return f"{plural(count, 'request')} in {duration(elapsed_s)} ({', '.join(parts)}){rate}{times}"
+    return (
+        f"{plural(count, 'request')} in {format_duration(elapsed_s)}"
+        f" ({', '.join(parts)}){rate}{times}"
+    )
 
 
 def write(text: str, path: Path) -> None:
@@ -98,7 +105,7 @@ class Output:
         if str(self.path) == "-":
             echo(text, nl=False)
         else:
-            write(printable(text, keep="\n\t"), self.path)
+            write(escape_unprintable(text, keep="\n\t"), self.path)
 
 
 def as_text(data: object, form: str = "json") -> str:
@@ -110,7 +117,11 @@ def as_text(data: object, form: str = "json") -> str:
 
     text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
     # else with escapes of YAML, since ours would be other data
-    return text if printable(text, keep="\n") == text else yaml.safe_dump(data, sort_keys=False)
+    return (
+        text
+        if escape_unprintable(text, keep="\n") == text
+        else yaml.safe_dump(data, sort_keys=False)
+    )
 
 
 def live_rows(rows: Callable[[], Sequence[str]], per_s: int) -> AbstractContextManager[object]:
@@ -125,7 +136,7 @@ def live_rows(rows: Callable[[], Sequence[str]], per_s: int) -> AbstractContextM
 
 def confirm(question: str) -> bool:
     """Ask on standard error, as `echo` prints."""
-    return click.confirm(printable(question), err=True)
+    return click.confirm(escape_unprintable(question), err=True)
 
 
 class _Formatter(logging.Formatter):
@@ -133,18 +144,18 @@ class _Formatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
         """Write one line: a name with a line's end in it cannot pretend to be another event."""
-        return printable(super().formatMessage(record), keep="\t")
+        return escape_unprintable(super().formatMessage(record), keep="\t")
 
     def formatException(self, ei: Any) -> str:  # noqa: N802
         """Keep the lines of a traceback."""
-        return printable(super().formatException(ei), keep="\n\t")
+        return escape_unprintable(super().formatException(ei), keep="\n\t")
 
 
 def _disarm_record(record: logging.LogRecord) -> bool:
     """Filter for RQ's own handlers: nothing but its colours and line ends passes as a command."""
     # texts and colours in turn
     parts = _COLOURS.split(record.getMessage())
-    parts[::2] = [printable(part, keep="\n\t") for part in parts[::2]]
+    parts[::2] = [escape_unprintable(part, keep="\n\t") for part in parts[::2]]
     record.msg = "".join(parts)
     record.args = ()
     return True

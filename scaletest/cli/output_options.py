@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from scaletest.cli.headings import Decorator, F, group, heading
+from scaletest.cli.headings import Decorator, F, join_options, under_heading
 from scaletest.cli.output import Output
 from scaletest.model.errors import UsageError
 from scaletest.report import formats
@@ -74,7 +74,7 @@ def report_output(*, letter: bool = True) -> Decorator:
     """Make -o/--output and --format of a command that writes a report."""
     first = ("text", "json", "yaml")
     others = [name for name in formats.names() if name not in first]
-    return group(heading("Output"), output(*first, *others, letter=letter))
+    return join_options(under_heading("Output"), output(*first, *others, letter=letter))
 
 
 def _check_place(file: str, option: str) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 import click
 
 from scaletest.cli.headings import F
-from scaletest.cli.options import DURATION, numbers
+from scaletest.cli.options import DURATION, read_numbers
 from scaletest.model.wording import as_options
-from scaletest.model.writing import members
+from scaletest.model.writing import document_members
 
 
-def setting(
+def plan_option(
     plan: type, key: str, metavar: str, option: str = "", envvar: str | None = None
 ) -> Callable[[F], F]:
     """Make the option of a plan's field.
@@ -20,7 +20,7 @@ def setting(
     not the key's. A field that holds several texts makes an option that may be repeated, one that
     holds several numbers takes them with commas.
     """
-    member = next(member for member in members(plan) if member.key == key)
+    member = next(member for member in document_members(plan) if member.key == key)
     rule, default = member.rule, member.default
     help_text = as_options(rule.description)
     attributes: dict[str, Any] = {"default": default, "type": rule.base}
@@ -30,7 +30,7 @@ def setting(
         help_text = f"{help_text.rstrip('.')}; the option may be repeated."
         attributes |= {"type": str, "multiple": True}
     elif isinstance(default, tuple):
-        attributes |= {"type": str, "default": "", "callback": numbers}
+        attributes |= {"type": str, "default": "", "callback": read_numbers}
     return click.option(
         option or f"--{key.replace('_', '-')}",
         key,

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from scaletest.cli.live_rows import LiveRows
 from scaletest.cli.output import echo
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.run_progress import (
     LONGEST_LINE,
     ProgressChange,
@@ -20,7 +20,7 @@ from scaletest.model.run_progress import (
 )
 from scaletest.model.verdict import VerdictKind
 from scaletest.render.bars import meter
-from scaletest.render.numbers import percent
+from scaletest.render.numbers import format_percent
 from scaletest.render.text import one_line
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.progress import Progress, say_nothing, time_left
@@ -37,7 +37,7 @@ SO_FAR: Mapping[str, str] = {
 
 
 @contextmanager
-def shown(
+def show_progress(
     form: str = AUTO,
     *,
     steps: bool = True,
@@ -99,13 +99,15 @@ def plain_line(change: ProgressChange, state: RunProgress, message: str) -> str:
 
 def json_line(change: ProgressChange, state: RunProgress, message: str) -> str:
     """Word an event for programs: no character is left that a terminal would obey."""
-    return json.dumps(ProgressEvent(change, state, cut(one_line(message), LONGEST_LINE)).to_dict())
+    return json.dumps(
+        ProgressEvent(change, state, cut_text(one_line(message), LONGEST_LINE)).to_dict()
+    )
 
 
 def rows(state: RunProgress, width: int) -> Iterator[str]:
     """Say where a run is, with bar, time left and verdict so far; and what happens now."""
     part = None if state.ended else state.part
-    shares = [] if part is None else [percent(part, 0)]
+    shares = [] if part is None else [format_percent(part, 0)]
     time = [time_left(state) or f"{state.elapsed_s:.0f} s passed"]
     so_far = list(filter(None, [SO_FAR.get(state.verdict)]))
     place = list(filter(None, [state.place]))

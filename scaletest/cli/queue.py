@@ -8,18 +8,17 @@ import cloup
 
 from scaletest.broker import Client, Queues, connect
 from scaletest.broker.connection import Redis
-from scaletest.broker.failures import failure_groups
-from scaletest.broker.failures import failures as last_failures
-from scaletest.broker.jobs import stored
+from scaletest.broker.failures import last_failures, recent_failure_groups
+from scaletest.broker.jobs import read_stored_reply
 from scaletest.broker.queue_state import QueueState
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output, as_text, echo, warn_without_worker
 from scaletest.model import Reply, Request, checks
 from scaletest.model.errors import UsageError
 from scaletest.render.blocks import Table
-from scaletest.render.numbers import instant, plural, seconds
+from scaletest.render.numbers import format_instant, format_seconds, plural
 from scaletest.render.text import one_line
-from scaletest.render.text_table import aligned
+from scaletest.render.text_table import align_table
 from scaletest.report import failures
 from scaletest.stats.failures import FailureGroup
 
@@ -92,7 +91,9 @@ def list_queues(output: Output) -> None:
         note = f"paused; {state.note}" if state.paused else state.note
         rows.append((state.name, *map(str, counts), note))
     titles = ("queue", "waiting", "running", "workers", "maximum", "note")
-    output.show([state.to_dict() for state in states], aligned(Table(titles, rows, texts=(0, 5))))
+    output.show(
+        [state.to_dict() for state in states], align_table(Table(titles, rows, texts=(0, 5)))
+    )
 
 
 @command.command()
@@ -108,7 +109,7 @@ def show(name: str, output: Output) -> None:
     queues = Queues(redis)
     state = queues.state(name)
     names = queues.worker_names(name)
-    groups = failure_groups(last_failures(redis, name))
+    groups = recent_failure_groups(last_failures(redis, name))
     output.show(
         {
             **state.to_dict(),
@@ -126,7 +127,7 @@ def _lines(
     yield f"queue {state.name}{' (paused)' if state.paused else ''}  {state.note}".rstrip()
     oldest = ""
     if state.oldest_waiting_s is not None:
-        oldest = f", the oldest for {seconds(state.oldest_waiting_s)}"
+        oldest = f", the oldest for {format_seconds(state.oldest_waiting_s)}"
     maximum = state.maximum or "none"
     yield f"  waiting {state.waiting}{oldest}, running {state.running}, maximum {maximum}"
     yield f"  workers {state.workers}: {', '.join(names) or 'none'}"
@@ -136,12 +137,12 @@ def _lines(
     yield f"  {counters or 'no request yet'}"
     for label, values in (("wait", state.wait_s), ("run", state.run_s)):
         if values:
-            times = (f"{key} {seconds(value)}" for key, value in values.items())
+            times = (f"{key} {format_seconds(value)}" for key, value in values.items())
             yield f"  {label} {', '.join(times)}"
     if groups:
         last = max(group.last_s for group in groups)
         count = sum(group.count for group in groups)
-        yield f"  the last {plural(count, 'failure')}, until {instant(last)}"
+        yield f"  the last {plural(count, 'failure')}, until {format_instant(last)}"
     for line in failures.lines(groups[:MOST_GROUPS]):
         yield f"    {one_line(line)}"
     if len(groups) > MOST_GROUPS:
@@ -179,7 +180,7 @@ def purge(name: str, yes: bool) -> None:
     """
     queues = Queues(_connect())
     state = queues.state(name)
-    is_wanted = shared.confirmed(f"Drop {state.waiting} waiting requests of queue {name}?", yes)
+    is_wanted = shared.is_confirmed(f"Drop {state.waiting} waiting requests of queue {name}?", yes)
     echo(f"{name}: {f'{queues.purge(name)} requests' if is_wanted else 'nothing'} dropped")
 
 
@@ -196,7 +197,7 @@ def remove(name: str, yes: bool) -> None:
     """
     queues = Queues(_connect())
     if foreign := queues.foreign(name):
-        if shared.confirmed(f"Remove {name}, which is not a queue?", yes):
+        if shared.is_confirmed(f"Remove {name}, which is not a queue?", yes):
             queues.remove_foreign(foreign)
             echo(f"{name}: removed")
         else:
@@ -205,7 +206,7 @@ def remove(name: str, yes: bool) -> None:
     state = queues.state(name)
     if state.workers:
         raise UsageError(f"queue {name} has {state.workers} workers", hint="stop them first")
-    if shared.confirmed(f"Forget queue {name} with {state.waiting} waiting requests?", yes):
+    if shared.is_confirmed(f"Forget queue {name} with {state.waiting} waiting requests?", yes):
         echo(f"{name}: removed, {queues.remove(name)} requests dropped")
     else:
         echo(f"{name}: kept")
@@ -237,14 +238,14 @@ def resume(name: str) -> None:
 
 @command.command()
 @click.argument("name")
-@shared.heading("Target")
-@shared.heading("Requests")
+@shared.under_heading("Target")
+@shared.under_heading("Requests")
 @shared.duration(
     "--time-limit",
     default="0s",
     help="Stop the request when it runs longer than this; 0 means no limit.",
 )
-@shared.heading("Output")
+@shared.under_heading("Output")
 @click.option(
     "--no-wait",
     is_flag=True,
@@ -256,7 +257,7 @@ def resume(name: str) -> None:
     "--timeout", default="0s", help="Wait at most this long for the reply; 0 waits for ever."
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARG...]")
-@shared.grouped
+@shared.call_with_groups
 def submit(
     name: str,
     time_limit_s: float,
@@ -292,7 +293,7 @@ def result(request_id: str) -> int:
     \b
     scaletest queue result "$(scaletest queue submit sleep --no-wait -- 0.1)"
     """
-    return _show_reply(stored(_connect(), checks.request_id(request_id)))
+    return _show_reply(read_stored_reply(_connect(), checks.request_id(request_id)))
 
 
 def _show_reply(reply: Reply) -> int:

@@ -8,13 +8,13 @@ import cloup
 
 from scaletest.cli import options, stored
 from scaletest.cli.output import Output, echo
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.errors import UsageError
 from scaletest.render.blocks import Table
-from scaletest.render.text_table import aligned
+from scaletest.render.text_table import align_table
 from scaletest.runs import registry
 from scaletest.runs.listing import VERDICTS, RunFilter, choose_runs, read_listed_run
-from scaletest.runs.places import default_root, runs
+from scaletest.runs.places import default_root, find_runs
 from scaletest.runs.registry import TYPES
 
 
@@ -28,7 +28,7 @@ def command() -> None:
 
 
 @command.command("list")
-@options.heading("Target")
+@options.under_heading("Target")
 @click.option(
     "--type", "run_type", type=click.Choice(list(TYPES)), help="List only runs of this type."
 )
@@ -46,7 +46,7 @@ def command() -> None:
     metavar="PATTERN",
     help=("List only runs whose name contains this text, or fits this pattern, as in 'nightly-*'."),
 )
-@options.heading("Output")
+@options.under_heading("Output")
 @options.output()
 def list_runs(
     run_type: str | None,
@@ -62,7 +62,7 @@ def list_runs(
     scaletest runs list --name 'nightly-*' -o runs.json
     """
     root = default_root(os.environ)
-    stored_runs = list(map(read_listed_run, runs(root)))
+    stored_runs = list(map(read_listed_run, find_runs(root)))
     rows = choose_runs(stored_runs, RunFilter(run_type or "", verdicts, pattern), "began")
     # the column of names is left out where no run has one
     has_names = any(run.name for run in rows)
@@ -83,7 +83,7 @@ def list_runs(
     ]
     if rows or output.is_data:
         table = Table(titles, cells, texts=range(len(titles)))
-        output.show(list(map(asdict, rows)), aligned(table))
+        output.show(list(map(asdict, rows)), align_table(table))
     elif stored_runs:
         echo(f"none of the {len(stored_runs)} runs fits", err=True)
     else:
@@ -110,7 +110,7 @@ def show(run: str, output: Output) -> None:
                 if isinstance(setting, dict):
                     parts = [f"{key} {part}" for key, part in setting.items()]
                 text = " ".join(map(str, parts)) if isinstance(parts, list) else str(parts)
-                echo(f"{name.replace('_', ' '):12}  {cut(text, limit=400)}")
+                echo(f"{name.replace('_', ' '):12}  {cut_text(text, limit=400)}")
     stored.deliver(
         report,
         output,
@@ -161,7 +161,7 @@ def delete(runs: tuple[str, ...], yes: bool) -> None:
                 f"run {folder.name} is in use by another process", hint="wait until it has ended"
             )
     names = ", ".join(str(folder.path) for folder in folders)
-    if not options.confirmed(f"Delete {names}?", yes, terminal=True):
+    if not options.is_confirmed(f"Delete {names}?", yes, terminal=True):
         echo("nothing deleted", err=True)
         return
     for folder in folders:

@@ -10,7 +10,7 @@ from scaletest.cli import options as shared
 from scaletest.cli.output import Output
 from scaletest.model import Measurement, NodeSample, Record, checks
 from scaletest.model.environment import Environment
-from scaletest.model.json_schema import Schema, described
+from scaletest.model.json_schema import Schema, class_schema
 from scaletest.model.run_progress import ProgressEvent
 from scaletest.runs import registry
 from scaletest.stats.comparison import Comparison
@@ -72,7 +72,7 @@ def documents() -> dict[str, Callable[[], Schema]]:
     share, and those of every run type.
     """
     schemas: dict[str, Callable[[], Schema]] = {
-        name: partial(described, name, description, kind)
+        name: partial(class_schema, name, description, kind)
         for name, (kind, description) in _CLASSES.items()
     }
     for name in registry.TYPES:

@@ -10,15 +10,15 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 
-from scaletest.cli.output import echo, is_verbose, live_rows, served
+from scaletest.cli.output import echo, is_verbose, live_rows, summarize_requests
 from scaletest.model.histogram import DurationHistogram
-from scaletest.model.masking import masked
-from scaletest.model.texts import short
-from scaletest.observe.visibility import visibility
+from scaletest.model.masking import mask_passwords
+from scaletest.model.texts import short_number
+from scaletest.observe.visibility import read_visibility
 from scaletest_workers import before_run
 from scaletest_workers.settings import Serving, Settings
 from scaletest_workers.tally import WorkTally
-from scaletest_workers.worker import Worker, serve
+from scaletest_workers.worker import Worker, run_worker
 
 
 def serve_shown(serving: Serving, settings: Settings) -> None:
@@ -31,12 +31,12 @@ def serve_shown(serving: Serving, settings: Settings) -> None:
         before_run.check_devices(settings.devices, None)
     if "KUBERNETES_SERVICE_HOST" in os.environ and not settings.no_causes:
         # `scaletest cluster check` reads it there
-        echo(visibility().to_line(), err=True)
+        echo(read_visibility().to_line(), err=True)
     queue = ServedQueue(serving, settings)
     level = "INFO" if is_verbose() else "WARNING"
     try:
         with live_rows(queue.rows, per_s=4):
-            serve(serving, settings, level, queue.tally, queue.begun)
+            run_worker(serving, settings, level, queue.tally, queue.begun)
     finally:
         queue.sum_up()
 
@@ -57,14 +57,14 @@ class ServedQueue:
         device = f" on device {worker.device}" if worker.device else ""
         _say(
             f"worker {worker.name}: serving queue {self.serving.queue} of"
-            f" {masked(self.serving.redis_url)}, running"
+            f" {mask_passwords(self.serving.redis_url)}, running"
             f" {shlex.join(self.settings.command) or 'sleep'}{device}"
         )
 
     def rows(self) -> Sequence[str]:
         """Return the live row."""
         if self._worker is None:
-            return [f"connecting to {masked(self.serving.redis_url)}"]
+            return [f"connecting to {mask_passwords(self.serving.redis_url)}"]
         now, ended, failed = time.monotonic(), self.tally.ended, self.tally.failed
         # requests that ended per second, in the last ten seconds
         self._counts.append((now, ended))
@@ -82,7 +82,7 @@ class ServedQueue:
             doing = f"running {running.id} for {now - self._since_s:.0f} s"
         failures = [f"{failed} failed"] if failed else []
         parts = [f"queue {self.serving.queue}", f"{ended} done", *failures]
-        return ["  ".join([*parts, f"{short(rate)}/s", doing])]
+        return ["  ".join([*parts, f"{short_number(rate)}/s", doing])]
 
     def sum_up(self) -> None:
         """Say what was done, where the worker came to serve."""
@@ -90,7 +90,7 @@ class ServedQueue:
             return
         served_s = time.monotonic() - self._began_s
         times = DurationHistogram(self.tally.run_times, self.tally.ended, low=0.0, high=math.inf)
-        summary = served(self.tally.outcomes, times.summary(), served_s)
+        summary = summarize_requests(self.tally.outcomes, times.summary(), served_s)
         _say(f"worker {self._worker.name} ended: {summary}")
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import click
 
-from scaletest.model.checks import cut
-from scaletest.model.errors import InvalidValue, nearest
+from scaletest.model.checks import cut_text
+from scaletest.model.errors import InvalidValue, nearest_name
 
 VARIABLE = "SCALETEST_CONFIG"
 
@@ -97,8 +97,8 @@ def _section(values: object, path: Path, route: tuple[str, ...]) -> dict[str, An
 
 
 def _unknown(path: Path, key: tuple[str, ...], known: Iterable[str]) -> InvalidValue:
-    near = nearest(key[-1].replace("-", "_"), known)
+    near = nearest_name(key[-1].replace("-", "_"), known)
     # with a broken file the help cannot be asked for
     command = " ".join((f"{VARIABLE}=", "scaletest", *key[:-1], "--help"))
     hint = f"did you mean {near}?" if near else f"see: {command}"
-    return InvalidValue(f"unknown setting {cut('.'.join(key), limit=60)} in {path}", hint=hint)
+    return InvalidValue(f"unknown setting {cut_text('.'.join(key), limit=60)} in {path}", hint=hint)

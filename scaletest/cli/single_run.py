@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from scaletest.cli.output import Output
 from scaletest.model import Outcome
 from scaletest.processes.orphans import adopt_orphans
-from scaletest.render.numbers import seconds
+from scaletest.render.numbers import format_seconds
 from scaletest.report import words
 from scaletest_workers.runtime import SingleRun, run_once
 from scaletest_workers.settings import Settings
@@ -25,7 +25,7 @@ def show(settings: Settings, arguments: tuple[str, ...], output: Output) -> int:
 def _lines(run: SingleRun) -> Iterator[str]:
     result = run.result
     code = "" if result.exit_code is None else f", exit code {result.exit_code}"
-    yield f"{result.outcome.value.replace('_', ' ')} after {seconds(run.run_s)}{code}"
+    yield f"{result.outcome.value.replace('_', ' ')} after {format_seconds(run.run_s)}{code}"
     # a benchmark's framed result is for programs
     figures = {name: value for name, value in result.figures.items() if name != "result"}
     for name, value in {"error": result.error, "device": result.device, **figures}.items():

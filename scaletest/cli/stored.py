@@ -58,7 +58,9 @@ def deliver(report: Report, output: Output, data: Mapping[str, object] | None = 
     return report.head.verdict.kind.exit_code
 
 
-def deliver_ended(report: Report, output: Output, data: Mapping[str, object] | None = None) -> int:
+def deliver_finished(
+    report: Report, output: Output, data: Mapping[str, object] | None = None
+) -> int:
     """Write the report of a run that has just ended, and return the exit code of its verdict.
 
     Who has it in a file still sees the verdict.
@@ -69,14 +71,14 @@ def deliver_ended(report: Report, output: Output, data: Mapping[str, object] | N
     return code
 
 
-def known() -> list[RunFolder]:
+def stored_runs() -> list[RunFolder]:
     """List the runs of this user, the oldest first."""
-    return places.runs(places.default_root(os.environ))
+    return places.find_runs(places.default_root(os.environ))
 
 
 def _complete(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    named = ((run.labels.name, run.name) for run in reversed(known()))
+    named = ((run.labels.name, run.name) for run in reversed(stored_runs()))
     names = [*filter(None, chain.from_iterable(named)), LATEST]
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]

@@ -20,7 +20,7 @@ PAGE_PRIORITY = 10
 
 
 @cloup.command("ui")
-@options.heading("Target")
+@options.under_heading("Target")
 @options.redis_url(None)
 @click.option(
     "--archive",
@@ -29,7 +29,7 @@ PAGE_PRIORITY = 10
     metavar="DIR",
     help="Show the runs that are kept in this folder. [default: the runs of this user]",
 )
-@options.heading("Server")
+@options.under_heading("Server")
 @click.option(
     "--listen",
     default="127.0.0.1:9995",
@@ -88,21 +88,21 @@ def command(
     # what serves pages takes a while to import, and --help needs none of it
     from scaletest.pages.security import HEADERS
     from scaletest.pages.server import Server
-    from scaletest.runs.places import default_root, opened
+    from scaletest.runs.places import default_root, open_run
     from scaletest.ui.app import make_app
     from scaletest.ui.live import open_pages
     from scaletest.ui.reading import THREADS
-    from scaletest.ui.runs import fill
-    from scaletest.ui.sources import Sources, remedy
+    from scaletest.ui.runs import read_all_runs
+    from scaletest.ui.sources import Sources, remedy_for_no_runs
 
-    beside = opened(run) if run else None
+    beside = open_run(run) if run else None
     root = archive or default_root(os.environ)
-    sources = Sources(root, redis_url or "", beside, remedy(os.environ))
+    sources = Sources(root, redis_url or "", beside, remedy_for_no_runs(os.environ))
     app = make_app(sources, token=token, prefix=prefix, hosts=allow_host)
     if handle is not None:
         # after what takes long at the start, and before other threads, which inherit it
         os.setpriority(os.PRIO_PROCESS, 0, PAGE_PRIORITY)
-    Thread(target=partial(fill, app), name="index", daemon=True).start()
+    Thread(target=partial(read_all_runs, app), name="index", daemon=True).start()
     listening = listen if handle is None else socket.socket(fileno=handle)
     server = Server(app, listening, threads=THREADS, headers=HEADERS)
     # a page makes very many objects, hardly any in a cycle: they and what was loaded by now are not

@@ -16,7 +16,7 @@ import click
 
 from scaletest.cli.options import WatchOptions
 from scaletest.cli.output import echo
-from scaletest.cli.progress_views import NONE, shown
+from scaletest.cli.progress_views import NONE, show_progress
 from scaletest.processes.children import end_all, python_module
 from scaletest.processes.guard import Guard
 from scaletest.runs.folder import RunFolder
@@ -35,9 +35,9 @@ class RunPage:
     def __init__(self, redis_url: str) -> None:
         """redis_url: "" for none."""
         # what serves pages takes a while to import, and most runs have none
-        from scaletest.pages.server import bind, url_of
+        from scaletest.pages.server import bind_socket, url_of
 
-        self._socket = bind("127.0.0.1:0")
+        self._socket = bind_socket("127.0.0.1:0")
         self._url = url_of(self._socket)
         self._redis_url = redis_url
         self._guard: Guard | None = None
@@ -100,13 +100,13 @@ class RunPage:
 
 
 @contextmanager
-def watched(watch: WatchOptions, redis_url: str = "") -> Iterator[Progress]:
+def watch_runs(watch: WatchOptions, redis_url: str = "") -> Iterator[Progress]:
     """Show the progress of the runs of a command, and serve their page where one is wanted.
 
     redis_url: where the progress is published; "" for nowhere.
     """
     if not watch.ui:
-        with shown(watch.progress, redis_url=redis_url) as progress:
+        with show_progress(watch.progress, redis_url=redis_url) as progress:
             yield progress
         return
     page = RunPage(redis_url)
@@ -118,5 +118,5 @@ def watched(watch: WatchOptions, redis_url: str = "") -> Iterator[Progress]:
         return line
 
     click.get_current_context().call_on_close(page.close)
-    with shown(watch.progress, redis_url=redis_url, begun=begun) as progress:
+    with show_progress(watch.progress, redis_url=redis_url, begun=begun) as progress:
         yield progress

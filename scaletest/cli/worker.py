@@ -25,7 +25,7 @@ from scaletest_workers.settings import Serving, Settings
         " runs. --once ends with 0, or with 5 when the request failed."
     ),
 )
-@shared.heading("Target")
+@shared.under_heading("Target")
 @click.option(
     "--queue",
     metavar="NAME",
@@ -34,7 +34,7 @@ from scaletest_workers.settings import Serving, Settings
     help="Serve this queue, which must be declared.",
 )
 @shared.redis_url()
-@shared.heading("Run")
+@shared.under_heading("Run")
 @click.option("--burst", is_flag=True, help="Exit when the queue is empty.")
 @click.option(
     "--once",
@@ -47,15 +47,15 @@ from scaletest_workers.settings import Serving, Settings
     metavar="ARG",
     help="With --once, give the request this argument; the option may be repeated.",
 )
-@shared.heading("Output")
+@shared.under_heading("Output")
 @shared.output()
-@shared.heading("Run")
+@shared.under_heading("Run")
 @click.option(
     "--name",
     metavar="NAME",
     help="Give this worker that name. [default: host, process and a random part]",
 )
-@shared.heading("Failures")
+@shared.under_heading("Failures")
 @shared.duration(
     "--time-limit",
     default="0s",
@@ -63,7 +63,7 @@ from scaletest_workers.settings import Serving, Settings
         "Stop a request that runs longer than this and has no limit of its own; 0 means no limit."
     ),
 )
-@shared.heading("Devices")
+@shared.under_heading("Devices")
 @click.option(
     "--device-glob",
     default="",
@@ -85,7 +85,7 @@ from scaletest_workers.settings import Serving, Settings
     metavar="N",
     help="Use the N-th matching device, counting round, and lease no slot of it.",
 )
-@shared.heading("Program")
+@shared.under_heading("Program")
 @click.option("--directory", default="", metavar="DIR", help="Run the program in this directory.")
 @click.option("--null-input", is_flag=True, help="Give the program an empty standard input.")
 @click.option("--null-output", is_flag=True, help="Discard what the program prints.")
@@ -95,7 +95,7 @@ from scaletest_workers.settings import Serving, Settings
     help="Do not add the arguments of requests to those of the program.",
 )
 @click.option("--no-causes", is_flag=True, help="Do not sample where programs spend their time.")
-@shared.heading("Program")
+@shared.under_heading("Program")
 @click.option(
     "--allow-commands",
     is_flag=True,
@@ -104,7 +104,7 @@ from scaletest_workers.settings import Serving, Settings
         " and objects of the cluster."
     ),
 )
-@shared.heading("Kubernetes")
+@shared.under_heading("Kubernetes")
 @click.option(
     "--node-env",
     default="",
@@ -117,7 +117,7 @@ from scaletest_workers.settings import Serving, Settings
     metavar="NAME",
     help="Read the name of the pod from this environment variable.",
 )
-@shared.heading("Failures")
+@shared.under_heading("Failures")
 @shared.duration(
     "--kill-grace",
     default="5s",
@@ -128,24 +128,24 @@ from scaletest_workers.settings import Serving, Settings
 )
 @shared.duration("--heartbeat", default="5s", help="Send a heartbeat to Redis this often.")
 @shared.max_attempts
-@shared.heading("RQ")
+@shared.under_heading("RQ")
 @click.option(
     "--allow-function",
     multiple=True,
     metavar="PREFIX",
     help=("Also execute RQ jobs whose functions lie below PREFIX; the option may be repeated."),
 )
-@shared.heading("Program")
+@shared.under_heading("Program")
 @click.option(
     "--list-workloads",
     is_flag=True,
     help="List the workloads that have names, and the packages they come from.",
 )
-@shared.heading("Output")
+@shared.under_heading("Output")
 @click.option("--log-messages", is_flag=True, help="Log every request and every reply.")
-@shared.heading("Program")
+@shared.under_heading("Program")
 @workloads.command_of_workers("[-- COMMAND ARG...]")
-@shared.grouped
+@shared.call_with_groups
 def command(
     settings: Settings,
     serving: Serving,

@@ -12,7 +12,7 @@ _KEY = "scaletest.workload"
 
 def command_of_workers(metavar: str) -> shared.Decorator:
     """--workload NAME and the words of a command, as the parameter `command`, the name first."""
-    return shared.group(
+    return shared.join_options(
         click.option(
             "--workload",
             default="",
@@ -34,7 +34,7 @@ def command_of_workers(metavar: str) -> shared.Decorator:
 
 def show(output: Output) -> None:
     """Print the workloads that this installation knows by name, and where each comes from."""
-    rows, problems = registry.listed()
+    rows, problems = registry.list_workloads()
     width = max(len(row["workload"]) for row in rows)
     output.show(
         rows,
@@ -45,7 +45,7 @@ def show(output: Output) -> None:
 
 
 def _remember(context: click.Context, _option: click.Parameter, name: str) -> None:
-    context.meta[_KEY] = registry.resolved(name) if name else ""
+    context.meta[_KEY] = registry.resolve_name(name) if name else ""
 
 
 def _with_workload(

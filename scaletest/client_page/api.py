@@ -25,10 +25,10 @@ from scaletest.client_page.answers import NUMBER, as_json, counts, steering, wit
 from scaletest.load.snapshot import LoadSnapshot
 from scaletest.load.statistics import MEASURES
 from scaletest.model import NodeSample, Record, histogram
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.errors import Unreachable
 from scaletest.pages.security import HttpCounts
-from scaletest.pages.site import READ, state
+from scaletest.pages.site import READ, answer_probe
 
 _DIGITS_AND_POWERS = itertools.product(range(-4, 4), ("1", "2.5", "5"))
 BOUNDS = tuple(float(f"{digit}e{power}") for power, digit in _DIGITS_AND_POWERS)
@@ -85,7 +85,9 @@ class _Metrics(Collector):
                 f"scaletest_client_{name}_seconds", text, labels=["queue"]
             )
             counted = snapshot.lifetime_times[name]
-            times.add_metric(queue, histogram.cumulative(counted.counts, BOUNDS), counted.total)
+            times.add_metric(
+                queue, histogram.cumulative_counts(counted.counts, BOUNDS), counted.total
+            )
             yield times
         http = CounterMetricFamily(
             "scaletest_client_http_requests", "HTTP queries, by result.", labels=["result"]
@@ -148,7 +150,7 @@ def api_samples() -> Response:
     since = request.args.get("since", "")
     if since and not _POSITION.fullmatch(since):
         raise BadRequest(
-            f"since is {cut(since, 40)!r}, not a position as in the header"
+            f"since is {cut_text(since, 40)!r}, not a position as in the header"
             " Scaletest-Samples-Position"
         )
     try:
@@ -169,18 +171,18 @@ def prometheus() -> Response:
 
 def healthz() -> Response:
     """200 as long as the load runs."""
-    return state("" if steering().loop.alive else "the load has ended")
+    return answer_probe("" if steering().loop.alive else "the load has ended")
 
 
 def readyz() -> Response:
     """200 when requests can be submitted."""
-    return state("" if steering().ready() else "Redis does not answer")
+    return answer_probe("" if steering().ready() else "Redis does not answer")
 
 
 def _since() -> int:
     since = request.args.get("since", "0")
     if not NUMBER.fullmatch(since):
-        raise BadRequest(f"since is {cut(since, 40)!r}, not a whole number from 0 on")
+        raise BadRequest(f"since is {cut_text(since, 40)!r}, not a whole number from 0 on")
     return min(int(since), 2**62)
 
 

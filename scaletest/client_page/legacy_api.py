@@ -14,7 +14,7 @@ from scaletest.client_page.answers import NUMBER, as_json, counts, steering, wit
 from scaletest.load import LoadSnapshot
 from scaletest.load.pace import parse_rate
 from scaletest.load.steering import NotSteerable
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.errors import InvalidValue
 from scaletest.pages.security import answer_form
 from scaletest.pages.site import READ
@@ -90,7 +90,7 @@ def _parallel(*, reset: bool) -> Response:
         return _single(steering().parallel, "requests in parallel")
     written = request.args["value"]
     if not NUMBER.fullmatch(written):
-        raise BadRequest(f"value is {cut(written, 40)!r}, not a whole number from 0 on")
+        raise BadRequest(f"value is {cut_text(written, 40)!r}, not a whole number from 0 on")
     try:
         wanted = steering().set_parallel(int(written), reset=reset)
     except NotSteerable as error:

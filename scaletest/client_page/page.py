@@ -44,7 +44,7 @@ def control(snapshot: LoadSnapshot, steered: Steered) -> Control:
             steered,
             "Requests in parallel",
             str(now),
-            f"0 pauses the load; at most {numbers.grouped(most)}",
+            f"0 pauses the load; at most {numbers.group_thousands(most)}",
             "[0-9]+",
             [
                 _pause(now, f"{snapshot.resume_with:g}"),
@@ -105,7 +105,7 @@ def _render(template: str) -> Response:
         "snapshot": snapshot,
         "control": control(snapshot, steering().steered),
         "http": counts(),
-        "load": load.described(snapshot),
+        "load": load.describe_load(snapshot),
         "per_s": load.per_s,
         "figures": load_charts.figures(snapshot),
         "clock_steps": load_charts.CLOCK_STEPS,

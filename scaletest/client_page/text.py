@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import chain
 
 from scaletest.load.snapshot import LoadSnapshot
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.render.text import device_name
 
 # Characters of the longest bar.
@@ -65,7 +65,7 @@ def nodes(snapshot: LoadSnapshot) -> str:
     for node in names:
         content = [_success_bars(snapshot, node, "Device")]
         errors = [
-            f"- {failure.nodes[node]}: {cut(failure.error or failure.outcome, 500)}\n"
+            f"- {failure.nodes[node]}: {cut_text(failure.error or failure.outcome, 500)}\n"
             for failure in snapshot.failures
             if node in failure.nodes
         ]
@@ -143,7 +143,7 @@ def _bars(left: str, right: str, counts: dict[str, int]) -> str:
 
 
 def _name_text(name: str) -> str:
-    return cut(name, 100) or "(none)"
+    return cut_text(name, 100) or "(none)"
 
 
 def _sums(counts: Iterable[tuple[str, int]]) -> dict[str, int]:

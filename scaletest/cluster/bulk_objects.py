@@ -18,16 +18,16 @@ from urllib.parse import quote
 
 from scaletest.cluster.connection import (
     LONGEST_OBEYED_S,
+    ApiCalls,
     Busy,
     Missing,
-    Raw,
     Refused,
     read_message,
     refusal,
     retry_after_s,
 )
 from scaletest.cluster.objects import Resource
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.errors import ScaletestError
 
 LATER = (429, 500, 502, 503, 504)
@@ -59,7 +59,7 @@ class Objects:
 
     def __init__(
         self,
-        raw: Raw,
+        raw: ApiCalls,
         manager: str = "scaletest",
         patience_s: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
@@ -197,8 +197,8 @@ class Objects:
             )
         except Missing as error:
             raise Refused(
-                f"there is no namespace {cut(name, 80)}",
-                hint=f"create it: kubectl create namespace {cut(name, 80)}",
+                f"there is no namespace {cut_text(name, 80)}",
+                hint=f"create it: kubectl create namespace {cut_text(name, 80)}",
             ) from error
         except Busy:
             raise

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 from urllib.parse import quote
 
-from scaletest.cluster.connection import Cluster, Raw
+from scaletest.cluster.connection import ApiCalls, Cluster
 from scaletest.model.errors import ScaletestError
 
 CPU, MEMORY = "container_cpu_usage_seconds_total", "container_memory_working_set_bytes"
@@ -59,7 +59,7 @@ class Cadvisor:
     """Reads the metrics of nodes through the API server. Needs the right to get nodes/proxy."""
 
     def __init__(self, cluster: Cluster, clock: Callable[[], float] = time.monotonic) -> None:
-        self._raw, self._namespace, self._clock = Raw(cluster), cluster.namespace, clock
+        self._raw, self._namespace, self._clock = ApiCalls(cluster), cluster.namespace, clock
         self._before: dict[str, tuple[float, float]] = {}
 
     def sample(self, nodes: Iterable[str]) -> dict[str, tuple[float | None, float]]:

@@ -14,13 +14,13 @@ from decimal import Decimal
 from typing import Any, Self
 
 from scaletest.cluster import rights
-from scaletest.cluster.connection import Cluster, Raw
+from scaletest.cluster.connection import ApiCalls, Cluster
 from scaletest.cluster.objects import NODES, PODS, QUOTAS
 from scaletest.cluster.pod_requests import (
     parse_quantities,
+    parse_quantity,
     pod_limits,
     pod_requests,
-    quantity,
     sum_amounts,
 )
 
@@ -86,7 +86,7 @@ def quota_room(
             else:
                 amount = requests.get(name if name and prefix == "requests" else key)
             if amount:
-                left = max(Decimal(0), quantity(hard) - quantity(used.get(key, "0")))
+                left = max(Decimal(0), parse_quantity(hard) - parse_quantity(used.get(key, "0")))
                 rooms.append((int(left // amount), f"quota {quota['metadata']['name']}: {key}"))
     return min(rooms, default=None)
 
@@ -96,7 +96,7 @@ def read_nodes(cluster: Cluster) -> list[NodeCapacity]:
 
     Needs the right to list nodes and the pods of all namespaces.
     """
-    raw = Raw(cluster)
+    raw = ApiCalls(cluster)
     nodes = raw.objects(NODES.path(""), NODES.plural)
     used: dict[str, list[dict[str, Decimal]]] = defaultdict(list)
     for pod in raw.get(PODS.path(""), "list all pods", "list pods of all namespaces")["items"]:
@@ -168,14 +168,14 @@ class Supply:
         """Read what we may."""
         free, quotas = None, None
         unknown = []
-        if lacking := rights.missing(cluster, rights.CAPACITY):
+        if lacking := rights.missing_rights(cluster, rights.CAPACITY):
             unknown.append(f"capacity is unknown: we may not {', '.join(map(str, lacking))}")
         else:
             free = read_nodes(cluster)
-        if lacking := rights.missing(cluster, rights.QUOTA):
+        if lacking := rights.missing_rights(cluster, rights.QUOTA):
             unknown.append(f"quotas are unknown: we may not {lacking[0]}")
         else:
-            quotas = Raw(cluster).objects(QUOTAS.path(cluster.namespace), QUOTAS.plural)
+            quotas = ApiCalls(cluster).objects(QUOTAS.path(cluster.namespace), QUOTAS.plural)
         return cls(free, quotas, tuple(unknown))
 
     def headroom(self, spec: Mapping[str, Any], have: int) -> Headroom:

@@ -26,7 +26,7 @@ from scaletest.cluster.connection import (
     Refused,
 )
 from scaletest.cluster.deployment import Deployment
-from scaletest.cluster.objects import SCALED_OBJECTS, Document, Documents, Resource
+from scaletest.cluster.objects import SCALED_OBJECTS, Document, ObjectClient, Resource
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
 
 BEFORE = "scaletest/before"
@@ -92,7 +92,7 @@ class Changes:
         *,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
-        self._documents = Documents(cluster)
+        self._documents = ObjectClient(cluster)
         self._deployment, self._sleep = deployment, sleep
         self._notes: dict[tuple[Resource, str], str] = {}
         # Calls run one after the other: when a signal ends the wait for a change, that change

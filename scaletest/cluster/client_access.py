@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from scaletest.cluster.connection import TIMEOUT_S, Cluster, Raw, service_path
+from scaletest.cluster.connection import TIMEOUT_S, ApiCalls, Cluster, service_path
 from scaletest.model import checks
 from scaletest.model.errors import Unreachable
 
@@ -19,7 +19,7 @@ class ServiceProxy:
     def __init__(self, cluster: Cluster, service: str, port: str, token: str = "") -> None:
         self.name = f"svc/{service}:{port}"
         self._path = service_path(cluster.namespace, service, port)
-        self._raw = Raw(cluster)
+        self._raw = ApiCalls(cluster)
         self._headers = {TOKEN_HEADER: token} if token else {}
 
     def get(self, path: str, **query: str) -> tuple[int, bytes, Mapping[str, str]]:
@@ -50,7 +50,7 @@ class Direct:
             )
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise Unreachable(
-                f"client {self.name} does not answer: {checks.cut(str(error), 200)}",
+                f"client {self.name} does not answer: {checks.cut_text(str(error), 200)}",
                 hint="is it running?",
             ) from error
         return answer.status, answer.data, answer.headers

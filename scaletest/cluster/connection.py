@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.errors import ScaletestError, Unreachable
 
 # A server's Retry-After is obeyed, but no longer than this in all.
@@ -97,9 +97,9 @@ def refusal(
 def read_message(body: bytes) -> str:
     """Read the message of a Status object, else the beginning of the body."""
     try:
-        return cut(str(json.loads(body)["message"]), 200)
+        return cut_text(str(json.loads(body)["message"]), 200)
     except (ValueError, KeyError, TypeError):
-        return cut(body.decode("utf-8", "replace"), 200)
+        return cut_text(body.decode("utf-8", "replace"), 200)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Cluster:
     namespace: str
 
 
-def connect(namespace: str = "", context: str = "") -> Cluster:
+def connect_cluster(namespace: str = "", context: str = "") -> Cluster:
     """Find the cluster of a pod's service account, else of the kubeconfig; no API call is made.
 
     Raises Unreachable when no cluster is configured.
@@ -143,18 +143,18 @@ def connect(namespace: str = "", context: str = "") -> Cluster:
     ) as error:
         # the client library does not check that the file is a kubeconfig
         raise Unreachable(
-            f"the kubeconfig cannot be read: {cut(' '.join(str(error).split()), 200)}",
+            f"the kubeconfig cannot be read: {cut_text(' '.join(str(error).split()), 200)}",
             hint="correct it, or set KUBECONFIG to another file",
         ) from error
     except (ConfigException, OSError) as error:
         raise Unreachable(
-            f"no Kubernetes cluster is configured: {cut(str(error), 200)}",
+            f"no Kubernetes cluster is configured: {cut_text(str(error), 200)}",
             hint="run it in a pod with a service account, or set KUBECONFIG",
         ) from error
     return Cluster(kubernetes.client.ApiClient(settings), namespace or default or "default")
 
 
-class Raw:
+class ApiCalls:
     """A pool of connections to the API server of a cluster; any thread may use it.
 
     sent: number of calls so far.
@@ -291,7 +291,7 @@ class Raw:
 
     def _no_answer(self, action: str, error: Exception) -> Busy:
         return Busy(
-            f"cannot {action}: {cut(str(error), 200)}",
+            f"cannot {action}: {cut_text(str(error), 200)}",
             hint="is the API server of the kubeconfig reachable?",
         )
 

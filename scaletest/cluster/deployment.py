@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from scaletest.cluster.connection import Cluster, Raw
+from scaletest.cluster.connection import ApiCalls, Cluster
 from scaletest.cluster.objects import DEPLOYMENTS, EVENTS, PODS, read_log
 from scaletest.cluster.pods import PodState, PodWarning, first_failing, pod_state, pod_warning
 from scaletest.model.errors import ScaletestError
@@ -17,7 +17,7 @@ def pod_templates(cluster: Cluster) -> dict[str, dict[str, Any]]:
     """
     return {
         deployment["metadata"]["name"]: deployment["spec"]["template"]
-        for deployment in Raw(cluster).objects(
+        for deployment in ApiCalls(cluster).objects(
             DEPLOYMENTS.path(cluster.namespace), DEPLOYMENTS.plural
         )
     }
@@ -28,7 +28,7 @@ class Deployment:
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         self.name, self.namespace = name, cluster.namespace
-        self._raw = Raw(cluster)
+        self._raw = ApiCalls(cluster)
         self._title = f"deployment {name} in namespace {cluster.namespace}"
         deployment = self._read()
         self.template: dict[str, Any] = deployment["spec"]["template"]

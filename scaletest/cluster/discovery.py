@@ -5,7 +5,7 @@ Every authenticated user may ask; no Role is needed.
 
 from dataclasses import dataclass
 
-from scaletest.cluster.connection import Cluster, Raw
+from scaletest.cluster.connection import ApiCalls, Cluster
 from scaletest.model.errors import ScaletestError
 
 KEDA = "keda.sh"
@@ -29,11 +29,11 @@ class MetricsApi:
     why: str  # what needs it
 
 
-def groups(cluster: Cluster) -> dict[str, str]:
+def api_groups(cluster: Cluster) -> dict[str, str]:
     """Return the preferred version of each API group that is served or registered."""
     return {
         str(group["name"]): str(group["preferredVersion"]["version"])
-        for group in Raw(cluster).get("/apis", "list the API groups", "get /apis")["groups"]
+        for group in ApiCalls(cluster).get("/apis", "list the API groups", "get /apis")["groups"]
     }
 
 
@@ -42,7 +42,7 @@ def metrics_apis(cluster: Cluster, served: dict[str, str]) -> list[MetricsApi]:
 
     One that is registered may still not answer.
     """
-    raw = Raw(cluster)
+    raw = ApiCalls(cluster)
     apis = []
     for group, why in METRICS.items():
         state = "absent"

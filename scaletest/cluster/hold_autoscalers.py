@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from scaletest.cluster import discovery
 from scaletest.cluster.changes import BEFORE, Changes, Patch
-from scaletest.cluster.connection import Busy, Cluster, Raw
+from scaletest.cluster.connection import ApiCalls, Busy, Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.objects import DEPLOYMENTS, HPAS, SCALED_OBJECTS, Document, Resource
 from scaletest.model.errors import UsageError, WaitTimeout
@@ -50,12 +50,12 @@ class Autoscalers:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
-        self._raw, self._namespace = Raw(cluster), cluster.namespace
+        self._raw, self._namespace = ApiCalls(cluster), cluster.namespace
         self._deployment = deployment
         self._clock, self._sleep = clock, sleep
         self.all = self._hpas()
         # without KEDA its objects cannot be listed
-        if discovery.KEDA in discovery.groups(cluster):
+        if discovery.KEDA in discovery.api_groups(cluster):
             for meta in self._metadata_of(SCALED_OBJECTS):
                 annotations = meta.get("annotations", {})
                 self.all.append(

@@ -9,10 +9,10 @@ from itertools import takewhile
 from typing import Annotated, Any
 
 from scaletest.cluster import capacity, discovery, pod_requests, rights
-from scaletest.cluster.connection import Cluster, Raw
+from scaletest.cluster.connection import ApiCalls, Cluster
 from scaletest.cluster.deployment import Deployment, pod_templates
-from scaletest.cluster.objects import PODS, Documents, read_log
-from scaletest.model.declared import called
+from scaletest.cluster.objects import PODS, ObjectClient, read_log
+from scaletest.model.declared import named_in_documents
 from scaletest.model.visibility import Visibility, visibility_gaps
 from scaletest.model.writing import Written
 
@@ -39,7 +39,7 @@ class RightRow:
     right: str
     allowed: bool
     needed: bool
-    why: Annotated[str, called("for")]
+    why: Annotated[str, named_in_documents("for")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +74,20 @@ class ClusterAllowance(Written):
 
 def allowance(cluster: Cluster, deployment: str) -> ClusterAllowance:
     """Look at rights, quotas and Deployments. deployment: of Deployments at this one alone."""
-    served = discovery.groups(cluster)
+    served = discovery.api_groups(cluster)
     keda = discovery.KEDA in served
     needed = (*rights.NEEDED, rights.PROXY, *rights.HOLD)
     if keda:
         needed += (rights.KEDA, *rights.PAUSE)
     asked = (*(*needed, *rights.EXPLAIN, *rights.QUOTA, *rights.LISTED, *rights.CAPACITY),)
-    lacking = rights.missing(cluster, asked)
+    lacking = rights.missing_rights(cluster, asked)
     rooms: list[RoomRow] = []
     warnings: list[str] = []
     if not set(rights.NEEDED) & set(lacking):
         rooms, warnings = _rooms(cluster, deployment)
     return ClusterAllowance(
         cluster.namespace,
-        Documents(cluster).version(),
+        ObjectClient(cluster).version(),
         [RightRow(str(right), right not in lacking, right in needed, right.why) for right in asked],
         discovery.metrics_apis(cluster, served),
         keda,
@@ -106,7 +106,7 @@ def _rooms(cluster: Cluster, name: str) -> tuple[list[RoomRow], list[str]]:
     """
     if name:
         asked = {name: Deployment(cluster, name).template}
-    elif rights.missing(cluster, rights.LISTED):
+    elif rights.missing_rights(cluster, rights.LISTED):
         return [], [
             "the Deployments were not looked at: we may not list them; give <deployment> NAME"
         ]
@@ -117,7 +117,7 @@ def _rooms(cluster: Cluster, name: str) -> tuple[list[RoomRow], list[str]]:
     warnings = list(supply.unknown)
     for deployment, template in asked.items():
         spec, who = template["spec"], f"deployment {deployment}"
-        warnings += pod_requests.removed(who, spec)
+        warnings += pod_requests.warn_of_removed(who, spec)
         if without_causes(spec):
             warnings.append(f"{who}: its workers have <no_causes>, so no run names a cause")
         if name or worker_container(spec):
@@ -133,9 +133,9 @@ def causes(cluster: Cluster) -> list[NodeRow] | None:
     """Return what workers of the namespace can read on each node for causes, as each logged it at
     its start, sorted by node; None when we may not know. Nothing is started in the cluster.
     """
-    if rights.missing(cluster, rights.VIEWS):
+    if rights.missing_rights(cluster, rights.VIEWS):
         return None
-    raw = Raw(cluster)
+    raw = ApiCalls(cluster)
     workers: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for pod in raw.objects(
         PODS.path(cluster.namespace), PODS.plural, fieldSelector="status.phase=Running"
@@ -149,7 +149,9 @@ def causes(cluster: Cluster) -> list[NodeRow] | None:
     ]
 
 
-def _node_row(raw: Raw, namespace: str, node: str, workers: Sequence[tuple[str, str]]) -> NodeRow:
+def _node_row(
+    raw: ApiCalls, namespace: str, node: str, workers: Sequence[tuple[str, str]]
+) -> NodeRow:
     for pod, container in workers[:MOST_PODS]:
         status, text = read_log(raw, namespace, pod, container=container, limitBytes=str(LOG_BYTES))
         for line in text.splitlines() if status == 200 else ():

@@ -3,8 +3,8 @@
 import logging
 from typing import Any
 
-from scaletest.cluster.connection import Busy, Cluster, Missing, Raw
-from scaletest.cluster.objects import JOBS, SECRETS, Documents
+from scaletest.cluster.connection import ApiCalls, Busy, Cluster, Missing
+from scaletest.cluster.objects import JOBS, SECRETS, ObjectClient
 from scaletest.model.errors import AgentLost, ScaletestError
 
 logger = logging.getLogger("scaletest.cluster")
@@ -31,8 +31,8 @@ class AgentJob:
         self._rendezvous, self._agents, self._url = rendezvous, agents, redis_url
         self._image = image
         self._namespace = cluster.namespace
-        self._raw = Raw(cluster)
-        self._documents = Documents(cluster)
+        self._raw = ApiCalls(cluster)
+        self._documents = ObjectClient(cluster)
 
     def create(self) -> None:
         """Create the Job and its Secret, which it owns, so both are deleted together."""

@@ -30,7 +30,7 @@ def live_size(cluster: Cluster, name: str) -> LiveSize:
     notes = [
         f"deployment {name}: {live.replicas()} replicas, {cpu:g} CPU and {memory:.3g} GiB each"
     ]
-    if rights.missing(cluster, rights.CAPACITY):
+    if rights.missing_rights(cluster, rights.CAPACITY):
         return LiveSize(cpu, memory, [], [*notes, "the nodes may not be listed: give <node>"])
     placed = Counter(pod.node for pod in live.pods())
     kinds: Counter[tuple[float, float, int]] = Counter()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from scaletest.cluster.connection import MERGE_PATCH, Cluster, Conflict, Missing, Raw, refusal
+from scaletest.cluster.connection import MERGE_PATCH, ApiCalls, Cluster, Conflict, Missing, refusal
 
 CONNECTIONS = 16
 # The end of a log that is read: larger than any framed result.
@@ -47,7 +47,7 @@ EVENTS = Resource("Event", "/api/v1", "events", True)
 LEASES = Resource("Lease", "/apis/coordination.k8s.io/v1", "leases", True)
 
 
-def read_log(raw: Raw, namespace: str, pod: str, **query: str) -> tuple[int, str]:
+def read_log(raw: ApiCalls, namespace: str, pod: str, **query: str) -> tuple[int, str]:
     """Read the HTTP status and the text of a pod's log. Raises Busy without an answer."""
     status, body, _ = raw.fetch(
         f"{PODS.path(namespace, pod)}/log", f"read the log of {pod}", {}, **query
@@ -55,11 +55,11 @@ def read_log(raw: Raw, namespace: str, pod: str, **query: str) -> tuple[int, str
     return status, body.decode("utf-8", "replace")
 
 
-class Documents:
+class ObjectClient:
     """Objects of one cluster. Several threads may use it."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._raw = Raw(cluster, CONNECTIONS)
+        self._raw = ApiCalls(cluster, CONNECTIONS)
 
     def find(self, resource: Resource, namespace: str, name: str) -> Document | None:
         """Find the object; None if it does not exist."""

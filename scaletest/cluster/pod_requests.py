@@ -18,7 +18,7 @@ SUFFIXES = {
 REMOVED = ("gpu.intel.com/millicores", "gpu.intel.com/memory.max", "gpu.intel.com/tiles")
 
 
-def quantity(text: str | int) -> Decimal:
+def parse_quantity(text: str | int) -> Decimal:
     """Parse a Kubernetes quantity as a number: "250m" is 0.25, "1Gi" is 2**30; 0 for other text."""
     number = str(text)
     suffix = next(filter(number.endswith, SUFFIXES))
@@ -56,7 +56,7 @@ def sum_amounts(parts: Iterable[Mapping[str, Decimal]]) -> dict[str, Decimal]:
 
 def parse_quantities(texts: Mapping[str, str | int]) -> dict[str, Decimal]:
     """Return quantities as numbers, by their names."""
-    return {name: quantity(text) for name, text in texts.items()}
+    return {name: parse_quantity(text) for name, text in texts.items()}
 
 
 def container_requests(container: Mapping[str, Any]) -> dict[str, Decimal]:
@@ -69,7 +69,7 @@ def container_requests(container: Mapping[str, Any]) -> dict[str, Decimal]:
     )
 
 
-def removed(name: str, spec: Mapping[str, Any]) -> list[str]:
+def warn_of_removed(name: str, spec: Mapping[str, Any]) -> list[str]:
     """Return warnings for a pod that requests resources which no device plugin offers any more.
 
     name: of what the pod belongs to, for the text.

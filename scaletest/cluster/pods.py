@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def pod_state(pod: dict[str, Any]) -> PodState:
         phase=status.get("phase", "Unknown"),
         ready=ready.get("status") == "True",
         going="deletionTimestamp" in meta,
-        reason=cut(reason, 300),
+        reason=cut_text(reason, 300),
         container=failing or spec.get("containers", [{}])[0].get("name", ""),
         restarts=sum(container.get("restartCount", 0) for container in _containers(status)),
         since=str(ready.get("lastTransitionTime") or ""),
@@ -68,7 +68,7 @@ def pod_warning(event: dict[str, Any]) -> PodWarning:
     return PodWarning(
         uid=event["metadata"].get("uid", ""),
         pod=event.get("involvedObject", {}).get("name", ""),
-        text=cut(f"{event.get('reason')}: {event.get('message', '')}", 200),
+        text=cut_text(f"{event.get('reason')}: {event.get('message', '')}", 200),
         count=event.get("count") or series.get("count") or 1,
     )
 

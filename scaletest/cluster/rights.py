@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from scaletest.cluster.connection import Cluster, Raw
+from scaletest.cluster.connection import ApiCalls, Cluster
 from scaletest.model.errors import Unreachable
 
 
@@ -79,9 +79,9 @@ def refusal(lacking: Iterable[object], namespace: str) -> Unreachable:
     )
 
 
-def missing(cluster: Cluster, wanted: tuple[Right, ...]) -> list[Right]:
+def missing_rights(cluster: Cluster, wanted: tuple[Right, ...]) -> list[Right]:
     """Return the rights of `wanted` that the API server does not grant us."""
-    raw = Raw(cluster)
+    raw = ApiCalls(cluster)
     lacking = []
     for right in wanted:
         attributes = right.attributes("" if right.everywhere else cluster.namespace)

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.cluster.connection import Cluster, Raw, credentials, service_path
+from scaletest.cluster.connection import ApiCalls, Cluster, credentials, service_path
 from scaletest.cluster.deployment import Deployment, pod_templates
 from scaletest.cluster.objects import ENDPOINT_SLICES, SERVICES
 from scaletest.model import checks
@@ -39,7 +39,7 @@ class Service:
 
     def __init__(self, cluster: Cluster, text: str) -> None:
         self.reference = parse_reference(text)
-        self._cluster, self._raw = cluster, Raw(cluster)
+        self._cluster, self._raw = cluster, ApiCalls(cluster)
         self.namespace = cluster.namespace
         spec = self._raw.get(
             SERVICES.path(self.namespace, self.reference.name),
@@ -51,7 +51,7 @@ class Service:
         # the port that the reference wants, by number or name, else the only one
         ports, wanted = spec.get("ports", []), self.reference.port
         known = [str(port["port"]) for port in ports]
-        checks.refuse(
+        checks.raise_first_mistake(
             (
                 not wanted and len(ports) != 1,
                 f"service {self.reference.name} has {len(ports)} ports",
@@ -59,7 +59,7 @@ class Service:
             )
         )
         matching = [port for port in ports if wanted in ("", str(port["port"]), port.get("name"))]
-        checks.refuse(
+        checks.raise_first_mistake(
             (
                 not matching,
                 f"service {self.reference.name} has no port {wanted}",
@@ -110,7 +110,7 @@ class Service:
         """
         settings: Any = self._cluster.client.configuration
         headers = credentials(settings)
-        checks.refuse(
+        checks.raise_first_mistake(
             (
                 settings.cert_file and not headers,
                 "the kubeconfig has a client certificate, which a load test does not support",

@@ -11,11 +11,11 @@ from typing import Any
 
 from scaletest.cluster.cadvisor import Cadvisor
 from scaletest.cluster.changes import Changes, Patch
-from scaletest.cluster.connection import Cluster, Raw
+from scaletest.cluster.connection import ApiCalls, Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import Autoscalers
 from scaletest.cluster.objects import DEPLOYMENTS, Resource
-from scaletest.cluster.pod_requests import container_requests, quantity
+from scaletest.cluster.pod_requests import container_requests, parse_quantity
 from scaletest.model.errors import ScaletestError, WaitTimeout
 
 # What of a setting is no variable of the environment.
@@ -49,7 +49,7 @@ class Tuning:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._raw = Raw(cluster)
+        self._raw = ApiCalls(cluster)
         self._cadvisor = Cadvisor(cluster)
         self._deployment, self._scalers, self._changes = deployment, scalers, changes
         self._clock, self._sleep = clock, sleep
@@ -65,7 +65,7 @@ class Tuning:
         """Apply a setting: cpu, memory, replicas, variables and arguments. All settings of a tuning
         name the same of these.
         """
-        container = {**changed(self._original, setting), "name": self._original["name"]}
+        container = {**container_changes(self._original, setting), "name": self._original["name"]}
         patch = Patch(
             {
                 "replicas": int(setting.get("replicas", self.replicas)),
@@ -111,8 +111,8 @@ class Tuning:
             usages.append(
                 Usage(
                     pod["metadata"]["name"],
-                    cpu=sum(float(quantity(usage["cpu"])) for usage in containers),
-                    memory=sum(float(quantity(usage["memory"])) for usage in containers),
+                    cpu=sum(float(parse_quantity(usage["cpu"])) for usage in containers),
+                    memory=sum(float(parse_quantity(usage["memory"])) for usage in containers),
                 )
             )
         return usages
@@ -132,7 +132,7 @@ class Tuning:
         )
 
 
-def changed(container: Mapping[str, Any], setting: Mapping[str, str]) -> dict[str, Any]:
+def container_changes(container: Mapping[str, Any], setting: Mapping[str, str]) -> dict[str, Any]:
     """Return what the setting changes of a container."""
     changes: dict[str, Any] = {}
     if amounts := {name: setting[name] for name in ("cpu", "memory") if name in setting}:

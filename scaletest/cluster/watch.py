@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from scaletest.cluster.connection import LONGEST_OBEYED_S, Busy, Raw, read_message, refusal
+from scaletest.cluster.connection import LONGEST_OBEYED_S, ApiCalls, Busy, read_message, refusal
 from scaletest.cluster.objects import selector_query
 from scaletest.model.errors import ScaletestError
 
@@ -182,7 +182,7 @@ class Feeds:
 
     def __init__(
         self,
-        raw: Raw,
+        raw: ApiCalls,
         collections: Sequence[Collection],
         clock: Callable[[], float],
         pause: Callable[[float], object] | None = None,

@@ -33,7 +33,7 @@ class _Loader(yaml.SafeLoader):
             name = (key.tag, key.value) if isinstance(key, yaml.ScalarNode) else None
             if name in seen and key.value != "<<":
                 raise yaml.MarkedYAMLError(
-                    problem=f"{checks.cut(key.value, 60)!r} stands twice",
+                    problem=f"{checks.cut_text(key.value, 60)!r} stands twice",
                     problem_mark=key.start_mark,
                 )
             seen.add(name)
@@ -63,7 +63,9 @@ def text_of(path: str | Path, name: str, hint: str) -> str:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise UsageError(f"{name} cannot be read: {error.strerror}", hint=hint) from error
-    checks.refuse((len(data) > MOST_BYTES, f"{name} is longer than {MOST_BYTES} bytes", hint))
+    checks.raise_first_mistake(
+        (len(data) > MOST_BYTES, f"{name} is longer than {MOST_BYTES} bytes", hint)
+    )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -80,7 +82,7 @@ def read(text: str, name: str, hint: str = "correct it") -> Any:
     InvalidValue.
     """
     documents = read_all(text, name, hint)
-    checks.refuse(
+    checks.raise_first_mistake(
         (len(documents) > 1, f"{name} holds {len(documents)} documents", "give one alone")
     )
     return next(iter(documents), None)

@@ -70,7 +70,7 @@ class _Engine(ImmutableSandboxedEnvironment):
         """Compute with two numbers. TypeError for anything else, such as a text times a number."""
         for value in (left, right):
             if not isinstance(value, int | float) or abs(value) > MOST_NUMBER:
-                raise TypeError(f"{checks.cut(repr(value), 40)} is not a number")
+                raise TypeError(f"{checks.cut_text(repr(value), 40)} is not a number")
         result = super().call_binop(context, operator, left, right)
         if not math.isfinite(result) or abs(result) > MOST_NUMBER:
             raise OverflowError("the result is too large")
@@ -112,16 +112,16 @@ def _compile(template: str) -> Template:
 _read_cached = lru_cache(1000)(reader.read)
 
 
-def changed(document: Any, text: Callable[[str], Any], key: Callable[[str], Any]) -> Any:
+def change_texts(document: Any, text: Callable[[str], Any], key: Callable[[str], Any]) -> Any:
     """Return a document with its texts and the keys of its tables changed by these functions."""
     if isinstance(document, Mapping):
-        return {key(str(name)): changed(inner, text, key) for name, inner in document.items()}
+        return {key(str(name)): change_texts(inner, text, key) for name, inner in document.items()}
     if isinstance(document, list | tuple):
-        return [changed(inner, text, key) for inner in document]
+        return [change_texts(inner, text, key) for inner in document]
     return text(document) if isinstance(document, str) else document
 
 
-def fill(document: Any, values: Mapping[str, Any]) -> Any:
+def fill_templates(document: Any, values: Mapping[str, Any]) -> Any:
     """Fill in the {{ }} of all keys and texts of a document. Raises InvalidValue.
 
     A text that is one {{ }} and nothing else becomes the YAML value that its result stands for.
@@ -132,24 +132,24 @@ def fill(document: Any, values: Mapping[str, Any]) -> Any:
         if not _WHOLE.fullmatch(template):
             return text
         return copy.deepcopy(
-            _read_cached(text, f"what the template {checks.cut(template, 60)!r} makes")
+            _read_cached(text, f"what the template {checks.cut_text(template, 60)!r} makes")
         )
 
-    return changed(document, fill_value, lambda key: fill_text(key, values))
+    return change_texts(document, fill_value, lambda key: fill_text(key, values))
 
 
 def fill_text(template: str, values: Mapping[str, Any]) -> str:
     """Fill in the {{ }} of a text. InvalidValue names the nearest for a name that is unknown."""
     if "{{" not in template:
         return template
-    title = f"the template {checks.cut(template, 60)!r}"
+    title = f"the template {checks.cut_text(template, 60)!r}"
     too_long = f"{title} makes more than {MOST_CHARACTERS} characters", "shorten it"
-    checks.refuse((len(template) > MOST_CHARACTERS, *too_long))
+    checks.raise_first_mistake((len(template) > MOST_CHARACTERS, *too_long))
     text = ""
     try:
         for piece in _compile(template).generate(values):
             text += piece
-            checks.refuse((len(text) > MOST_CHARACTERS, *too_long))
+            checks.raise_first_mistake((len(text) > MOST_CHARACTERS, *too_long))
     except UndefinedError as error:
         raise InvalidValue(
             f"{title} asks for {str(error)!r}, which nothing fills",

@@ -12,8 +12,8 @@ from typing import Any, Literal, get_origin
 
 import msgspec
 
-from scaletest.model.checks import cut
-from scaletest.model.declared import Declared, declared, is_enum
+from scaletest.model.checks import cut_text
+from scaletest.model.declared import Declared, declaration_of, is_enum
 from scaletest.model.document import explain_error
 from scaletest.model.errors import InvalidValue, NoDevice, suggestion
 from scaletest.model.workload import Device
@@ -46,7 +46,7 @@ class TypedArguments:
         self._named: dict[str, str] = {}  # what a word calls it -> parameter
         self._needed: set[str] = set()
         for parameter in self._signature.parameters.values():
-            if declared(parameter.annotation).base is Device:
+            if declaration_of(parameter.annotation).base is Device:
                 self._devices.append(parameter)
                 continue
             rule = self._rules[parameter.name] = self._rule(parameter)
@@ -84,7 +84,7 @@ class TypedArguments:
             values[self._further] = tuple(self._value(self._further, text) for text in further)
         elif further:
             raise InvalidValue(
-                f"{self._name} takes no further argument {cut(repr(further[0]), 60)}",
+                f"{self._name} takes no further argument {cut_text(repr(further[0]), 60)}",
                 hint=self._usage,
             )
         return values
@@ -95,7 +95,7 @@ class TypedArguments:
         """
         values = self.values(texts)
         for parameter in self._devices:
-            if device is None and not declared(parameter.annotation).optional:
+            if device is None and not declaration_of(parameter.annotation).optional:
                 raise NoDevice(
                     f"{self._name} needs a device",
                     hint="start the worker with <device_glob> or <preset>",
@@ -118,7 +118,7 @@ class TypedArguments:
             return positive, "false"
         if name not in self._named:
             raise InvalidValue(
-                f"{self._name} has no argument --{cut(name, 60)}",
+                f"{self._name} has no argument --{cut_text(name, 60)}",
                 hint=suggestion(name, sorted(self._named)),
             )
         parameter = self._named[name]
@@ -153,7 +153,7 @@ class TypedArguments:
                 f"{self._name} takes any names ({parameter}), which cannot be read from text",
                 hint="give each parameter its name and type",
             )
-        rule = declared(
+        rule = declaration_of(
             Any if parameter.annotation in (object, parameter.empty) else parameter.annotation
         )
         is_readable = (

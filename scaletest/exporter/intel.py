@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 
 from scaletest.exporter.view import ExporterView, QueueView
-from scaletest.model.time_slots import within
+from scaletest.model.time_slots import window_within
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,9 @@ def families(view: ExporterView, interval_s: int = 0) -> Iterator[Family]:
     """
     views = list(view.queues)
     for number, queue in enumerate(views if interval_s else ()):
-        views[number] = replace(queue, window=within(queue.queue.slots, view.at_s, interval_s))
+        views[number] = replace(
+            queue, window=window_within(queue.queue.slots, view.at_s, interval_s)
+        )
     for alias in TOTALS:
         yield CounterMetricFamily(
             alias.name, f"As {alias.ours}.", value=sum(map(alias.value, views))

@@ -314,7 +314,7 @@ def families(view: ExporterView | None) -> Iterator[Family]:
                     counts = metric.counts(queue)
                     buckets.add_metric(
                         (queue.queue.name,),
-                        histogram.cumulative(counts, BOUNDS),
+                        histogram.cumulative_counts(counts, BOUNDS),
                         histogram.total_s(counts),
                     )
                 yield buckets

@@ -12,11 +12,11 @@ from functools import partial
 
 from scaletest.exporter.app import make_app
 from scaletest.exporter.view import ExporterView, QueueView, ViewReader
-from scaletest.model.checks import cut
-from scaletest.model.texts import short
-from scaletest.model.time_slots import SLOT_S, over
-from scaletest.pages.security import HEADERS, checked_hosts
-from scaletest.pages.server import Server, bind
+from scaletest.model.checks import cut_text
+from scaletest.model.texts import short_number
+from scaletest.model.time_slots import SLOT_S, window_until
+from scaletest.pages.security import HEADERS, check_hosts
+from scaletest.pages.server import Server, bind_socket
 from scaletest.pages.turns import READS
 from scaletest.processes.periodic import Periodic
 from scaletest.render import numbers
@@ -72,16 +72,17 @@ class LogLines:
         period_s = max(0.0, at_s - self._last_s)
         # the present slot is for the next line
         slots = [slot for slot in view.queue.slots if slot.number < at_s // SLOT_S]
-        window = over(slots, at_s, period_s)
-        pod = cut(window.pod, limit=100) or "unknown"
-        node = cut(window.node, limit=100) or "unknown"
+        window = window_until(slots, at_s, period_s)
+        pod = cut_text(window.pod, limit=100) or "unknown"
+        node = cut_text(window.node, limit=100) or "unknown"
         where = f" (pod {pod} on {node})" if window.pod or window.node else ""
         return (
-            f"queue {view.queue.name}: {counted} in {numbers.seconds(period_s)};"
+            f"queue {view.queue.name}: {counted} in {numbers.format_seconds(period_s)};"
             f" {view.queue.waiting} waiting, {view.queue.running} running, workers"
             f" {len(view.queue.workers)}, wanted {view.desired}; longest: wait"
-            f" {short(window.max_wait_s)} s, run {short(window.max_run_s)} s{where}, total"
-            f" {short(window.max_total_s)} s"
+            f" {short_number(window.max_wait_s)} s, run {short_number(window.max_run_s)}"
+            f" s{where}, total"
+            f" {short_number(window.max_total_s)} s"
         )
 
 
@@ -148,7 +149,7 @@ class BackgroundThread:
             troubles.append(str(error))
 
 
-def serve(
+def serve_exporter(
     reader: ViewReader,
     listen: str,
     *,
@@ -163,7 +164,7 @@ def serve(
 
     hosts: further host names that are allowed. ready: called with the URL.
     """
-    names = checked_hosts(hosts)
+    names = check_hosts(hosts)
     background = BackgroundThread(
         reader, interval_s, then, LogLines(log_interval_s) if log_interval_s else None
     )
@@ -174,7 +175,7 @@ def serve(
         intel_names=intel_names,
         log_interval_s=log_interval_s,
     )
-    server = Server(app, bind(listen), threads=THREADS, headers=HEADERS)
+    server = Server(app, bind_socket(listen), threads=THREADS, headers=HEADERS)
     # A scrape makes tens of thousands of objects: what was loaded by now is not looked through for
     # garbage each time.
     gc.freeze()

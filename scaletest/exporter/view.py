@@ -16,15 +16,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from scaletest.broker import Queues
-from scaletest.broker.connection import prepare
+from scaletest.broker.connection import prepare_connection
 from scaletest.broker.reaping import Watcher
-from scaletest.broker.redis_errors import explained
-from scaletest.broker.samples import latest
-from scaletest.broker.snapshot import QueueSnapshot, snapshot
+from scaletest.broker.redis_errors import explain_redis_errors
+from scaletest.broker.samples import latest_samples
+from scaletest.broker.snapshot import QueueSnapshot, read_snapshot
 from scaletest.model import NodeSample, checks, wire
-from scaletest.model.desired_workers import History, QueueDemand, Targets, desired, wanted
+from scaletest.model.desired_workers import (
+    History,
+    QueueDemand,
+    Targets,
+    desired_workers,
+    wanted_workers,
+)
 from scaletest.model.record import Outcome
-from scaletest.model.time_slots import RecentWindow, over
+from scaletest.model.time_slots import RecentWindow, window_until
 
 logger = logging.getLogger("scaletest.exporter")
 
@@ -100,7 +106,7 @@ class ViewReader:
         self.targets = targets
         self._url = url
         self._clock = clock
-        self._redis = prepare(url, socket_timeout_s=SOCKET_TIMEOUT_S)
+        self._redis = prepare_connection(url, socket_timeout_s=SOCKET_TIMEOUT_S)
         self._watcher = Watcher(self._redis, interval_s, max_attempts)
         self._histories: dict[str, History] = {}
         self._lock = threading.Lock()
@@ -108,9 +114,9 @@ class ViewReader:
     def read(self) -> ExporterView:
         """Read all queues at this moment. Raises Unreachable."""
         began = time.perf_counter()
-        with explained(self._url):
-            everything = snapshot(self._redis)
-            samples = latest(
+        with explain_redis_errors(self._url):
+            everything = read_snapshot(self._redis)
+            samples = latest_samples(
                 self._redis, {queue.name: len(queue.nodes) for queue in everything.queues}
             )
         read_s = time.perf_counter() - began
@@ -118,16 +124,16 @@ class ViewReader:
         with self._lock:
             histories: dict[str, History] = {}
             for queue in everything.queues:
-                window = over(queue.slots, queue.at_s, window_s)
+                window = window_until(queue.slots, queue.at_s, window_s)
                 demand = QueueDemand(
                     queue.waiting, queue.running, window.submitted_per_s, window.mean_run_s
                 )
-                need, now = wanted(demand, self.targets), self._clock()
+                need, now = wanted_workers(demand, self.targets), self._clock()
                 # The need before the first reading is unknown, so the present workers stand for it.
                 # A restart of the exporter then never removes workers. HPA does the same with its
                 # first recommendation.
                 before = self._histories.get(queue.name) or ((now, len(queue.workers)),)
-                number, histories[queue.name] = desired(now, need, before, window_s)
+                number, histories[queue.name] = desired_workers(now, need, before, window_s)
                 views.append(
                     QueueView(queue, window, need, number, tuple(samples.get(queue.name, ())))
                 )
@@ -143,7 +149,7 @@ class ViewReader:
 
     def reap(self) -> None:
         """Give back the requests of dead workers, on every queue. Raises Unreachable."""
-        with explained(self._url):
+        with explain_redis_errors(self._url):
             self._watcher.tick()
 
 
@@ -158,13 +164,13 @@ class Redeclare:
             checks.queue_name(name)
             checks.count(maximum, "maximum")
         self._url, self._rows = url, queues
-        self._queues = Queues(prepare(url, socket_timeout_s=SOCKET_TIMEOUT_S))
+        self._queues = Queues(prepare_connection(url, socket_timeout_s=SOCKET_TIMEOUT_S))
 
     def __call__(self, view: ExporterView) -> None:
         """Declare missing queues. Raises Unreachable."""
         known = {queue.queue.name for queue in view.queues} | {name for name, _ in view.unreadable}
         for name, maximum, note in self._rows:
             if name not in known:
-                with explained(self._url):
+                with explain_redis_errors(self._url):
                     self._queues.add(name, maximum, note)
                 logger.warning("queue %s was missing and is declared again", name)

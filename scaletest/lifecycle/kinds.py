@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.errors import UsageError, suggestion
 
 WORKLOAD_LABEL = "scaletest/workload"
@@ -64,7 +64,7 @@ def find_kind(name: str) -> WorkloadKind:
     kind = KINDS.get(ALIASES.get(name, name))
     if kind is None:
         raise UsageError(
-            f"there is no workload type {cut(name, 80)}",
+            f"there is no workload type {cut_text(name, 80)}",
             hint=f"{suggestion(name, [*ALIASES, *KINDS])}; for another one give <template> FILE",
         )
     return kind
@@ -121,9 +121,9 @@ def find_end(body: Mapping[str, Any]) -> Ending | None:
     for condition in status.get("conditions") or ():
         if condition.get("status") == "True" and condition.get("type") in (*DONE, *FAILED):
             ended_at = status.get("completionTime") or condition.get("lastTransitionTime") or ""
-            reason = cut(f"{condition.get('reason', '')}: {condition.get('message', '')}", 200)
+            reason = cut_text(f"{condition.get('reason', '')}: {condition.get('message', '')}", 200)
             return Ending(condition["type"] in FAILED, ended_at, reason)
     if status.get("phase") in (*DONE, *FAILED):
-        reason = cut(str(status.get("reason") or status.get("message") or ""), 200)
+        reason = cut_text(str(status.get("reason") or status.get("message") or ""), 200)
         return Ending(status["phase"] in FAILED, "", reason)
     return None

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scaletest.lifecycle.judging.verdict import EXAMPLE, MEASURES
-from scaletest.model.threshold import parse
+from scaletest.model.threshold import parse_threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Conditions:
 
     def __post_init__(self) -> None:
         for text in self.thresholds:
-            parse(text, MEASURES, EXAMPLE)
+            parse_threshold(text, MEASURES, EXAMPLE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from scaletest.model import checks
 from scaletest.model.declared import VERSIONED, Count, Seconds, choice
-from scaletest.model.document import Document, check
+from scaletest.model.document import Document, check_fields
 from scaletest.model.errors import InvalidValue
 
 KIND = "lifecycle"
@@ -72,10 +72,10 @@ class LifecyclePlan(Document):
     ] = 0
 
     def __post_init__(self) -> None:
-        check(self)
+        check_fields(self)
         if not _SLEEP.fullmatch(self.seconds):
             raise InvalidValue(
-                f"pods cannot run for {checks.cut(self.seconds, 40)} seconds",
+                f"pods cannot run for {checks.cut_text(self.seconds, 40)} seconds",
                 hint="give a number, as in 2.5, or infinity",
             )
 

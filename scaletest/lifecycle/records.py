@@ -16,9 +16,9 @@ from msgspec import Meta
 
 from scaletest.model import wire
 from scaletest.model.declared import INNER, VERSIONED, choice
-from scaletest.model.document import Document, read
+from scaletest.model.document import Document, read_document
 from scaletest.model.errors import InvalidValue
-from scaletest.model.writing import plain
+from scaletest.model.writing import to_plain
 
 # The end of the year 9999, in seconds since the epoch: no date is later.
 _EpochSeconds = Annotated[float, Meta(ge=0, le=253402300799, extra={"unit": "s"})]
@@ -137,9 +137,9 @@ class LifecycleObject:
 
     def lines(self) -> Iterator[str]:
         """Yield one JSON line for the object, and one for each of its pods."""
-        yield wire.dump({**VERSIONED, "record": "workload", **plain(self)})
+        yield wire.dump({**VERSIONED, "record": "workload", **to_plain(self)})
         for pod in self.pods.values():
-            yield wire.dump({"record": "pod", "workload": self.name, **plain(pod)})
+            yield wire.dump({"record": "pod", "workload": self.name, **to_plain(pod)})
 
 
 def read_line(line: str, workloads: dict[str, LifecycleObject]) -> None:
@@ -149,14 +149,14 @@ def read_line(line: str, workloads: dict[str, LifecycleObject]) -> None:
     """
     data = wire.load(line, "a record of the lifecycle")
     if data.get("record") == "workload":
-        workload = read(LifecycleObject, data, "a workload")
+        workload = read_document(LifecycleObject, data, "a workload")
         workloads[workload.name] = workload
         return
     try:
         pods = workloads[str(data["workload"])].pods
     except KeyError as error:
         raise InvalidValue(f"a record of the lifecycle lacks something: {error}") from error
-    pod = read(LifecyclePod, data, "a pod")
+    pod = read_document(LifecyclePod, data, "a pod")
     pods[pod.uid] = pod
 
 

@@ -12,9 +12,9 @@ from scaletest.lifecycle.records import Stamp
 from scaletest.model.errors import UsageError
 from scaletest.runs.folder import ENVIRONMENT, RunFolder
 from scaletest.runs.run_type import ResultOfRun, RunType
-from scaletest.stats.comparison import Contrast, differences
-from scaletest.stats.estimate import exactly
-from scaletest.stats.measure import NOWHERE, Measure, percentiles
+from scaletest.stats.comparison import Contrast, plan_differences
+from scaletest.stats.estimate import exact_estimate
+from scaletest.stats.measure import NOWHERE, Measure, known_percentiles
 
 WHOLE = WorkloadSelection()
 # What clocks can tell apart, in s: the arrival of events here, and the fields of the API.
@@ -70,7 +70,7 @@ class LifecycleType(RunType):
             resolution_s = WATCHED_S if set(phase.sources) <= {"watch"} else WHOLE_S
             phases += [
                 replace(measure, decides=measure.is_median and phase.step.name in totals)
-                for measure in percentiles(
+                for measure in known_percentiles(
                     phase.step.name, NOWHERE, phase.spread, samples, resolution_s
                 )
             ]
@@ -78,9 +78,11 @@ class LifecycleType(RunType):
             phases = [replace(measure, decides=measure.is_median) for measure in phases]
         per_s = lifecycle.throughput.per_s
         if per_s is not None:
-            phases.append(Measure("throughput", NOWHERE, exactly(per_s), "1/s", True))
+            phases.append(Measure("throughput", NOWHERE, exact_estimate(per_s), "1/s", True))
         return phases + [
-            Measure(name, NOWHERE, exactly(getattr(lifecycle.books, name)), "workloads", False)
+            Measure(
+                name, NOWHERE, exact_estimate(getattr(lifecycle.books, name)), "workloads", False
+            )
             for name in COUNTS
         ]
 
@@ -95,7 +97,7 @@ class LifecycleType(RunType):
             counts.measured < largest and counts.pending + counts.lost for counts in books
         )
         return Contrast(
-            differences(base.plan, candidate.plan, WORKLOAD, NO_MATTER) if known else (),
+            plan_differences(base.plan, candidate.plan, WORKLOAD, NO_MATTER) if known else (),
             [f"{largest} workloads"] if incomplete else [],
         )
 

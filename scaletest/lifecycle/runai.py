@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from scaletest.lifecycle.records import LifecycleObject, Stamp, Submission
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.model.times import epoch, iso
+from scaletest.model.times import format_time, parse_time
 
 # Columns of the database's table.
 NAME, TIME = "jobName", "time_created"
@@ -100,7 +100,7 @@ def write_submitted(submissions: Iterable[Submission]) -> str:
             "jobName": submission.name,
             "projectName": submission.project or project_of(submission.namespace),
             "jobNamespace": submission.namespace,
-            "submitTimestamp": iso(submission.submitted_s),
+            "submitTimestamp": format_time(submission.submitted_s),
         }
         for submission in submissions
         if submission.accepted and submission.submitted_s is not None
@@ -127,14 +127,14 @@ def write_sampled(timelines: Iterable[Timeline], project: str) -> str:
 
 def _time_of(timeline: Timeline, name: str) -> str | None:
     stamp = timeline.stamp(name) or timeline.stamp(SUBSTITUTES.get(name, "")) or Stamp()
-    return iso(stamp.api_s if stamp.api_s is not None else stamp.watch_s)
+    return format_time(stamp.api_s if stamp.api_s is not None else stamp.watch_s)
 
 
 def read_submitted(text: str) -> list[Submission]:
     """Read a submitted.json of either tool. Raises InvalidValue."""
     submissions = []
     for row in _rows(text, "submitted.json"):
-        name, at_s = row.get("jobName"), epoch(row.get("submitTimestamp"))
+        name, at_s = row.get("jobName"), parse_time(row.get("submitTimestamp"))
         if not isinstance(name, str) or at_s is None:
             raise InvalidValue("submitted.json has a row without jobName or submitTimestamp")
         namespace, project = str(row.get("jobNamespace", "")), str(row.get("projectName", ""))
@@ -153,7 +153,7 @@ def read_sampled(text: str) -> list[LifecycleObject]:
         workload = LifecycleObject(
             row["jobName"], str(row.get("jobNamespace", "")), seen=True, expected=None
         )
-        times = {name: epoch(row.get(field)) for field, name in FIELDS.items()}
+        times = {name: parse_time(row.get(field)) for field, name in FIELDS.items()}
         repeated = {name for name in COPIED if times[name] == times[SUBSTITUTES[name]]}
         for name, time_s in times.items():
             # also those of its pods, of which the file tells no more

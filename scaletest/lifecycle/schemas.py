@@ -6,12 +6,19 @@ from functools import partial
 from scaletest.lifecycle.judging.result import LifecycleResult
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.lifecycle.records import LifecycleObject, LifecyclePod, Submission
-from scaletest.model.json_schema import VERSION, Form, Schema, closed, described, headed
+from scaletest.model.json_schema import (
+    VERSION,
+    Form,
+    Schema,
+    class_schema,
+    document_schema,
+    object_schema,
+)
 
 
 def _result() -> Schema:
     """Describe result.json of a lifecycle, and what its commands print."""
-    schema = described(
+    schema = class_schema(
         "lifecycle-result",
         "What a lifecycle found. Seconds; what is not known is null.",
         LifecycleResult,
@@ -33,12 +40,12 @@ def _record() -> Schema:
         "workload": _text("its name"),
         **Form().properties(LifecyclePod),
     }
-    return headed(
+    return document_schema(
         "lifecycle-record",
         {
             "oneOf": [
-                {**closed(workload), "description": "what is known of a workload"},
-                {**closed(pod), "description": "of the workload before it"},
+                {**object_schema(workload), "description": "what is known of a workload"},
+                {**object_schema(pod), "description": "of the workload before it"},
             ]
         },
     )
@@ -49,9 +56,9 @@ def _text(description: str) -> Schema:
 
 
 DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
-    "lifecycle": partial(described, "lifecycle", "What a lifecycle was to do.", LifecyclePlan),
+    "lifecycle": partial(class_schema, "lifecycle", "What a lifecycle was to do.", LifecyclePlan),
     "lifecycle-submission": partial(
-        described, "lifecycle-submission", "One workload that was submitted.", Submission
+        class_schema, "lifecycle-submission", "One workload that was submitted.", Submission
     ),
     "lifecycle-result": _result,
     "lifecycle-record": _record,

@@ -3,9 +3,9 @@
 import time
 from collections.abc import Callable
 
-from scaletest.causes.busy_machine import Resources, busy
+from scaletest.causes.busy_machine import Resources, busy_machine_warnings
 from scaletest.observe.node.reader import NodeReader
-from scaletest.observe.node.used_time import own_used_s
+from scaletest.observe.node.used_time import own_processes_cpu_s
 
 # The least time between two readings; workers usually take longer to start.
 LOOK_S = 1.0
@@ -31,9 +31,9 @@ class BusyCheck:
         self._wait(max(0.0, LOOK_S - (self._clock() - self._began)))
         resources = self._read()
         own_cores = (self._own_cpu_s() - self._own_s) / (self._clock() - self._began)
-        return busy(resources, own_cores)
+        return busy_machine_warnings(resources, own_cores)
 
 
-def of_this_machine(own_cpu_s: Callable[[], float] = own_used_s) -> BusyCheck:
+def of_this_machine(own_cpu_s: Callable[[], float] = own_processes_cpu_s) -> BusyCheck:
     """Begin the check of this machine now. own_cpu_s: CPU seconds of the run's own processes."""
     return BusyCheck(NodeReader().read, own_cpu_s)

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from scaletest.broker import Client
-from scaletest.broker.retrying import longer
+from scaletest.broker.retrying import longer_delay
 from scaletest.model import Record, Request
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.errors import ScaletestError
 from scaletest.processes.wake import Wake, wait_first
 
@@ -245,7 +245,7 @@ class LoadLoop(ABC):
                 self.duplicates += 1
                 continue
             if self._log_messages:
-                logger.info("reply %s", cut(reply.to_json(), 1000))
+                logger.info("reply %s", cut_text(reply.to_json(), 1000))
             self._sink(
                 Record(
                     self._queue, pending.step, reply, max(0.0, now - pending.began), pending.repeat
@@ -258,7 +258,7 @@ class LoadLoop(ABC):
         """Submit later, after a full queue or replies that all failed: a broken worker must not
         keep its client busy.
         """
-        self._backoff_s = longer(self._backoff_s)
+        self._backoff_s = longer_delay(self._backoff_s)
         self._resume_at = self._clock() + self._backoff_s
 
     def _end_back_off(self) -> None:

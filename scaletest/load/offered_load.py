@@ -17,7 +17,7 @@ from scaletest.load.pace import RatePace
 from scaletest.load.statistics import Statistics
 from scaletest.load.steering import Steered, Steering
 from scaletest.model.declared import Arguments, Count, Seconds
-from scaletest.model.document import check
+from scaletest.model.document import check_fields
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.processes.wake import Wake
 
@@ -51,7 +51,7 @@ class OfferedLoad:
     arguments: Arguments
 
     def __post_init__(self) -> None:
-        check(self)
+        check_fields(self)
         if self.kept > self.maximum:
             raise InvalidValue(
                 f"parallel {self.kept} is more than the maximum {self.maximum}",

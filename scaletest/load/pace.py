@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.errors import InvalidValue
 from scaletest.model.quantities import PER_SECOND, in_base_units
 
@@ -105,7 +105,7 @@ def parse_rate(text: str) -> float:
     rate = in_base_units(text, RATES)
     if rate is None:
         raise InvalidValue(
-            f"{cut(text, 40)!r} is not a rate", hint="write it as in 20/s or 600/min; 0 pauses"
+            f"{cut_text(text, 40)!r} is not a rate", hint="write it as in 20/s or 600/min; 0 pauses"
         )
     if rate:
         _check_rate(rate, "rate")

@@ -16,7 +16,7 @@ PLACES = 500
 FAILURES = 200
 
 
-def highest(numbers: Iterable[float | None]) -> float | None:
+def highest_known(numbers: Iterable[float | None]) -> float | None:
     """Return the highest number that is known; None where none is."""
     return max((number for number in numbers if number is not None), default=None)
 

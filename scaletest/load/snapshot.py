@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from scaletest.load.places import PlaceCount
-from scaletest.model.histogram import DurationHistogram, DurationSummary, quantile
+from scaletest.model.histogram import DurationHistogram, DurationSummary, histogram_quantile
 from scaletest.stats.failures import FailureGroup
 
 SCHEMA_VERSION = 1
@@ -25,7 +25,7 @@ class Spread(NamedTuple):
         """Return the spread of these durations; the median of any number of them."""
         if not times.count:
             return cls(None, None, None)
-        middle_s = quantile(times.counts, 0.5) or 0.0
+        middle_s = histogram_quantile(times.counts, 0.5) or 0.0
         return cls(min(times.high, middle_s), times.quantile("p95"), times.high)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from scaletest.load.places import LoadTally, highest
+from scaletest.load.places import LoadTally, highest_known
 from scaletest.load.snapshot import Gauges, LoadSnapshot, SeriesPoint, Spread
 from scaletest.model import Outcome, Record
 from scaletest.model.histogram import DurationHistogram
@@ -132,7 +132,7 @@ class Statistics:
         with self._lock:
             self._tick()
             self._asked = wanted
-            self._most_asked = highest((self._most_asked, wanted))
+            self._most_asked = highest_known((self._most_asked, wanted))
 
     def reset(self) -> None:
         """Start again; lifetime counts, kept records and the numbers of seconds are not reset."""

@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Meta
 
 from scaletest.model import checks
-from scaletest.model.document import Document, check
-from scaletest.model.writing import members
+from scaletest.model.document import Document, check_fields
+from scaletest.model.writing import document_members
 
 # Lengths of an object's name, tried until the activity fits; without objects it always fits.
 _CUTS = (120, 90, 60, 40, 20)
@@ -65,9 +65,9 @@ class Wait:
     seconds: Annotated[Spent, Meta(title="seconds of a wait")]
 
     def __post_init__(self) -> None:
-        check(self)
+        check_fields(self)
         if len(self.object) > MAX_OBJECT_CHARACTERS or not self.object.isprintable():
-            object.__setattr__(self, "object", checks.cut(self.object, MAX_OBJECT_CHARACTERS))
+            object.__setattr__(self, "object", checks.cut_text(self.object, MAX_OBJECT_CHARACTERS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +112,13 @@ class Activity(Document):
     ] = 0
 
     def __post_init__(self) -> None:
-        check(self)
+        check_fields(self)
         if self.engines:
             object.__setattr__(
                 self,
                 "engines",
                 {
-                    checks.cut(name, MAX_ENGINE_CHARACTERS): busy_s
+                    checks.cut_text(name, MAX_ENGINE_CHARACTERS): busy_s
                     for name, busy_s in self.engines.items()
                 },
             )
@@ -152,7 +152,7 @@ class Activity(Document):
                 bounded["waits"] = [
                     {
                         "state": wait.state.value,
-                        "object": checks.cut(wait.object, limit),
+                        "object": checks.cut_text(wait.object, limit),
                         "seconds": round(wait.seconds, 4),
                     }
                     for wait in self.waits[:waits]
@@ -164,4 +164,4 @@ class Activity(Document):
         return fields
 
 
-_NUMBERS = [member.attribute for member in members(Activity) if member.default == 0]
+_NUMBERS = [member.attribute for member in document_members(Activity) if member.default == 0]

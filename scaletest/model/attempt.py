@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta, structs
 
 from scaletest.model import checks, wire
-from scaletest.model.document import Document, read
+from scaletest.model.document import Document, read_document
 
 OK = "ok"
 REFUSED, RESET, TIMED_OUT, DNS, TLS, PROTOCOL = (
@@ -81,14 +81,14 @@ class Attempt(msgspec.Struct, frozen=True):
         return self.noticed_s - self.due_s
 
 
-def rounded(attempt: Attempt) -> Attempt:
+def round_times(attempt: Attempt) -> Attempt:
     """Return the attempt with times rounded to microseconds, as it is stored."""
     return structs.replace(attempt, **{name: round(getattr(attempt, name), 6) for name in _TIMES})
 
 
 def to_json(attempt: Attempt, step: int) -> str:
     """Return one line of JSON, schema version 1."""
-    fields: dict[str, Any] = {"step": step, **structs.asdict(rounded(attempt))}
+    fields: dict[str, Any] = {"step": step, **structs.asdict(round_times(attempt))}
     if attempt.server_s is None:
         del fields["server_s"]
     return wire.dump({**fields, "schema_version": wire.SCHEMA_VERSION})
@@ -99,5 +99,5 @@ def from_json(text: str | bytes) -> tuple[int, Attempt]:
     fields = wire.load(text, "the record")
     return (
         checks.count(fields.get("step", ""), "the step of the record", maximum=_MOST),
-        read(Attempt, fields, "the record"),
+        read_document(Attempt, fields, "the record"),
     )

@@ -53,7 +53,7 @@ def worker_name(name: str) -> str:
 def _fitting(text: object, pattern: re.Pattern[str], subject: str, hint: str) -> str:
     """Return the text, if all of it fits the pattern. subject: as the error calls it."""
     if not isinstance(text, str) or not pattern.fullmatch(text):
-        raise InvalidValue(f"invalid {subject} {shown(text)}", hint=hint)
+        raise InvalidValue(f"invalid {subject} {show_value(text)}", hint=hint)
     return text
 
 
@@ -67,18 +67,18 @@ def arguments(values: Iterable[str], limit_bytes: int = MAX_ARGUMENT_BYTES) -> t
     for text in texts:
         if not isinstance(text, str):
             raise InvalidValue(
-                f"argument {shown(text)} is not text", hint="pass every argument as a string"
+                f"argument {show_value(text)} is not text", hint="pass every argument as a string"
             )
         if CONTROL.search(text):
             raise InvalidValue(
-                f"argument {shown(text)} contains a control character",
+                f"argument {show_value(text)} contains a control character",
                 hint="put binary data in a file and pass its path",
             )
         try:
             size += len(text.encode())
         except UnicodeEncodeError as error:
             raise InvalidValue(
-                f"argument {shown(text)} is not valid Unicode", hint="pass UTF-8 text"
+                f"argument {show_value(text)} is not valid Unicode", hint="pass UTF-8 text"
             ) from error
     if size > limit_bytes:
         raise InvalidValue(
@@ -96,12 +96,12 @@ def seconds(
     # not math.isfinite(), which fails with whole numbers that no float can hold
     if not real or not -math.inf < value < math.inf:
         raise InvalidValue(
-            f"{name} is {shown(value)}, not a finite number of seconds",
+            f"{name} is {show_value(value)}, not a finite number of seconds",
             hint="give a number, as in 2.5",
         )
     if value < 0 or value > maximum or (value == 0 and not zero):
         raise InvalidValue(
-            f"{name} is {shown(value)} s",
+            f"{name} is {show_value(value)} s",
             hint=f"give seconds from {'' if zero else 'above '}0 to {maximum:g}",
         )
     return float(value)
@@ -121,7 +121,7 @@ def number(
         hint = f"give a number from {minimum:g} to {maximum:g}"
         if minimum == 0:
             hint = f"give a number {'above' if above_zero else 'from'} 0, up to {maximum:g}"
-        raise InvalidValue(f"{name} is {shown(value)}", hint=hint)
+        raise InvalidValue(f"{name} is {show_value(value)}", hint=hint)
     return float(value)
 
 
@@ -134,7 +134,7 @@ def http_url(address: str, name: str) -> str:
         good = False
     if not good or any(character.isspace() for character in address) or CONTROL.search(address):
         raise InvalidValue(
-            f"{name} is {shown(address)}, not an HTTP URL", hint="give http://HOST[:PORT]/PATH"
+            f"{name} is {show_value(address)}, not an HTTP URL", hint="give http://HOST[:PORT]/PATH"
         )
     return address
 
@@ -143,11 +143,11 @@ def count(value: int, name: str, *, minimum: int = 0, maximum: int = 1_000_000_0
     """Check a whole number from `minimum` to `maximum`."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidValue(
-            f"{name} is {shown(value)}, not a whole number", hint="give a whole number"
+            f"{name} is {show_value(value)}, not a whole number", hint="give a whole number"
         )
     if not minimum <= value <= maximum:
         raise InvalidValue(
-            f"{name} is {shown(value)}", hint=f"give a number from {minimum} to {maximum}"
+            f"{name} is {show_value(value)}", hint=f"give a number from {minimum} to {maximum}"
         )
     return value
 
@@ -159,19 +159,19 @@ def one_of(name: str, known: Iterable[str], kind: str) -> str:
     names = list(known)
     if name not in names:
         raise InvalidValue(
-            f"there is no {kind} {cut(repr(name), 60)}", hint=suggestion(name, names)
+            f"there is no {kind} {cut_text(repr(name), 60)}", hint=suggestion(name, names)
         )
     return name
 
 
-def refuse(*mistakes: tuple[object, str, str]) -> None:
+def raise_first_mistake(*mistakes: tuple[object, str, str]) -> None:
     """Raise InvalidValue for the first mistake that is there: whether it is, message and hint."""
     for is_there, message, hint in mistakes:
         if is_there:
             raise InvalidValue(message, hint=hint)
 
 
-def printable(text: str, keep: str = "") -> str:
+def escape_unprintable(text: str, keep: str = "") -> str:
     """Return text that cannot control a terminal: control characters and the like are written as
     escapes.
 
@@ -188,19 +188,19 @@ def printable(text: str, keep: str = "") -> str:
     )
 
 
-def cut(text: str, limit: int = MAX_ERROR_CHARACTERS) -> str:
+def cut_text(text: str, limit: int = MAX_ERROR_CHARACTERS) -> str:
     """Return text safe for a log line or reply: control characters escaped, cut in its middle."""
-    safe = printable(text)
+    safe = escape_unprintable(text)
     if len(safe) <= limit:
         return safe
     half = (limit - 5) // 2
     return f"{safe[:half]} ... {safe[-half:]}"
 
 
-def shown(value: object) -> str:
+def show_value(value: object) -> str:
     """Return a value as an error shows it: text in quotes, anything else as YAML writes it."""
     try:
-        return cut(repr(value) if isinstance(value, str | float) else as_yaml(value), 80)
+        return cut_text(repr(value) if isinstance(value, str | float) else as_yaml(value), 80)
     except (ValueError, RecursionError):
         # a number of more digits than Python writes, or lists within lists
         return f"an over-long or too deep {type(value).__name__}"

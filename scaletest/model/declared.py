@@ -46,12 +46,12 @@ def flat(*names: str) -> Meta:
     return Meta(extra={"flat": names})
 
 
-def called(name: str) -> Meta:
+def named_in_documents(name: str) -> Meta:
     """Declare another name for documents than the attribute's."""
     return Meta(extra={"name": name})
 
 
-def key(name: str) -> Meta:
+def named_in_files(name: str) -> Meta:
     """Declare the name in files that people write; empty: these cannot have it."""
     return Meta(extra={"key": name})
 
@@ -67,17 +67,17 @@ def text(pattern: str, example: str) -> Meta:
     return Meta(pattern=rf"^({pattern})\Z", extra={"hint": f"write {example}"})
 
 
-def aliases(texts: Mapping[str, str]) -> Meta:
+def text_aliases(texts: Mapping[str, str]) -> Meta:
     """Declare texts that people may write for another value; they are warned."""
     return Meta(extra={"aliases": texts})
 
 
-def refused(reasons: Mapping[str, str]) -> Meta:
+def refused_texts(reasons: Mapping[str, str]) -> Meta:
     """Declare texts that cannot work, each with the reason."""
     return Meta(extra={"refused": reasons})
 
 
-def parsed(function: Callable[[str], Any]) -> Meta:
+def parsed_by(function: Callable[[str], Any]) -> Meta:
     """Declare how a word becomes the value; the function raises InvalidValue."""
     return Meta(extra={"parse": function})
 
@@ -116,7 +116,7 @@ def is_enum(kind: Any) -> bool:
 
 
 @cache
-def declared(hint: Any) -> Declared:
+def declaration_of(hint: Any) -> Declared:
     """Return the type without its declarations, and these; the last one wins, which is the
     outermost.
     """
@@ -127,7 +127,7 @@ def declared(hint: Any) -> Declared:
     optional = get_origin(base) in (Union, types.UnionType) and type(None) in get_args(base)
     alternatives = [part for part in get_args(base) if part is not type(None)]
     if optional and len(alternatives) == 1:
-        inner = declared(alternatives[0])
+        inner = declaration_of(alternatives[0])
         base, title, limits, extra = inner.base, inner.title, {**inner.limits}, {**inner.extra}
     for meta in metas:
         if isinstance(meta, str):

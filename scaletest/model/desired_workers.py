@@ -58,7 +58,7 @@ class QueueDemand:
     run_s: float | None = None  # mean run time of a request, None when none ever ended
 
 
-def wanted(demand: QueueDemand, targets: Targets) -> int:
+def wanted_workers(demand: QueueDemand, targets: Targets) -> int:
     """Return the workers wanted now. Without a known run time, one for each waiting or running
     request.
     """
@@ -71,7 +71,7 @@ def wanted(demand: QueueDemand, targets: Targets) -> int:
     return min(max(number, min(present, 1)), MOST_WORKERS)
 
 
-def desired(
+def desired_workers(
     now_s: float, wanted_now: int, history: Sequence[tuple[float, int]], window_s: float
 ) -> tuple[int, History]:
     """Return the number to act on, and the history to pass in next time.

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self, TypeVar, get_args, get_type_hints
 import msgspec
 
 from scaletest.model import checks, wire
-from scaletest.model.declared import Declared, declared
+from scaletest.model.declared import Declared, declaration_of
 from scaletest.model.errors import InvalidValue, suggestion
 from scaletest.model.writing import Written, field_hints
 
@@ -33,12 +33,12 @@ class Document(Written):
     document_name: ClassVar[str] = "the document"
 
     def __post_init__(self) -> None:
-        check(self)
+        check_fields(self)
 
     @classmethod
     def from_dict(cls, data: Any) -> Self:
         """Read what `to_dict` wrote; InvalidValue on anything else."""
-        return read(cls, data, cls.document_name)
+        return read_document(cls, data, cls.document_name)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -46,7 +46,7 @@ class Document(Written):
         return cls.from_dict(wire.load(text, cls.document_name))
 
 
-def read(kind: type[T], data: Any, label: str) -> T:
+def read_document(kind: type[T], data: Any, label: str) -> T:
     """Return the instance that plain values stand for; InvalidValue names the field that is wrong.
 
     label: names the values in messages, as in "the plan".
@@ -65,7 +65,7 @@ def read(kind: type[T], data: Any, label: str) -> T:
         raise InvalidValue(f"{label} is nested too deeply") from error
 
 
-def check(instance: Any) -> None:
+def check_fields(instance: Any) -> None:
     """Raise InvalidValue, unless all fields are as they are declared."""
     kind: Any = type(instance)
     twin, rules = _twin(kind)
@@ -84,9 +84,9 @@ def _twin(kind: type) -> tuple[type, list[tuple[str, Declared]]]:
     """
     hints = field_hints(kind)
     checked = [
-        (name, declared(hint))
+        (name, declaration_of(hint))
         for name, hint in hints.items()
-        if {"choices", "check"} & declared(hint).extra.keys()
+        if {"choices", "check"} & declaration_of(hint).extra.keys()
     ]
     return msgspec.defstruct(kind.__name__, list(hints.items())), checked
 
@@ -100,30 +100,30 @@ def explain_error(
     """
     problem, _, place = str(error).partition(" - at ")
     for attribute, index in re.findall(r"\.(\w+)|\[(\d+|\.\.\.)\]", place):
-        base = declared(hint).base
+        base = declaration_of(hint).base
         if attribute:
             hint = get_type_hints(base, include_extras=True)[attribute]
             if isinstance(value, Mapping):
                 value = value.get(attribute)
             else:
                 value = getattr(value, attribute)
-                attribute = declared(hint).title or attribute
+                attribute = declaration_of(hint).title or attribute
             name = f"{name}.{attribute}" if name else attribute
         elif index == "...":
             # msgspec does not tell which
             hint = get_args(base)[1]
             key, value = next(row for row in value.items() if not _fits(row[1], hint))
-            name = f"{name}[{checks.cut(str(key), 60)}]"
+            name = f"{name}[{checks.cut_text(str(key), 60)}]"
         else:
             hint, value = get_args(base)[0], value[int(index)]
             name = f"{name}[{index}]"
-    rule = declared(hint)
+    rule = declaration_of(hint)
     where = " in ".join(part for part in (name, label) if part)
     if place.startswith("`key`"):
         return InvalidValue(f"{where} has a wrong key: {problem}", hint="correct it")
     if missing := re.fullmatch(r"Object missing required field `(.*)`", problem):
         return InvalidValue(f"{where} lacks {missing[1]}", hint="add it")
-    message = f"{where} is {checks.shown(value)}"
+    message = f"{where} is {checks.show_value(value)}"
     if wrong := re.fullmatch(r"Expected `(.*)`, got `.*`", problem):
         kinds = [_EXPECTED.get(kind, (kind, "")) for kind in wrong[1].split(" | ")]
         expected = " or ".join(words for words, _ in kinds)
@@ -166,7 +166,7 @@ def check_rules(rule: Declared, value: Any, where: str) -> None:
     """Check what msgspec does not know of."""
     if rule.choices and value not in rule.choices and value is not None:
         raise InvalidValue(
-            f"{where} is {checks.shown(value)}",
+            f"{where} is {checks.show_value(value)}",
             hint=suggestion(value, filter(None, rule.choices)),
         )
     if "check" in rule.extra:

@@ -67,7 +67,7 @@ class UndeclaredQueue(UsageError):
 
     def __init__(self, name: str, declared: list[str]) -> None:
         known = ", ".join(sorted(declared)) or "none"
-        near = nearest(name, declared)
+        near = nearest_name(name, declared)
         hint = f"declare it with: scaletest queue add {name}"
         self.queue = name
         super().__init__(
@@ -127,7 +127,7 @@ class NoServer(Unreachable):
     """No Redis server was found on this machine."""
 
 
-def nearest(name: object, known: Iterable[str]) -> str:
+def nearest_name(name: object, known: Iterable[str]) -> str:
     """The known name most like this one; "" when none is like it."""
     names = {option.lower(): option for option in known}
     asked = str(name).lower()
@@ -140,5 +140,5 @@ def nearest(name: object, known: Iterable[str]) -> str:
 def suggestion(name: object, known: Iterable[str]) -> str:
     """A hint: the nearest name, else all names."""
     names = list(known)
-    near = nearest(name, names)
+    near = nearest_name(name, names)
     return f"did you mean {near}?" if near else f"there are {', '.join(names) or 'none'}"

@@ -7,11 +7,11 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from scaletest.model import checks
-from scaletest.model.declared import Declared, declared
+from scaletest.model.declared import Declared, declaration_of
 from scaletest.model.document import check_rules, explain_error
 from scaletest.model.errors import InvalidValue, suggestion
 from scaletest.model.quantities import SECONDS, in_base_units
-from scaletest.model.writing import members, plain
+from scaletest.model.writing import document_members, to_plain
 
 T = TypeVar("T")
 
@@ -26,10 +26,10 @@ def read_members(
     """
     if not isinstance(data, Mapping):
         raise InvalidValue(
-            f"{label} is {checks.shown(data)}, not a table of keys and values",
+            f"{label} is {checks.show_value(data)}, not a table of keys and values",
             hint="write it as {key: value}",
         )
-    known = {member.key: member for member in members(kind) if member.key}
+    known = {member.key: member for member in document_members(kind) if member.key}
     values = {}
     for name, value in data.items():
         member = known_key(name, known, label)
@@ -44,18 +44,20 @@ def read_members(
 def file_values(instance: Any) -> dict[str, Any]:
     """Return plain values with the keys of files that people write; `read_members` reads them."""
     values = {}
-    for member in members(type(instance)):
+    for member in document_members(type(instance)):
         if member.key:
             value = getattr(instance, member.attribute)
             if isinstance(value, tuple):
                 value = [
                     file_values(part) if dataclasses.is_dataclass(part) else part for part in value
                 ]
-            values[member.key] = plain(value)
+            values[member.key] = to_plain(value)
     return values
 
 
-def read_written(kind: type[T], data: Any, label: str, warnings: list[str] | None = None) -> T:
+def read_file_document(
+    kind: type[T], data: Any, label: str, warnings: list[str] | None = None
+) -> T:
     """Return the instance of a document that a person wrote, as `read_members` does."""
     return kind(**read_members(kind, data, label, warnings))
 
@@ -65,7 +67,7 @@ def known_key(key: Any, known: Mapping[str, T], label: str) -> T:
     if isinstance(key, str) and key in known:
         return known[key]
     raise InvalidValue(
-        f"unknown key {checks.shown(key)} in {label}",
+        f"unknown key {checks.show_value(key)} in {label}",
         hint=suggestion(str(key).replace("-", "_"), known),
     )
 
@@ -76,15 +78,15 @@ def read_value(
     """Return a value that a person wrote under that name, as its type declares; InvalidValue
     otherwise.
     """
-    rule = declared(hint)
+    rule = declaration_of(hint)
     where = f"{name} in {label}"
     if isinstance(value, str):
         value = _read_text(rule, value, where, warnings)
     (item, *_) = get_args(rule.base) or (None,)
     if dataclasses.is_dataclass(rule.base) and value is not None:
         kind: Any = rule.base
-        return read_written(kind, value, where, warnings)
-    if dataclasses.is_dataclass(declared(item).base) and isinstance(value, list):
+        return read_file_document(kind, value, where, warnings)
+    if dataclasses.is_dataclass(declaration_of(item).base) and isinstance(value, list):
         return tuple(
             read_value(item, part, f"{name}[{number}]", label, warnings)
             for number, part in enumerate(value)
@@ -107,18 +109,18 @@ def _read_text(rule: Declared, text: str, where: str, warnings: list[str] | None
         seconds = in_base_units(text, SECONDS)
         if seconds is None:
             raise InvalidValue(
-                f"{where} is {checks.shown(text)}, not a number, nor one with a unit of time",
+                f"{where} is {checks.show_value(text)}, not a number, nor one with a unit of time",
                 hint="write it as in 2.5, 90s, 3m or 500ms",
             )
         return seconds
     if text in rule.extra.get("refused", ()):
         raise InvalidValue(
-            f"{where} is {checks.shown(text)}: {rule.extra['refused'][text]}",
+            f"{where} is {checks.show_value(text)}: {rule.extra['refused'][text]}",
             hint=f"use one of: {', '.join(rule.choices)}",
         )
     if text in rule.extra.get("aliases", ()):
         meant = rule.extra["aliases"][text]
         if warnings is not None:
-            warnings.append(f"{where} is {checks.shown(text)}, which is read as {meant}")
+            warnings.append(f"{where} is {checks.show_value(text)}, which is read as {meant}")
         return meant
     return text

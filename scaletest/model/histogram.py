@@ -28,7 +28,7 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 NEEDED = {name: math.ceil(math.log(0.05) / math.log(share)) for name, share in QUANTILES.items()}
 
 
-def bucket(seconds: float) -> int:
+def bucket_of(seconds: float) -> int:
     """Return the bucket of a duration in seconds."""
     micros = seconds * 1e6
     if micros < 1.0:
@@ -37,23 +37,23 @@ def bucket(seconds: float) -> int:
     return index if index < LAST_BUCKET else LAST_BUCKET
 
 
-def middle(index: float) -> float:
+def bucket_middle_s(index: float) -> float:
     """Return the duration in seconds that a bucket stands for: its geometric middle."""
     return float(GROWTH ** (index + 0.5)) / 1e6
 
 
-def quantile(counts: Mapping[int, int], share: float) -> float | None:
+def histogram_quantile(counts: Mapping[int, int], share: float) -> float | None:
     """Return the duration in seconds below which `share` (0 to 1) of the counts lie, or None."""
     if not any(counts.values()):
         return None
     indexes = sorted(counts)
     sums = list(accumulate(map(counts.__getitem__, indexes)))
-    return middle(indexes[bisect_left(sums, max(1, math.ceil(share * sums[-1])))])
+    return bucket_middle_s(indexes[bisect_left(sums, max(1, math.ceil(share * sums[-1])))])
 
 
 @cache
 def _middles() -> tuple[float, ...]:
-    return tuple(map(middle, range(LAST_BUCKET + 1)))
+    return tuple(map(bucket_middle_s, range(LAST_BUCKET + 1)))
 
 
 @cache
@@ -62,7 +62,9 @@ def _edges(bounds: tuple[float, ...]) -> tuple[int, ...]:
     return tuple(bisect_right(_middles(), bound) for bound in bounds)
 
 
-def cumulative(counts: Mapping[int, int], bounds: tuple[float, ...]) -> list[tuple[str, float]]:
+def cumulative_counts(
+    counts: Mapping[int, int], bounds: tuple[float, ...]
+) -> list[tuple[str, float]]:
     """Return cumulative counts by upper bound in seconds, as Prometheus wants them.
 
     A bucket always belongs to the first bound that its middle does not exceed, so that no count
@@ -125,7 +127,7 @@ class DurationHistogram:
 
     def add(self, seconds: float) -> None:
         """Count one duration."""
-        index = bucket(seconds)
+        index = bucket_of(seconds)
         counts = self.counts
         counts[index] = counts.get(index, 0) + 1
         self.count += 1
@@ -149,7 +151,7 @@ class DurationHistogram:
         """Return one of QUANTILES in seconds; None for too few durations."""
         if self.count < NEEDED[name]:
             return None
-        seconds = quantile(self.counts, QUANTILES[name])
+        seconds = histogram_quantile(self.counts, QUANTILES[name])
         return None if seconds is None else min(self.high, max(self.low, seconds))
 
     def summary(self) -> DurationSummary:

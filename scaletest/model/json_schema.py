@@ -8,9 +8,9 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any, Union, get_args, get_origin
 
-from scaletest.model.declared import declared, is_enum
+from scaletest.model.declared import declaration_of, is_enum
 from scaletest.model.wording import as_arguments
-from scaletest.model.writing import DocumentMember, members, plain
+from scaletest.model.writing import DocumentMember, document_members, to_plain
 
 Schema = dict[str, Any]
 
@@ -54,18 +54,18 @@ class Form:
             schemas = {name: {"const": constant} for name, constant in constants.items()}
         if "schema_version" in schemas:
             schemas["schema_version"] = {**VERSION, "minimum": constants["schema_version"]}
-        for member in members(kind):
+        for member in document_members(kind):
             described = self.schema(member.hint)
             has_default = member.default is not dataclasses.MISSING
             if has_default and not dataclasses.is_dataclass(member.default):
-                described = {**described, "default": plain(member.default)}
+                described = {**described, "default": to_plain(member.default)}
             if key := self._key(member):
                 schemas[key] = described
         return schemas
 
     def schema(self, hint: Any) -> Schema:
         """Return the schema of values of a type, with all that is declared of it."""
-        rule = declared(hint)
+        rule = declaration_of(hint)
         schema = self._of_type(rule.base)
         if rule.choices:
             schema["enum"] = [*rule.choices, *rule.extra.get("aliases", ())]
@@ -111,17 +111,17 @@ class Form:
         always = getattr(kind, "always", None)
         optional = [
             self._key(member)
-            for member in members(kind)
+            for member in document_members(kind)
             if (self.is_file and member.default is not dataclasses.MISSING)
             or (always is not None and member.name not in always)
         ]
         description = getattr(kind, "description", "")
         # a field may be called so
         note = {"description": description} if isinstance(description, str) and description else {}
-        return {**closed(self.properties(kind), optional), **note}
+        return {**object_schema(self.properties(kind), optional), **note}
 
 
-def closed(properties: Mapping[str, Schema], optional: Sequence[str] = ()) -> Schema:
+def object_schema(properties: Mapping[str, Schema], optional: Sequence[str] = ()) -> Schema:
     """Return the schema of an object with these members, of which the optional ones may be
     missing.
     """
@@ -133,7 +133,7 @@ def closed(properties: Mapping[str, Schema], optional: Sequence[str] = ()) -> Sc
     }
 
 
-def headed(name: str, schema: Schema) -> Schema:
+def document_schema(name: str, schema: Schema) -> Schema:
     """Return the schema of a whole document, version 1."""
     return {
         "$schema": DRAFT,
@@ -143,9 +143,9 @@ def headed(name: str, schema: Schema) -> Schema:
     }
 
 
-def described(name: str, description: str, kind: type, form: Form | None = None) -> Schema:
+def class_schema(name: str, description: str, kind: type, form: Form | None = None) -> Schema:
     """Return the schema of a class's documents as a whole."""
-    return headed(name, {**(form or Form()).object(kind), "description": description})
+    return document_schema(name, {**(form or Form()).object(kind), "description": description})
 
 
 def json_type(hint: Any) -> str:

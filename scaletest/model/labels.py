@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from scaletest.model.checks import printable
+from scaletest.model.checks import escape_unprintable
 from scaletest.model.declared import VERSIONED
 from scaletest.model.document import Document
 from scaletest.model.errors import InvalidValue
@@ -20,7 +20,7 @@ LONGEST_NOTE = 2000
 
 def _check_note(note: str) -> None:
     """Refuse what could control a terminal: runs may come from anywhere."""
-    if printable(note, keep="\n") != note:
+    if escape_unprintable(note, keep="\n") != note:
         raise InvalidValue("the note has control characters", hint="leave them out")
 
 

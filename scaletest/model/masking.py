@@ -16,7 +16,7 @@ _SECRET_VARIABLE = re.compile(
 )
 
 
-def masked(address: str, *, service: bool = False) -> str:
+def mask_passwords(address: str, *, service: bool = False) -> str:
     """Return an address, or an option with an address, without its passwords; any other text
     unchanged.
 

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from scaletest.model import checks
 from scaletest.model.declared import VERSIONED
-from scaletest.model.document import Document, read
+from scaletest.model.document import Document, read_document
 
 CPU, MEMORY, PRESSURE, CONTAINER = "cpu", "memory", "pressure", "container"
 DISK, NETWORK, DEVICE = "disk", "network", "device"
@@ -127,7 +127,7 @@ class NodeSample(NodeFigures, Document):
     @classmethod
     def from_dict(cls, data: Any) -> Self:
         """Read what `to_dict` wrote; else InvalidValue. Figures of newer workers are kept."""
-        sample = read(cls, data, cls.document_name)
+        sample = read_document(cls, data, cls.document_name)
         resources = {}
         for resource, figures in sample.resources.items():
             known = resources[_name(resource)] = dict[str, float]()
@@ -147,4 +147,4 @@ class NodeSample(NodeFigures, Document):
 
 
 def _name(text: str) -> str:
-    return checks.cut(text, MAX_NAME_CHARACTERS)
+    return checks.cut_text(text, MAX_NAME_CHARACTERS)

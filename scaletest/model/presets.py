@@ -54,6 +54,6 @@ PRESETS = {
 }
 
 
-def preset(name: str) -> Preset:
+def preset_of(name: str) -> Preset:
     """Return the preset with this name; InvalidValue lists the known names."""
     return PRESETS[checks.one_of(name, PRESETS, "preset")]

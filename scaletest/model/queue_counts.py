@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from scaletest.model.histogram import LAST_BUCKET, middle
+from scaletest.model.histogram import LAST_BUCKET, bucket_middle_s
 from scaletest.model.record import Outcome
 from scaletest.model.time_slots import RING, TimeSlot
 
@@ -57,7 +57,9 @@ class EndedCounts:
         }
 
 
-def counted(outcome: str, wait_bucket: int, run_bucket: int) -> tuple[str, str, str, int, int]:
+def count_arguments(
+    outcome: str, wait_bucket: int, run_bucket: int
+) -> tuple[str, str, str, int, int]:
     """Return the arguments of a script that counts a request: three places of the row, as BITFIELD
     takes them, and wait and run in microseconds, as the middles of their buckets, so within 1 %.
     """
@@ -65,12 +67,12 @@ def counted(outcome: str, wait_bucket: int, run_bucket: int) -> tuple[str, str, 
         OUTCOME_NUMBERS[outcome],
         f"#{_BUCKETS + 2 * wait_bucket}",
         f"#{_BUCKETS + 1 + 2 * run_bucket}",
-        round(middle(wait_bucket) * 1e6),
-        round(middle(run_bucket) * 1e6),
+        round(bucket_middle_s(wait_bucket) * 1e6),
+        round(bucket_middle_s(run_bucket) * 1e6),
     )
 
 
-def added(counts: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+def add_counts(counts: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
     """Return the sum of two counts: those of a hash, and those of a row."""
     sums = Counter(counts)
     sums.update(more)

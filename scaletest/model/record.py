@@ -11,7 +11,7 @@ from msgspec import Meta
 from scaletest.model import checks
 from scaletest.model.activity import Activity
 from scaletest.model.declared import INNER, VERSIONED, Count, QueueName, RequestId, flat
-from scaletest.model.document import Document, check, read
+from scaletest.model.document import Document, check_fields, read_document
 from scaletest.model.errors import InvalidValue
 
 Figures = dict[str, float | int | str]
@@ -141,7 +141,7 @@ class Reply(Document):
     ] = ()
 
     def __post_init__(self) -> None:
-        check(self)
+        check_fields(self)
         for name, figure in self.figures.items():
             if isinstance(figure, float) and not math.isfinite(figure):
                 raise InvalidValue(f"figure {name!r} is {figure}, which is not a number")
@@ -163,16 +163,16 @@ class Reply(Document):
             except InvalidValue:
                 activity = None
             data = {**data, "activity": activity}
-        return read(cls, data, cls.document_name)
+        return read_document(cls, data, cls.document_name)
 
 
-def unreadable(request_id: str, why: str) -> Reply:
+def unreadable_reply(request_id: str, why: str) -> Reply:
     """A failed reply in place of one that this version of scaletest cannot read."""
     error = (
         f"the reply of its worker cannot be read: {why}; give workers and clients the same version"
         " of scaletest"
     )
-    return Reply(request_id, Outcome.FAILED, Reason.LOST, error=checks.cut(error))
+    return Reply(request_id, Outcome.FAILED, Reason.LOST, error=checks.cut_text(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,4 +220,4 @@ class Record(Document):
     @classmethod
     def from_dict(cls, data: Any) -> Self:
         """Read what `to_dict` wrote; InvalidValue on anything else."""
-        return read(cls, {**data, "reply": Reply.from_dict(data)}, cls.document_name)
+        return read_document(cls, {**data, "reply": Reply.from_dict(data)}, cls.document_name)

@@ -6,7 +6,7 @@ import json
 SMALLEST = 1e-9
 
 
-def short(number: float, digits: int = 3) -> str:
+def short_number(number: float, digits: int = 3) -> str:
     """Return at most `digits` significant digits: 0.5, 12.3, 12300, 0.00012; noise is 0."""
     if abs(number) < SMALLEST:
         return "0"

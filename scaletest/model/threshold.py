@@ -114,12 +114,12 @@ class Threshold:
         return f"{self.measure}{place}{self.operator}{number}{apart}{self.unit}"
 
 
-def parse(text: str, table: MeasureTable, example: str) -> Threshold:
+def parse_threshold(text: str, table: MeasureTable, example: str) -> Threshold:
     """Read one threshold; InvalidValue says what is wrong with it.
 
     table: what it may be about. example: one as it may be written, for who has to write it anew.
     """
-    quoted = checks.cut(repr(text), 80)
+    quoted = checks.cut_text(repr(text), 80)
     match = _SHAPE.fullmatch(text) if isinstance(text, str) and len(text) <= _LONGEST else None
     if match is None:
         raise InvalidValue(
@@ -138,13 +138,13 @@ def parse(text: str, table: MeasureTable, example: str) -> Threshold:
                 hint=f"write one of {', '.join(statistics)}",
             )
         raise InvalidValue(
-            f"threshold {quoted} names {checks.cut(measure, 40)}, which is not measured",
+            f"threshold {quoted} names {checks.cut_text(measure, 40)}, which is not measured",
             hint=suggestion(measure, table),
         )
     measurable = table[measure]
     units = UNITS[measurable.unit]
     names = ", ".join(filter(None, units))
-    checks.refuse(
+    checks.raise_first_mistake(
         (
             match["operator"] not in OPERATORS,
             f"threshold {quoted} compares with {match['operator']}",
@@ -152,7 +152,8 @@ def parse(text: str, table: MeasureTable, example: str) -> Threshold:
         ),
         (
             unit not in units,
-            f"threshold {quoted} has {f'the unit {checks.cut(unit, 20)}' if unit else 'no unit'}",
+            f"threshold {quoted} has"
+            f" {f'the unit {checks.cut_text(unit, 20)}' if unit else 'no unit'}",
             f"{measure} takes {names}{' or none' if '' in units else ''}, as in {example}",
         ),
     )
@@ -167,7 +168,7 @@ def parse(text: str, table: MeasureTable, example: str) -> Threshold:
         bare=place is not None and "=" not in place,
     )
     is_part = threshold.base == "requests" and threshold.share
-    checks.refuse(
+    checks.raise_first_mistake(
         (
             not math.isfinite(threshold.bound),
             f"threshold {quoted} has too large a value",
@@ -205,7 +206,7 @@ def _parse_where(
     unknown = [key for key, _ in pairs if key not in keys and keys != ANY]
     if unknown:
         raise InvalidValue(
-            f"threshold {quoted} names {checks.cut(unknown[0], 40)}",
+            f"threshold {quoted} names {checks.cut_text(unknown[0], 40)}",
             hint=suggestion(unknown[0], keys),
         )
     if len(dict(pairs)) < len(set(pairs)):
@@ -215,19 +216,22 @@ def _parse_where(
     return pairs
 
 
-def parse_of_steps(text: str, steps: Sequence[int] = ()) -> Threshold:
+def parse_step_threshold(text: str, steps: Sequence[int] = ()) -> Threshold:
     """Read a threshold of a validation. steps: numbers of workers that it may name, () for any."""
-    threshold = parse(text, VALIDATION_MEASURES, "'efficiency(8)>=0.8' or 'wait.p95<200ms'")
-    quoted = checks.cut(repr(text), 80)
+    threshold = parse_threshold(
+        text, VALIDATION_MEASURES, "'efficiency(8)>=0.8' or 'wait.p95<200ms'"
+    )
+    quoted = checks.cut_text(repr(text), 80)
     for _, number in threshold.where:
         is_number = number.isascii() and number.isdigit() and len(number) < 10
         if not is_number or int(number) not in (steps or range(1, 10**9)):
             raise InvalidValue(
-                f"threshold {quoted} names {checks.cut(number, 40)} workers, which is not a step",
+                f"threshold {quoted} names {checks.cut_text(number, 40)} workers, which is"
+                " not a step",
                 hint=f"the steps are {', '.join(map(str, steps))}" if steps else "give 1 or more",
             )
     is_count = threshold.measure == "failures" and not threshold.share
-    checks.refuse(
+    checks.raise_first_mistake(
         (
             threshold.measure == "ratio" and steps and threshold.workers == steps[0],
             f"threshold {quoted} names the first step",

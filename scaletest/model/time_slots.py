@@ -48,7 +48,9 @@ class TimeSlot(NamedTuple):
         return self.place.rstrip("\n").partition("\n")[2]
 
 
-def unpack(fields: Mapping[bytes, bytes], ended: Iterable[TimeSlot] = ()) -> tuple[TimeSlot, ...]:
+def unpack_slots(
+    fields: Mapping[bytes, bytes], ended: Iterable[TimeSlot] = ()
+) -> tuple[TimeSlot, ...]:
     """Return the slots of a ring, oldest first. Slots that cannot be read are left out.
 
     fields: of the hash, by the slot's place in the ring: a<i> submissions, at<i> where the longest
@@ -94,7 +96,7 @@ class RecentWindow:
     pod: str = ""
 
 
-def over(slots: Sequence[TimeSlot], now_s: float, window_s: float) -> RecentWindow:
+def window_until(slots: Sequence[TimeSlot], now_s: float, window_s: float) -> RecentWindow:
     """Return the window that ends now. It begins with a whole slot, so it is up to ten seconds
     longer.
     """
@@ -108,7 +110,7 @@ def reach_s(now_s: float, window_s: float) -> float:
     return now_s - _first(now_s, window_s) * SLOT_S
 
 
-def within(slots: Sequence[TimeSlot], now_s: float, limit_s: float) -> RecentWindow:
+def window_within(slots: Sequence[TimeSlot], now_s: float, limit_s: float) -> RecentWindow:
     """Return whole slots of the last `limit_s` seconds, the present slot among them: nothing in it
     is older than the limit.
 
@@ -117,7 +119,7 @@ def within(slots: Sequence[TimeSlot], now_s: float, limit_s: float) -> RecentWin
     return _from(slots, math.floor(now_s / SLOT_S) - round(limit_s / SLOT_S) + 1, now_s)
 
 
-def in_slots(interval_s: float) -> int:
+def round_up_to_slots(interval_s: float) -> int:
     """Return an interval rounded up to whole slots, in seconds."""
     return math.ceil(interval_s / SLOT_S) * SLOT_S
 

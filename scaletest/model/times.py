@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 
-def epoch(text: object) -> float | None:
+def parse_time(text: object) -> float | None:
     """Return epoch seconds of a time as Kubernetes writes it; None for anything else."""
     if not isinstance(text, str) or not text:
         return None
@@ -14,7 +14,7 @@ def epoch(text: object) -> float | None:
     return time.replace(tzinfo=time.tzinfo or UTC).timestamp()
 
 
-def iso(time_s: float | None) -> str | None:
+def format_time(time_s: float | None) -> str | None:
     """Return a time in UTC with microseconds and offset; None for none."""
     return (
         None

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 
 from scaletest.model import checks, wire
-from scaletest.model.document import read
+from scaletest.model.document import read_document
 from scaletest.model.errors import InvalidValue
 
 # Beginning of the line in a worker's log that contains its visibility as JSON.
@@ -39,13 +39,15 @@ class Visibility:
         if not line.startswith(MARK):
             return None
         try:
-            stored = read(cls, wire.load(line.removeprefix(MARK), "the view"), "the view")
+            stored = read_document(cls, wire.load(line.removeprefix(MARK), "the view"), "the view")
         except InvalidValue:
             return None
         devices = islice(stored.devices.items(), MOST_DEVICES)
         return replace(
             stored,
-            devices={checks.cut(path, 100): checks.cut(driver, 40) for path, driver in devices},
+            devices={
+                checks.cut_text(path, 100): checks.cut_text(driver, 40) for path, driver in devices
+            },
         )
 
 

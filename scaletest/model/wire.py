@@ -50,7 +50,7 @@ def texts(candidate: object) -> list[str]:
     return [text for text in rows if isinstance(text, str)]
 
 
-def unpack(packed: bytes, most_bytes: int, name: str) -> bytes:
+def decompress(packed: bytes, most_bytes: int, name: str) -> bytes:
     """Return the content of gzip or zlib data; InvalidValue when it is damaged or exceeds
     `most_bytes`.
     """

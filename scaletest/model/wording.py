@@ -23,10 +23,10 @@ _SETTING = re.compile(rf"<({'|'.join(SETTINGS)})>")
 
 def as_options(text: str) -> str:
     """Return the text with settings as options of commands."""
-    return _SETTING.sub(lambda setting: f"--{option(setting[1])}", text)
+    return _SETTING.sub(lambda setting: f"--{option_name(setting[1])}", text)
 
 
-def option(setting: str) -> str:
+def option_name(setting: str) -> str:
     """Return what a setting is called as an option."""
     return _OPTIONS.get(setting, setting.replace("_", "-"))
 

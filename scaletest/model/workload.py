@@ -75,7 +75,7 @@ class Workload(Protocol):
         """runs one request, and returns figures by name, or None."""
 
 
-def reference(workload: Callable[..., Any]) -> str:
+def reference_of(workload: Callable[..., Any]) -> str:
     """The name by which a worker finds a class or function: MODULE:NAME, or FILE.py:NAME for one of
     the program that runs. UsageError for one that no other process can import by it.
     """

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
 from scaletest.model import wire
-from scaletest.model.declared import Declared, declared, is_enum
+from scaletest.model.declared import Declared, declaration_of, is_enum
 
 # Values of these types are as JSON has them; a float may be infinite.
 _PLAIN = frozenset((int, str, bool, type(None)))
@@ -32,12 +32,12 @@ class DocumentMember:
     @property
     def rule(self) -> Declared:
         """What is declared of it."""
-        return declared(self.hint)
+        return declaration_of(self.hint)
 
     @property
     def usual(self) -> Any:
         """The default as documents have it; None where there is none."""
-        return None if self.default is dataclasses.MISSING else plain(self.default)
+        return None if self.default is dataclasses.MISSING else to_plain(self.default)
 
 
 class Written:
@@ -71,10 +71,10 @@ def _members(kind: Any) -> tuple[DocumentMember, ...]:
     rows = []
     hints = field_hints(kind)
     for field in dataclasses.fields(kind):
-        rule = declared(hints[field.name])
+        rule = declaration_of(hints[field.name])
         if "flat" in rule.extra:
             names = rule.extra["flat"]
-            for member in members(rule.base):
+            for member in document_members(rule.base):
                 if not names or member.name in names:
                     rows.append(
                         dataclasses.replace(member, attribute=f"{field.name}.{member.attribute}")
@@ -94,7 +94,7 @@ def _members(kind: Any) -> tuple[DocumentMember, ...]:
 
 
 # a set may have a hundred thousand specs of one class
-members: Callable[[Any], tuple[DocumentMember, ...]] = cache(_members)
+document_members: Callable[[Any], tuple[DocumentMember, ...]] = cache(_members)
 
 
 def _member(kind: type, attribute: str, hint: Any, default: Any) -> DocumentMember:
@@ -102,7 +102,7 @@ def _member(kind: type, attribute: str, hint: Any, default: Any) -> DocumentMemb
     if getattr(kind, "camel_case", False):
         first, *others = attribute.split("_")
         name = first + "".join(map(str.capitalize, others))
-    extra = declared(hint).extra
+    extra = declaration_of(hint).extra
     name = extra.get("name", name)
     return DocumentMember(name, attribute, hint, default, extra.get("key", name))
 
@@ -112,7 +112,7 @@ def field_hints(kind: type) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """Return a value as JSON writes it: an instance by the members of its class, what is infinite
     null.
     """
@@ -127,9 +127,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
-        return {str(plain(key)): plain(part) for key, part in value.items()}
+        return {str(to_plain(key)): to_plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
+        return [to_plain(part) for part in value]
     return value
 
 
@@ -147,7 +147,7 @@ def _writers(kind: Any) -> tuple[Sequence[str], Callable[[Any], Any], list[tuple
     """Return the names of a class's members, a function that gets their values, and one for each
     member whose value is not plain already: there are many requests.
     """
-    rows = members(kind)
+    rows = document_members(kind)
     writers: list[tuple[str, Any]] = []
     for row in rows:
         rule = row.rule
@@ -158,7 +158,7 @@ def _writers(kind: Any) -> tuple[Sequence[str], Callable[[Any], Any], list[tuple
         elif is_enum(rule.base) and not rule.optional:
             writers.append((row.name, attrgetter("value")))
         elif not (alternatives <= _PLAIN or {"ge", "le"} <= rule.limits.keys()):
-            writers.append((row.name, plain))
+            writers.append((row.name, to_plain))
     # with the first one twice they are a tuple also where there is one
     rows = (rows[0], *rows)
     return [row.name for row in rows], attrgetter(*(row.attribute for row in rows)), writers

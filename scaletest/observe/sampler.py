@@ -12,7 +12,7 @@ from dataclasses import replace
 from resource import struct_rusage
 
 from scaletest.model.activity import Activity, State
-from scaletest.observe.devices.clients import present
+from scaletest.observe.devices.clients import devices_present
 from scaletest.observe.sampling import SHARE, Sampling
 from scaletest.observe.time_by_state import TimeByState
 from scaletest.observe.tree import NOTHING_RAN, Tree
@@ -33,7 +33,7 @@ class ProgramWatch:
     def __init__(self, sampling: Sampling, device: str = "") -> None:
         self._sampling = sampling
         self._device = device
-        self._clients = sampling.clients if present(device) else None
+        self._clients = sampling.clients if devices_present(device) else None
         if self._clients is not None:
             self._clients.begin(device)
         self._began_s = self._looked_s = self._started_s = time.monotonic()

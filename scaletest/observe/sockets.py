@@ -164,7 +164,7 @@ def is_here(host: str) -> bool:
     return False
 
 
-def servers(port: int) -> list[int]:
+def server_processes(port: int) -> list[int]:
     """Return the processes that listen on a port, without us and without children of such
     processes.
     """

@@ -15,7 +15,7 @@ LOOK_S = 0.005
 COUNTING_DRIVERS = ("i915", "xe", "amdgpu")
 
 
-def visibility(
+def read_visibility(
     devices: Path = Path("/dev"), drm: Path = Path("/sys/class/drm"), cgroups: Path = CGROUPS
 ) -> Visibility:
     """Return what this process can read now. It starts a child for the test, and ends it."""

@@ -228,7 +228,7 @@ def _has_token(token: str) -> bool:
     )
 
 
-def checked_hosts(names: Iterable[str]) -> frozenset[str]:
+def check_hosts(names: Iterable[str]) -> frozenset[str]:
     """Return allowed names in the form in which they are compared; InvalidValue for others."""
     hosts = frozenset(name.lower().rstrip(".") for name in names)
     for host in hosts:

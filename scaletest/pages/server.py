@@ -45,7 +45,7 @@ class Server:
         refused: Callable[[int], None] = lambda status: None,
     ) -> None:
         # a failed binding inside waitress would leave its pipe open
-        bound = bind(listen) if isinstance(listen, str) else listen
+        bound = bind_socket(listen) if isinstance(listen, str) else listen
         logging.getLogger("waitress").setLevel(logging.CRITICAL)  # disconnects are expected
         self._sockets: dict[int, Any] = {}
         self._server: Any = waitress.create_server(
@@ -95,7 +95,7 @@ class Server:
         self._server.task_dispatcher.shutdown()
 
 
-def bind(listen: str) -> socket.socket:
+def bind_socket(listen: str) -> socket.socket:
     """Open a listening socket; [::] includes IPv4."""
     host, port = parse_address(listen)
     try:

@@ -12,11 +12,11 @@ from flask import Flask, Response, request
 from jinja2 import ChoiceLoader, FileSystemLoader
 
 from scaletest import __version__
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.errors import InvalidValue
 from scaletest.model.wording import as_options
 from scaletest.pages import security
-from scaletest.pages.security import checked_hosts
+from scaletest.pages.security import check_hosts
 from scaletest.render import numbers
 from scaletest.render.style import STYLE
 from scaletest.render.svg import draw_chart
@@ -34,9 +34,9 @@ READ = ("GET", "HEAD")
 Route = tuple[str, Sequence[str], Callable[..., Any]]
 
 
-def checked(prefix: str, hosts: Iterable[str]) -> tuple[str, frozenset[str]]:
+def check_prefix_and_hosts(prefix: str, hosts: Iterable[str]) -> tuple[str, frozenset[str]]:
     """Return prefix and host names in the form in which they are compared; raises InvalidValue."""
-    names = checked_hosts(hosts)
+    names = check_hosts(hosts)
     prefix = prefix.rstrip("/")
     if prefix and not security.PREFIX.fullmatch(prefix):
         raise InvalidValue(
@@ -46,9 +46,9 @@ def checked(prefix: str, hosts: Iterable[str]) -> tuple[str, frozenset[str]]:
     return prefix, names
 
 
-def printable(text: str) -> str:
+def printable_line(text: str) -> str:
     """Return a foreign text as one line of at most LONGEST_TEXT characters, escapes included."""
-    return cut(" ".join(text.splitlines()), LONGEST_TEXT)
+    return cut_text(" ".join(text.splitlines()), LONGEST_TEXT)
 
 
 def page_of(count: int, at_once: int) -> tuple[int, int]:
@@ -78,7 +78,7 @@ def make_site(
     host names that need no token. changing: endpoints that change something, and the parameter
     without which they only read; "": always.
     """
-    prefix, names = checked(prefix, hosts)
+    prefix, names = check_prefix_and_hosts(prefix, hosts)
     app = Flask(package, static_folder=str(STATIC), template_folder="templates")
     own_templates = app.jinja_loader
     assert own_templates is not None
@@ -95,7 +95,7 @@ def make_site(
         app.add_url_rule(
             path, view.__name__, view, methods=methods, provide_automatic_options=False
         )
-    app.jinja_env.filters.update(printable=printable, as_options=as_options, svg=draw_chart)
+    app.jinja_env.filters.update(printable=printable_line, as_options=as_options, svg=draw_chart)
     app.jinja_env.globals.update(version=__version__, numbers=numbers, has_uplot=has_uplot)
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     for name in app.jinja_env.list_templates():
@@ -127,7 +127,7 @@ def _below(inner: WSGIApplication, prefix: str) -> WSGIApplication:
     return outer
 
 
-def state(trouble: str = "") -> Response:
+def answer_probe(trouble: str = "") -> Response:
     """Answer a probe: 200 without a trouble, and 503 with it."""
     body = {"status": "failed", "reason": trouble} if trouble else {"status": "ok"}
     return Response(json.dumps(body), 503 if trouble else 200, mimetype="application/json")

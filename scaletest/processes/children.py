@@ -38,7 +38,7 @@ class ChildWatch(Protocol):
         """Note that the child has ended, or soon will have: it is about to be reaped."""
 
 
-def exited(process: subprocess.Popen[bytes]) -> bool:
+def has_exited(process: subprocess.Popen[bytes]) -> bool:
     """Return whether the child has ended, without reaping it, so that its process group id stays
     taken.
     """
@@ -57,7 +57,7 @@ def end_group(
     what the child and all processes that it waited for have used; None when somebody else has
     reaped it.
     """
-    if not exited(process):
+    if not has_exited(process):
         _signal_group(process.pid, signal.SIGTERM)
         wait_child(process, time.monotonic() + grace_s, watch=watch)
     _signal_group(process.pid, signal.SIGKILL)
@@ -98,11 +98,11 @@ def wait_child(
     with end_handle(process) as handles:
         if handles:
             wait_ready([*handles, *others], deadline, watch)
-            return exited(process)
-    while not exited(process) and time.monotonic() < deadline:
+            return has_exited(process)
+    while not has_exited(process) and time.monotonic() < deadline:
         if wait_ready(others, min(deadline, time.monotonic() + POLL_S), watch):
             break
-    return exited(process)
+    return has_exited(process)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 
-def nice(low: float, high: float, most: int = 6) -> list[float]:
+def round_marks(low: float, high: float, most: int = 6) -> list[float]:
     """Return at most `most` evenly spaced round numbers in [low, high]."""
     if not high > low:
         return [low]
@@ -22,23 +22,23 @@ def nice(low: float, high: float, most: int = 6) -> list[float]:
     return [index * step for index in range(first, last + 1)]
 
 
-def up_to(high: float, most: int = 6) -> list[float]:
+def marks_up_to(high: float, most: int = 6) -> list[float]:
     """Return marks of an axis from 0, the last one at or above `high`."""
     if high <= 0:
         return [0.0, 1.0]
-    marks = nice(0.0, high, most)
+    marks = round_marks(0.0, high, most)
     if len(marks) == 1:
         # the first round number lies above
-        return nice(0.0, 2 * high, most)[:2]
+        return round_marks(0.0, 2 * high, most)[:2]
     return marks if marks[-1] >= high else [*marks, marks[-1] + marks[1]]
 
 
-def ceiling(high: float, most: int = 6) -> float:
+def axis_end(high: float, most: int = 6) -> float:
     """Return the end of an axis from 0 that shows `high` with a mark at or above it."""
-    return up_to(high, most)[-1]
+    return marks_up_to(high, most)[-1]
 
 
-def powers(low: float, high: float, most: int = 8) -> list[float]:
+def powers_of_two(low: float, high: float, most: int = 8) -> list[float]:
     """Return powers of two in [low, high], or every second, third, ... of too many. low > 0."""
     first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
     every = max(1, math.ceil((last - first + 1) / most))
@@ -58,11 +58,11 @@ def decades(low: float, high: float, most: int = 8) -> list[float]:
         if len(marks) <= most:
             break
     if len(marks) < 2:
-        return nice(low, high, most)
+        return round_marks(low, high, most)
     return marks[:: math.ceil(len(marks) / most)]
 
 
-def labels(marks: Sequence[float]) -> list[str]:
+def label_marks(marks: Sequence[float]) -> list[str]:
     """Label the marks, all with the same decimals, thousands as k, millions as M."""
     largest = max(map(abs, marks), default=0.0)
     size, unit = 1.0, ""
@@ -80,8 +80,8 @@ def labels(marks: Sequence[float]) -> list[str]:
 
 # How the marks of an axis are chosen, by its kind.
 MARKS: Mapping[str, Callable[[float, float, int], list[float]]] = {
-    "linear": nice,
-    "log2": powers,
+    "linear": round_marks,
+    "log2": powers_of_two,
     "log10": decades,
 }
 
@@ -102,7 +102,7 @@ class Axis:
     def labelled(self) -> list[tuple[float, str]]:
         """The marks with their labels."""
         marks = self.marks or MARKS[self.kind](self.low, self.high, self.most)
-        return list(zip(marks, self.names or labels(marks), strict=True))
+        return list(zip(marks, self.names or label_marks(marks), strict=True))
 
     def part(self, number: float) -> float:
         """Return where a number stands, from 0 at the low end to 1; at most 0.5 outside."""

@@ -38,7 +38,7 @@ class Sheet:
         return cls(list(columns), list(zip(*cells, strict=True)), **options)
 
 
-def at(path: str) -> Callable[[Any], Value]:
+def column_at(path: str) -> Callable[[Any], Value]:
     """Return a column that reads attributes or keys in turn, as in step.ratio.low.
 
     None where one of them is None or missing in a mapping, and for what is not finite.
@@ -66,7 +66,7 @@ class Section:
     leads: bool = False  # whether it stands at once below the verdict, in a box
 
 
-def page(parts: Mapping[str, Iterable[Block | None]], leading: str = "") -> list[Section]:
+def make_page(parts: Mapping[str, Iterable[Block | None]], leading: str = "") -> list[Section]:
     """Make the sections that have anything to show.
 
     parts: blocks by title. leading: the title of the one that stands first; "" for none.

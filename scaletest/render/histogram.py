@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from scaletest.render.axis import Axis, ceiling
+from scaletest.render.axis import Axis, axis_end
 from scaletest.render.chart import Chart
-from scaletest.render.numbers import plural, seconds, unit_of
+from scaletest.render.numbers import format_seconds, plural, unit_of
 
 
-def ends(values: Sequence[float], least: float) -> tuple[float, float]:
+def histogram_ends(values: Sequence[float], least: float) -> tuple[float, float]:
     """Return the low and the high end of a histogram.
 
     least: how far the ends are apart at least. Values that are nearly alike stand in the middle of
@@ -20,7 +20,7 @@ def ends(values: Sequence[float], least: float) -> tuple[float, float]:
     return low, high
 
 
-def bins(values: Sequence[float], number: int, low: float, high: float) -> list[int]:
+def count_bins(values: Sequence[float], number: int, low: float, high: float) -> list[int]:
     """Count how many values lie in each of `number` bins between the ends."""
     width = (high - low) / number
     counts = [0] * number
@@ -29,7 +29,7 @@ def bins(values: Sequence[float], number: int, low: float, high: float) -> list[
     return counts
 
 
-def histogram(
+def draw_histogram(
     chart_id: str,
     title: str,
     description: str,
@@ -45,8 +45,8 @@ def histogram(
     number: of bins. least_s: as for `ends`. names: of what lasts, and of what each duration is one
     of. size: width and height.
     """
-    low_s, high_s = ends(durations_s, least_s)
-    counts = bins(durations_s, number, low_s, high_s)
+    low_s, high_s = histogram_ends(durations_s, least_s)
+    counts = count_bins(durations_s, number, low_s, high_s)
     measure, noun = names
     length_s, unit = unit_of(high_s)
     chart = Chart(
@@ -54,14 +54,14 @@ def histogram(
         title,
         description,
         Axis(f"{measure} in {unit}", low=low_s / length_s, high=high_s / length_s, most=5),
-        Axis(f"{noun}s", low=0.0, high=ceiling(max(counts) * 1.02, most=4), most=4),
+        Axis(f"{noun}s", low=0.0, high=axis_end(max(counts) * 1.02, most=4), most=4),
         *size,
     )
-    draw(chart, counts, (low_s, high_s), noun)
+    draw_bars(chart, counts, (low_s, high_s), noun)
     return chart
 
 
-def draw(
+def draw_bars(
     chart: Chart,
     counts: Sequence[int],
     ends_s: tuple[float, float],
@@ -75,5 +75,7 @@ def draw(
     for index, count in enumerate(counts):
         if count:
             left_s, right_s = low_s + index * width_s, low_s + (index + 1) * width_s
-            tip = f"{plural(count, noun)} from {seconds(left_s)} to {seconds(right_s)}"
+            tip = (
+                f"{plural(count, noun)} from {format_seconds(left_s)} to {format_seconds(right_s)}"
+            )
             chart.bar(left_s / length_s, right_s / length_s, count / size, "c-bar", tip)

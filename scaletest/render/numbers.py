@@ -16,7 +16,7 @@ _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
-def seconds(duration_s: float | None) -> str:
+def format_seconds(duration_s: float | None) -> str:
     """Word a duration with three significant digits and a suitable unit."""
     if duration_s is None or not math.isfinite(duration_s):
         return NOTHING
@@ -34,10 +34,10 @@ def seconds(duration_s: float | None) -> str:
 def seconds_between(duration_s: float, low: float, high: float) -> str:
     """Word a duration with its interval, all in the unit of the value: 55.2 [54.9, 56.1] ms."""
     size, unit = unit_of(duration_s)
-    return f"{between(duration_s / size, low / size, high / size)} {unit}"
+    return f"{with_interval(duration_s / size, low / size, high / size)} {unit}"
 
 
-def duration(duration_s: float | None) -> str:
+def format_duration(duration_s: float | None) -> str:
     """Word a long duration, to the second: 42 s, 3 min 20 s, 2 h 5 min."""
     if duration_s is None or not math.isfinite(duration_s):
         return NOTHING
@@ -62,22 +62,22 @@ def unit_of(largest_s: float) -> tuple[float, str]:
     return next(((size, name) for size, name in _UNITS if largest_s >= size), _UNITS[-1])
 
 
-def measured(number: float, half_width: float) -> str:
+def with_half_width(number: float, half_width: float) -> str:
     """Word value ± half-width, with two digits of the half-width, which is rounded up."""
     if not math.isfinite(number):
         return NOTHING
     if not math.isfinite(half_width):
-        return f"{significant(number)} ± {NOTHING}"
+        return f"{format_significant(number)} ± {NOTHING}"
     places = decimals(number, half_width)
     step = 10.0**-places
     half = math.ceil(half_width / step * (1 - 1e-9)) * step
     return f"{_fixed(number, places)} ± {_fixed(half, places)}"
 
 
-def between(number: float, low: float, high: float) -> str:
+def with_interval(number: float, low: float, high: float) -> str:
     """Word value [low, high], all with the decimals that the interval supports."""
     if not (math.isfinite(low) and math.isfinite(high)):
-        return f"{significant(number)} [{NOTHING}]"
+        return f"{format_significant(number)} [{NOTHING}]"
     places = decimals(number, (high - low) / 2)
     return f"{_fixed(number, places)} [{_fixed(low, places)}, {_fixed(high, places)}]"
 
@@ -92,14 +92,14 @@ def decimals(number: float, half_width: float) -> int:
     return min(wanted, finest)
 
 
-def significant(number: float | None, digits: int = 3) -> str:
+def format_significant(number: float | None, digits: int = 3) -> str:
     """Word a number with this many significant digits, never in the form 1e+05."""
     if number is None or not math.isfinite(number):
         return NOTHING
     return _fixed(number, digits - 1 - _magnitude(number, digits))
 
 
-def percent(part: float | None, places: int = 1) -> str:
+def format_percent(part: float | None, places: int = 1) -> str:
     """Word a part of 1 in percent."""
     if part is not None and math.isfinite(part):
         return f"{_plain(100 * part, places)}%"
@@ -110,7 +110,7 @@ def share(part: int, whole: int) -> str:
     """Word a part of a whole in percent; never 0 % or 100 % unless it is."""
     if not whole:
         return NOTHING
-    text = percent(part / whole)
+    text = format_percent(part / whole)
     if 0 < part < whole and text in ("0.0%", "100.0%"):
         return "< 0.1%" if 2 * part < whole else "> 99.9%"
     return text
@@ -119,14 +119,14 @@ def share(part: int, whole: int) -> str:
 def percent_between(part: float, low: float, high: float, most: int = 1) -> str:
     """Word a part of 1 with its interval, with `most` decimals at most: 2.9% [1.8, 4.1]."""
     if not (math.isfinite(low) and math.isfinite(high)):
-        return percent(part)
+        return format_percent(part)
     places = min(most, max(0, decimals(100 * part, 50 * (high - low))))
     return (
         f"{_plain(100 * part, places)}% [{_plain(100 * low, places)}, {_plain(100 * high, places)}]"
     )
 
 
-def instant(epoch_s: float) -> str:
+def format_instant(epoch_s: float) -> str:
     """Word a moment in UTC, to the second; n/a for 0, which means unknown."""
     try:
         if epoch_s > 0:
@@ -136,7 +136,7 @@ def instant(epoch_s: float) -> str:
         return NOTHING
 
 
-def grouped(count: int) -> str:
+def group_thousands(count: int) -> str:
     """Word a count whose thousands are apart."""
     return f"{count:,}".replace(",", "\u202f")
 
@@ -146,7 +146,7 @@ def plural(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
-def leading(counts: Mapping[str, int], most: int = 3, others: int = 0) -> str:
+def leading_names(counts: Mapping[str, int], most: int = 3, others: int = 0) -> str:
     """List the first few names with their counts, as in "a (80), b (40) and 5 more".
 
     A name alone is listed without its count; an empty one is n/a. others: how many were counted
@@ -154,11 +154,11 @@ def leading(counts: Mapping[str, int], most: int = 3, others: int = 0) -> str:
     """
     if len(counts) < 2 and not others:
         return next(iter(counts), "") or NOTHING
-    parts = [f"{name or NOTHING} ({grouped(count)})" for name, count in counts.items()]
+    parts = [f"{name or NOTHING} ({group_thousands(count)})" for name, count in counts.items()]
     if len(parts) > most:
         parts[most:] = [f"{len(parts) - most} more"]
     if others:
-        parts.append(f"{grouped(others)} elsewhere")
+        parts.append(f"{group_thousands(others)} elsewhere")
     *first, last = parts
     return f"{', '.join(first)} and {last}" if first else last
 
@@ -180,25 +180,25 @@ def _plain(number: float, places: int) -> str:
     return text.removeprefix("-") if float(text) == 0 else text
 
 
-def quantity(number: float, unit: str, digits: int = 4) -> str:
+def format_quantity(number: float, unit: str, digits: int = 4) -> str:
     """Word a number with three or four digits and its unit; "" is that of a plain number."""
     if not math.isfinite(number):
         return NOTHING
     if unit == "" and number == int(number) and abs(number) < 1e15:
         return str(int(number))
-    size, name = scale(number, unit, digits)
-    return f"{significant(number / size, digits) if number else 0} {name}".strip()
+    size, name = unit_scale(number, unit, digits)
+    return f"{format_significant(number / size, digits) if number else 0} {name}".strip()
 
 
-def quantity_measured(number: float, half_width: float, unit: str) -> str:
+def quantity_with_half_width(number: float, half_width: float, unit: str) -> str:
     """Word a number ± its half-width, with one unit; without an interval the number alone."""
     if not (math.isfinite(number) and math.isfinite(half_width)) or half_width == 0:
-        return quantity(number, unit)
-    length, name = scale(number, unit, 4)
-    return f"{measured(number / length, half_width / length)} {name}".strip()
+        return format_quantity(number, unit)
+    length, name = unit_scale(number, unit, 4)
+    return f"{with_half_width(number / length, half_width / length)} {name}".strip()
 
 
-def scale(number: float, unit: str, digits: int = 4) -> tuple[float, str]:
+def unit_scale(number: float, unit: str, digits: int = 4) -> tuple[float, str]:
     """Return the factor and the unit with its prefix, the next one for what rounds up to 1000."""
     if unit == "":
         return 1.0, ""

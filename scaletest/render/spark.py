@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from itertools import groupby
 
-from scaletest.render.text import Markup, element
+from scaletest.render.text import Markup, html_element
 
 WIDTH, HEIGHT = 100.0, 20.0
 # Space for half of the line's width at the top and the bottom.
@@ -13,7 +13,7 @@ MARGIN = 1.5
 MOST_POINTS = 120
 
 
-def spark(values: Sequence[float], title: str) -> Markup:
+def sparkline(values: Sequence[float], title: str) -> Markup:
     """Draw a line through these values, evenly spaced, from 0 to the largest one.
 
     title: what is shown, for readers who cannot see it and under the pointer. Where a value is not
@@ -37,10 +37,10 @@ def spark(values: Sequence[float], title: str) -> Markup:
             first, *others = (f"{x:.1f} {y:.1f}" for x, y in stretch)
             # a single value is a short stroke
             path = f"M{first}" + ("L" + " ".join(others) if others else "h1")
-            paths.append(element("path", d=path, class_="c-spark"))
-    return element(
+            paths.append(html_element("path", d=path, class_="c-spark"))
+    return html_element(
         "svg",
-        element("title", title),
+        html_element("title", title),
         *paths,
         class_="spark",
         viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",

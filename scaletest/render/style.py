@@ -145,7 +145,7 @@ def notebook_palette(selector: str) -> str:
     return _palette(selector) + themes.replace("\n", "")
 
 
-def properties(css: str) -> dict[str, str]:
+def chart_properties(css: str) -> dict[str, str]:
     """Return the properties of these classes of charts on light paper, to draw without CSS."""
     colours = dict(re.findall(r"--([\w-]+):(#\w+)", _LIGHT))
     merged: dict[str, str] = {}

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from scaletest.render.chart import CHARACTER, Chart, Mark, Point
-from scaletest.render.text import Markup, element
+from scaletest.render.text import Markup, html_element
 
 LEGEND_LINE = 19.0
 # The sample of a text in the legend, with the space around both.
@@ -24,17 +24,19 @@ def draw_chart(chart: Chart) -> Markup:
     """Draw a chart with its frame, its marks and its legend."""
     plot = _Plot(chart)
     width, height = plot.right - plot.left, plot.bottom - plot.top
-    return element(
+    return html_element(
         "svg",
-        element("title", chart.title, id=f"{chart.id}-title"),
-        element("desc", chart.description, id=f"{chart.id}-desc"),
-        element(
+        html_element("title", chart.title, id=f"{chart.id}-title"),
+        html_element("desc", chart.description, id=f"{chart.id}-desc"),
+        html_element(
             "clipPath",
-            element("rect", x=plot.left - 1, y=plot.top - 6, width=width + 8, height=height + 11),
+            html_element(
+                "rect", x=plot.left - 1, y=plot.top - 6, width=width + 8, height=height + 11
+            ),
             id=f"{chart.id}-clip",
         ),
         plot.frame(),
-        element("g", *map(plot.mark, chart.marks), clip_path=f"url(#{chart.id}-clip)"),
+        html_element("g", *map(plot.mark, chart.marks), clip_path=f"url(#{chart.id}-clip)"),
         *plot.legend(),
         viewBox=f"0 0 {chart.width:g} {chart.height:g}",
         class_="chart",
@@ -72,13 +74,15 @@ class _Plot:
     def mark(self, mark: Mark) -> Markup:
         """Draw a mark."""
         places = [(self.x(x), self.y(y)) for x, y in mark.points]
-        tip = [element("title", mark.text)] if mark.text else []
+        tip = [html_element("title", mark.text)] if mark.text else []
         match mark.shape, places:
             case "bar", [(x, y), (right, up)]:
                 wide, tall = max(0.5, right - x), max(0.5, y - up)
-                return element("rect", *tip, x=x, y=up, width=wide, height=tall, class_=mark.css)
+                return html_element(
+                    "rect", *tip, x=x, y=up, width=wide, height=tall, class_=mark.css
+                )
             case "dot", [(x, y)]:
-                return element("circle", *tip, cx=x, cy=y, r=mark.size, class_=mark.css)
+                return html_element("circle", *tip, cx=x, cy=y, r=mark.size, class_=mark.css)
             case "error", [(x, y), (_, up)]:
                 left, cap = f"M{x - CAP:.1f}", f"h{2 * CAP:g}"
                 path = f"{left} {up:.1f}{cap}M{x:.1f} {up:.1f}V{y:.1f}{left} {y:.1f}{cap}"
@@ -89,7 +93,7 @@ class _Plot:
                 path = f"{_line(mark.points, places)}Z"
             case _:
                 path = _line(mark.points, places)
-        return element("path", *tip, d=path, class_=mark.css)
+        return html_element("path", *tip, d=path, class_=mark.css)
 
     def frame(self) -> Markup:
         """Draw the axes with their marks and labels."""
@@ -99,21 +103,21 @@ class _Plot:
         for mark, name in chart.y.labelled:
             y = self.y(mark)
             parts += [
-                element("path", d=f"M{left} {y:.1f}H{right}", class_="c-grid"),
+                html_element("path", d=f"M{left} {y:.1f}H{right}", class_="c-grid"),
                 _text(name, "c-tick", "end", x=self.left - 7, y=y + 4),
             ]
         for mark, name in chart.x_marks:
             x = self.x(mark)
             parts += [
-                element("path", d=f"M{x:.1f} {bottom}v5", class_="c-axis"),
+                html_element("path", d=f"M{x:.1f} {bottom}v5", class_="c-axis"),
                 _text(name, "c-tick", x=x, y=self.bottom + 19),
             ]
         turn = f"translate(13 {(self.top + self.bottom) / 2:.1f}) rotate(-90)"
         centre = (self.left + self.right) / 2
-        return element(
+        return html_element(
             "g",
             *parts,
-            element("path", d=f"M{left} {bottom}H{right}", class_="c-axis"),
+            html_element("path", d=f"M{left} {bottom}H{right}", class_="c-axis"),
             _text(chart.y.label, "c-label", transform=turn),
             _text(chart.x.label, "c-label", x=centre, y=chart.height - 5),
         )
@@ -124,12 +128,14 @@ class _Plot:
             x, y = self.left, 10.0 + LEGEND_LINE * number
             for text, css, shape in line:
                 if shape == "dot":
-                    yield element("circle", cx=x + 10, cy=y, r=4.5, class_=css)
+                    yield html_element("circle", cx=x + 10, cy=y, r=4.5, class_=css)
                 elif shape == "area":
-                    yield element("rect", x=x + 1, y=y - 5, width=18.0, height=10.0, class_=css)
+                    yield html_element(
+                        "rect", x=x + 1, y=y - 5, width=18.0, height=10.0, class_=css
+                    )
                 else:
-                    yield element("path", d=f"M{x:.1f} {y:.1f}h20", class_=css)
-                yield element("text", text, x=x + 24, y=y + 4, class_="c-tick")
+                    yield html_element("path", d=f"M{x:.1f} {y:.1f}h20", class_=css)
+                yield html_element("text", text, x=x + 24, y=y + 4, class_="c-tick")
                 x += LEGEND_SAMPLE + CHARACTER * len(text)
 
 
@@ -141,12 +147,12 @@ def interval_bar(part: float, interval: tuple[float, float]) -> Markup:
     width, height = 120.0, 14.0  # in px
     end, left, right = (min(width - 1.0, max(1.0, width * share)) for share in (part, *interval))
     middle = height / 2
-    return element(
+    return html_element(
         "svg",
-        element("rect", x=0.0, y=1.0, width=width, height=height - 2.0, class_="c-shade"),
-        element("rect", x=0.0, y=1.0, width=end, height=height - 2.0, class_="c-bar"),
-        element("path", d=f"M{left:.1f} {middle}H{right:.1f}", class_="c-interval"),
-        element("path", d=f"M{left:.1f} 3v8M{right:.1f} 3v8", class_="c-interval"),
+        html_element("rect", x=0.0, y=1.0, width=width, height=height - 2.0, class_="c-shade"),
+        html_element("rect", x=0.0, y=1.0, width=end, height=height - 2.0, class_="c-bar"),
+        html_element("path", d=f"M{left:.1f} {middle}H{right:.1f}", class_="c-interval"),
+        html_element("path", d=f"M{left:.1f} 3v8M{right:.1f} 3v8", class_="c-interval"),
         viewBox=f"0 0 {width:g} {height:g}",
         class_="cell-bar",
         aria_hidden="true",
@@ -154,7 +160,7 @@ def interval_bar(part: float, interval: tuple[float, float]) -> Markup:
 
 
 def _text(text: str, css: str, anchor: str = "middle", **place: float | str) -> Markup:
-    return element("text", text, **place, text_anchor=anchor, class_=css)
+    return html_element("text", text, **place, text_anchor=anchor, class_=css)
 
 
 def _line(points: Sequence[Point], places: Sequence[Point]) -> str:

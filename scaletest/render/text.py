@@ -9,12 +9,21 @@ from pathlib import PurePosixPath
 
 from markupsafe import Markup, escape
 
-from scaletest.model.checks import printable
+from scaletest.model.checks import escape_unprintable
 
-__all__ = ["Markup", "cell", "clean", "code", "device_name", "element", "join", "one_line"]
+__all__ = [
+    "Markup",
+    "csv_cell",
+    "clean_text",
+    "code_span",
+    "device_name",
+    "html_element",
+    "join",
+    "one_line",
+]
 
 
-def clean(text: object, limit: int | None = None) -> str:
+def clean_text(text: object, limit: int | None = None) -> str:
     """Return printable text: control characters as escapes; shortened in the middle to `limit`.
 
     The narrow space between thousands stays, as it does no harm.
@@ -22,12 +31,12 @@ def clean(text: object, limit: int | None = None) -> str:
     raw = str(text)
     if limit is not None and len(raw) > limit:
         raw = f"{raw[: limit // 2]} ... {raw[-(limit // 2) :]}"
-    return printable(raw, keep="\n\u202f")
+    return escape_unprintable(raw, keep="\n\u202f")
 
 
 def one_line(text: object, limit: int | None = None) -> str:
     """Return printable text without line feeds; shortened as by `clean`."""
-    return clean(text, limit).replace("\n", " ")
+    return clean_text(text, limit).replace("\n", " ")
 
 
 def device_name(path: str) -> str:
@@ -35,7 +44,7 @@ def device_name(path: str) -> str:
     return PurePosixPath(path).name or path
 
 
-def element(name: str, /, *children: object, **attributes: object) -> Markup:
+def html_element(name: str, /, *children: object, **attributes: object) -> Markup:
     """Write an element; attributes that are None are left out, class_ becomes class."""
     # a chart has hundreds of them: formats of Markup take longer
     written = ""
@@ -45,18 +54,18 @@ def element(name: str, /, *children: object, **attributes: object) -> Markup:
         if isinstance(value, float):
             # coordinates are rounded to tenths of a pixel, to keep files small
             value = f"{value:.1f}".removesuffix(".0")
-        written += f' {key.rstrip("_").replace("_", "-")}="{escape(clean(value))}"'
+        written += f' {key.rstrip("_").replace("_", "-")}="{escape(clean_text(value))}"'
     return Markup(f"<{name}{written}>{join(*children)}</{name}>")
 
 
 def join(*parts: object) -> Markup:
     """Join all parts in order, escaped unless they are markup."""
     return Markup(
-        "".join(part if isinstance(part, Markup) else escape(clean(part)) for part in parts)
+        "".join(part if isinstance(part, Markup) else escape(clean_text(part)) for part in parts)
     )
 
 
-def code(text: object, limit: int = 200) -> str:
+def code_span(text: object, limit: int = 200) -> str:
     """Write foreign text as a code span of Markdown that also fits into a table's cell."""
     plain = one_line(text, limit).replace("|", "\\|")
     longest_run = max(map(len, re.findall("`+", plain)), default=0)
@@ -66,7 +75,7 @@ def code(text: object, limit: int = 200) -> str:
     return f"{fence}{space}{plain}{space}{fence}"
 
 
-def cell(text: object) -> str:
+def csv_cell(text: object) -> str:
     """Write foreign text for CSV; text that looks like a formula begins with an apostrophe."""
     plain = one_line(text)
     return f"'{plain}" if plain[:1] in ("=", "+", "-", "@") else plain

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from scaletest.render.blocks import Table
 
 
-def aligned(table: Table, width: int = 10_000) -> Iterator[str]:
+def align_table(table: Table, width: int = 10_000) -> Iterator[str]:
     """Yield titles and rows, texts to the left and numbers to the right, two blanks apart.
 
     width: characters of a line. Where that is too narrow, spare columns are left out, and else the

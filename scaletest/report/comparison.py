@@ -6,9 +6,9 @@ from itertools import chain
 from scaletest.model import VerdictKind
 from scaletest.render import contents
 from scaletest.render.blocks import Charts, Table, Text
-from scaletest.render.contents import Case, Head, Report, Section, Sheet, Value, at
-from scaletest.render.numbers import NOTHING, quantity
-from scaletest.render.text import clean
+from scaletest.render.contents import Case, Head, Report, Section, Sheet, Value, column_at
+from scaletest.render.numbers import NOTHING, format_quantity
+from scaletest.render.text import clean_text
 from scaletest.report.comparison_charts import curve_charts
 from scaletest.report.words import CUT
 from scaletest.stats.change import FLAGGED, Change, MeasureChange, ratio_text
@@ -102,7 +102,7 @@ def _notes(comparison: Comparison) -> list[str]:
     deciding = (change for change in _all_changes(comparison) if change.base.decides)
     if not all(change.repeated for change in deciding):
         notes.append("the intervals do not cover differences between runs; repeats do")
-    return [clean(note, limit=300) for note in dict.fromkeys(notes)]
+    return [clean_text(note, limit=300) for note in dict.fromkeys(notes)]
 
 
 def _deciding_table(comparison: Comparison) -> Table:
@@ -127,7 +127,7 @@ def _table(
     ]
     rows = []
     for key, base in {change.base.key: change.base for change in changes}.items():
-        row = [clean(base.text, limit=80), _figure(base)]
+        row = [clean_text(base.text, limit=80), _figure(base)]
         for by_key in changes_by_key:
             change = by_key.get(key)
             if change is None:
@@ -141,7 +141,7 @@ def _table(
 
 
 def _figure(measure: Measure) -> str:
-    return quantity(measure.estimate.value, measure.unit)
+    return format_quantity(measure.estimate.value, measure.unit)
 
 
 def _undecided_reasons(comparison: Comparison) -> list[str]:
@@ -152,7 +152,7 @@ def _undecided_reasons(comparison: Comparison) -> list[str]:
         for change in candidate.deciding:
             if change.reason:
                 lines.append(
-                    clean(f"undecided{place}: {change.base.text}: {change.reason}", limit=300)
+                    clean_text(f"undecided{place}: {change.base.text}: {change.reason}", limit=300)
                 )
     return lines
 
@@ -162,7 +162,7 @@ def _sections(comparison: Comparison) -> list[Section]:
     deciding = _deciding_table(comparison)
     runs = [comparison.base, *(candidate.candidate for candidate in comparison.candidates)]
     folders = [(run.name, run.folder) for run in runs]
-    return contents.page(
+    return contents.make_page(
         {
             "What changed": [
                 deciding,
@@ -188,7 +188,7 @@ def _sheet(comparison: Comparison) -> Sheet:
         for change in candidate.changes:
             base, ends = change.base, list[Value]()
             for estimate in (base.estimate, change.candidate.estimate, change.ratio):
-                ends += [at(end)(estimate) for end in ("value", "low", "high")]
+                ends += [column_at(end)(estimate) for end in ("value", "low", "high")]
             rows.append(
                 [
                     candidate.candidate.name,

@@ -5,10 +5,10 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
-from scaletest.render.axis import Axis, ceiling, nice
+from scaletest.render.axis import Axis, axis_end, round_marks
 from scaletest.render.chart import Chart
-from scaletest.render.numbers import plural, quantity, scale
-from scaletest.render.text import clean
+from scaletest.render.numbers import format_quantity, plural, unit_scale
+from scaletest.render.text import clean_text
 from scaletest.report.words import AXES
 from scaletest.stats.comparison import Side
 from scaletest.stats.estimate import Estimate
@@ -28,7 +28,7 @@ def curve_charts(runs: Sequence[Side]) -> list[Chart]:
     runs: the base and its candidates.
     """
     runs = runs[:MOST_RUNS]
-    names = [clean(run.name, limit=40) for run in runs]
+    names = [clean_text(run.name, limit=40) for run in runs]
     measures: dict[tuple[str, str], Measure] = {}
     curves: dict[tuple[str, str], dict[int, Curve]] = {}
     for number, run in enumerate(runs):
@@ -69,7 +69,7 @@ def _draw(
         return None
     # intervals that reach higher are cut, so that curves can be seen
     high = max(top, *(point.high for point in points if point.high < 1.6 * top), 0.0)
-    size, unit = scale(top, measure.unit)
+    size, unit = unit_scale(top, measure.unit)
     chart = Chart(
         re.sub(r"[^A-Za-z0-9]+", "-", f"compare-{title}-{label}"),
         title,
@@ -77,7 +77,7 @@ def _draw(
             [f"{names[run]}: {plural(len(curve), 'point')}" for run, curve in curves.items()]
         ),
         _axis_across(label, marks),
-        Axis(AXES.get(unit, unit or title), low=0.0, high=ceiling(high / size * 1.02)),
+        Axis(AXES.get(unit, unit or title), low=0.0, high=axis_end(high / size * 1.02)),
         width=WIDTH,
         height=HEIGHT,
     )
@@ -90,8 +90,8 @@ def _draw(
                 f"c-run c-run-{run}",
             )
         for mark, estimate in curve.items():
-            tip = clean(
-                f"{names[run]}, {mark}: {quantity(estimate.value, measure.unit)}", limit=200
+            tip = clean_text(
+                f"{names[run]}, {mark}: {format_quantity(estimate.value, measure.unit)}", limit=200
             )
             if any(isinstance(name, str) for name in marks):
                 # of texts, which are 1 apart, runs stand beside each other
@@ -109,12 +109,12 @@ def _axis_across(label: str, marks: Sequence[Mark]) -> Axis:
     """Put texts side by side, and numbers where they stand; doublings of far ones equally long."""
     numbers = [mark for mark in marks if not isinstance(mark, str)]
     if len(numbers) < len(marks):
-        names = [clean(mark, limit=24) for mark in marks]
+        names = [clean_text(mark, limit=24) for mark in marks]
         return Axis(label, low=-0.5, high=len(marks) - 0.5, marks=range(len(marks)), names=names)
     low, high = min(numbers), max(numbers)
     if low > 0 and high > 16 * low:
         return Axis(label, low=low * 0.9, high=high * 1.1, kind="log2")
-    round_numbers = nice(0.0, high * 1.05)
+    round_numbers = round_marks(0.0, high * 1.05)
     if all(isinstance(number, int) for number in numbers):
         round_numbers = [mark for mark in round_numbers if mark == round(mark)]
     return Axis(label, low=0.0, high=high * 1.05, marks=round_numbers)

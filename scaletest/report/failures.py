@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from scaletest.render.blocks import Table
-from scaletest.render.numbers import NOTHING, grouped, instant, leading, plural
-from scaletest.render.text import clean
+from scaletest.render.numbers import NOTHING, format_instant, group_thousands, leading_names, plural
+from scaletest.render.text import clean_text
 from scaletest.stats.failures import FailureGroup
 
 LONGEST_ERROR = 4000
@@ -21,14 +21,14 @@ def table(groups: Sequence[FailureGroup], most: int = 100) -> Table:
     texts = {"outcome", "error", "nodes", "devices", "first seen", "last seen"}
     rows = [
         {
-            "error": clean(group.error or NOTHING, LONGEST_ERROR),
-            "count": grouped(group.count),
+            "error": clean_text(group.error or NOTHING, LONGEST_ERROR),
+            "count": group_thousands(group.count),
             "outcome": outcome(group),
             "exit code": NOTHING if group.exit_code is None else str(group.exit_code),
-            "nodes": leading(group.nodes, others=group.elsewhere),
-            "devices": leading(group.devices),
-            "first seen": instant(group.first_s),
-            "last seen": instant(group.last_s),
+            "nodes": leading_names(group.nodes, others=group.elsewhere),
+            "devices": leading_names(group.devices),
+            "first seen": format_instant(group.first_s),
+            "last seen": format_instant(group.last_s),
         }
         for group in groups[:most]
     ]
@@ -43,13 +43,13 @@ def outcome(group: FailureGroup) -> str:
 def spread(group: FailureGroup) -> str:
     """Say on which nodes they failed, where there are several: ", on a (80) and b (63)"."""
     nodes = group.nodes
-    return f", on {leading(nodes, others=group.elsewhere)}" if len(nodes) > 1 else ""
+    return f", on {leading_names(nodes, others=group.elsewhere)}" if len(nodes) > 1 else ""
 
 
 def lines(groups: Sequence[FailureGroup]) -> list[str]:
     """Write a line for each group: how often, where, and the error."""
     texts = []
     for group in groups:
-        error = clean(group.error or outcome(group), limit=300)
+        error = clean_text(group.error or outcome(group), limit=300)
         texts.append(f"{plural(group.count, 'time')}{spread(group)}: {error}")
     return texts

@@ -6,9 +6,9 @@ A load has no verdict: it is whatever somebody asked for, and may still go on.
 import operator
 from collections.abc import Callable, Sequence
 
-from scaletest.load.places import PlaceCount, highest
+from scaletest.load.places import PlaceCount, highest_known
 from scaletest.load.snapshot import LoadSnapshot
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.histogram import DurationSummary
 from scaletest.render import contents, numbers
 from scaletest.render.blocks import Cell, Charts, Facts, Pairs, Share, Table, Text
@@ -32,7 +32,7 @@ def page(snapshot: LoadSnapshot) -> str:
         for line in lines:
             chart.legend(line.name, line.css)
         charts.append(chart)
-    sections = contents.page(
+    sections = contents.make_page(
         {
             "Over time": (Charts(charts, "two"), Text([SPARSE], "soft")),
             "Times of requests that succeeded": (times(snapshot),),
@@ -47,8 +47,8 @@ def page(snapshot: LoadSnapshot) -> str:
         .get_template("load.html")
         .render(
             title=f"Load of queue {snapshot.queue}",
-            load=described(snapshot),
-            now=numbers.instant(snapshot.now_s),
+            load=describe_load(snapshot),
+            now=numbers.format_instant(snapshot.now_s),
             facts=facts(snapshot),
             sections=sections,
             style=Markup(STYLE),
@@ -56,7 +56,7 @@ def page(snapshot: LoadSnapshot) -> str:
     )
 
 
-def described(snapshot: LoadSnapshot) -> str:
+def describe_load(snapshot: LoadSnapshot) -> str:
     """Word the load as it is now."""
     if 0 in (snapshot.parallel, snapshot.rate):
         return "paused"
@@ -68,8 +68,8 @@ def described(snapshot: LoadSnapshot) -> str:
 def per_s(rate: float) -> str:
     """Word a rate with four digits, or all that are left of the point."""
     if rate >= 1000 or not rate:
-        return numbers.grouped(round(rate))
-    return numbers.significant(rate, 4)
+        return numbers.group_thousands(round(rate))
+    return numbers.format_significant(rate, 4)
 
 
 def facts(snapshot: LoadSnapshot) -> Pairs:
@@ -77,10 +77,10 @@ def facts(snapshot: LoadSnapshot) -> Pairs:
     count = snapshot.succeeded + snapshot.failed
     return (
         ("requests per second", per_s(snapshot.per_s)),
-        ("succeeded", numbers.grouped(snapshot.succeeded)),
-        ("failed", numbers.grouped(snapshot.failed)),
+        ("succeeded", numbers.group_thousands(snapshot.succeeded)),
+        ("failed", numbers.group_thousands(snapshot.failed)),
         ("share that succeeded", numbers.share(snapshot.succeeded, count)),
-        ("measured for", numbers.duration(snapshot.elapsed_s)),
+        ("measured for", numbers.format_duration(snapshot.elapsed_s)),
     )
 
 
@@ -97,7 +97,7 @@ def times(snapshot: LoadSnapshot) -> Table:
         }
         return {
             "Time": title,
-            **{name: numbers.seconds(time_s) for name, time_s in seconds.items()},
+            **{name: numbers.format_seconds(time_s) for name, time_s in seconds.items()},
         }
 
     return Table.of_rows(
@@ -109,7 +109,7 @@ def outcomes(snapshot: LoadSnapshot) -> Facts:
     """Count how requests ended."""
     return Facts(
         [
-            (name.replace("_", " "), numbers.grouped(count))
+            (name.replace("_", " "), numbers.group_thousands(count))
             for name, count in snapshot.outcomes.items()
         ]
     )
@@ -120,14 +120,17 @@ def itself(snapshot: LoadSnapshot) -> Facts:
 
     def worst(summary: DurationSummary) -> str:
         late_s, high_s = summary.quantiles_s["p99"], summary.high_s
-        return f"p99 {numbers.seconds(late_s)}, longest {numbers.seconds(high_s)}"
+        return f"p99 {numbers.format_seconds(late_s)}, longest {numbers.format_seconds(high_s)}"
 
     return Facts(
         [
             ("Event-loop delay", worst(snapshot.times["turn"])),
             ("Late submissions", worst(snapshot.times["late"])),
-            ("Refused by a full queue", numbers.grouped(snapshot.refused)),
-            ("Submitted again after a crash of Redis", numbers.grouped(snapshot.resubmitted)),
+            ("Refused by a full queue", numbers.group_thousands(snapshot.refused)),
+            (
+                "Submitted again after a crash of Redis",
+                numbers.group_thousands(snapshot.resubmitted),
+            ),
         ]
     )
 
@@ -149,7 +152,7 @@ def places(snapshot: LoadSnapshot) -> dict[str, Table]:
             "Worker": _name(place.worker or place.pod),
             "Pod": _name(place.pod, has_pods),
             "Node": _name(place.node, has_nodes),
-            "Devices": cut(" ".join(devices), LONGEST_NAME),
+            "Devices": cut_text(" ".join(devices), LONGEST_NAME),
         }
 
     def node(parts: Sequence[PlaceCount]) -> dict[str, Cell]:
@@ -195,19 +198,19 @@ def _group_places(
             succeeded,
             sum(part.failed for part in parts),
             sum(part.run_total_s for part in parts),
-            highest(part.run_high_s for part in parts),
+            highest_known(part.run_high_s for part in parts),
         )
         rows.append(
             {
                 **names(parts),
-                "Succeeded": numbers.grouped(succeeded),
+                "Succeeded": numbers.group_thousands(succeeded),
                 "Share": Share(
                     succeeded / max(1, snapshot.succeeded),
                     numbers.share(succeeded, snapshot.succeeded),
                 ),
-                "Failed": numbers.grouped(merged.failed),
-                "Mean run": numbers.seconds(merged.run_mean_s),
-                "Longest run": numbers.seconds(merged.run_high_s),
+                "Failed": numbers.group_thousands(merged.failed),
+                "Mean run": numbers.format_seconds(merged.run_mean_s),
+                "Longest run": numbers.format_seconds(merged.run_high_s),
             }
         )
     note = ""
@@ -221,4 +224,4 @@ def _name(text: str, is_telling: bool = True) -> str:
     """Shorten a name; "" where it tells nothing."""
     if not is_telling:
         return ""
-    return cut(" ".join(text.splitlines()), LONGEST_NAME) or numbers.NOTHING
+    return cut_text(" ".join(text.splitlines()), LONGEST_NAME) or numbers.NOTHING

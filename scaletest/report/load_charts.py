@@ -9,7 +9,7 @@ from scaletest.load.snapshot import LoadSnapshot, SeriesPoint
 from scaletest.load.statistics import MOST_POINTS
 from scaletest.model.histogram import NEEDED
 from scaletest.render import numbers
-from scaletest.render.axis import Axis, ceiling, nice
+from scaletest.render.axis import Axis, axis_end, round_marks
 from scaletest.render.chart import Chart
 
 # Small, so that a chart which fills half of a page has large labels.
@@ -90,7 +90,7 @@ def _draw(
         f"chart-{key}",
         title,
         caption,
-        Axis("", low=0.0, high=last_s, marks=marks, names=list(map(elapsed, marks))),
+        Axis("", low=0.0, high=last_s, marks=marks, names=list(map(elapsed_text, marks))),
         amounts(key, highest),
         width=WIDTH,
         height=HEIGHT,
@@ -110,14 +110,14 @@ def amounts(key: str, top: float) -> Axis:
     """Return the upright axis of a chart, with room above its highest figure `top`."""
     if key == "in_flight":  # requests are whole
         high = float(max(1, math.ceil(top * 1.05)))
-        high = ceiling(high, min(5, int(high) + 1))
-        marks = nice(0.0, high, min(5, int(high) + 1))
+        high = axis_end(high, min(5, int(high) + 1))
+        marks = round_marks(0.0, high, min(5, int(high) + 1))
     else:
-        high = ceiling(top * 1.05 or 1.0, 5)
-        marks = nice(0.0, high, 5)
+        high = axis_end(top * 1.05 or 1.0, 5)
+        marks = round_marks(0.0, high, 5)
     if key not in TIMES:
         return Axis("", low=0.0, high=high, marks=marks)
-    return Axis("", low=0.0, high=high, marks=marks, names=list(map(numbers.seconds, marks)))
+    return Axis("", low=0.0, high=high, marks=marks, names=list(map(numbers.format_seconds, marks)))
 
 
 def clock_marks(last_s: float) -> list[float]:
@@ -127,7 +127,7 @@ def clock_marks(last_s: float) -> list[float]:
     return [float(step * number) for number in range(int(last_s // step) + 1)]
 
 
-def elapsed(duration_s: float) -> str:
+def elapsed_text(duration_s: float) -> str:
     """Word a time on the axis of a chart, short."""
     total_s = round(duration_s)
     if total_s < 3600:

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from scaletest.causes.places import PLACE_TEXTS
 from scaletest.model import Activity, State, Verdict, VerdictKind
 from scaletest.render.blocks import Table
-from scaletest.render.numbers import percent, quantity, seconds
-from scaletest.render.text import clean
-from scaletest.render.text_table import aligned
+from scaletest.render.numbers import format_percent, format_quantity, format_seconds
+from scaletest.render.text import clean_text
+from scaletest.render.text_table import align_table
 from scaletest.stats.percentiles import Distribution
 
 # Of charts whose axis does not reach to the end of a long interval.
@@ -24,17 +24,17 @@ AXES = {"/s": "per second", "x": "times the step before"}
 MOST_STATES, LEAST_TOLD, MOST_OF_STATE = 4, 0.01, 0.5
 
 
-def warnings(verdict: Verdict, interrupted: str, lines: Sequence[str]) -> list[str]:
+def run_warnings(verdict: Verdict, interrupted: str, lines: Sequence[str]) -> list[str]:
     """Return the warnings of a run; an interruption first, where the verdict does not say it."""
     if not interrupted or interrupted in verdict.reason or verdict.kind is VerdictKind.RUNNING:
         return list(lines)
     return [f"interrupted: {interrupted}; the verdict rests on what was measured before", *lines]
 
 
-def percentile(times: Distribution, name: str) -> str:
+def format_percentile(times: Distribution, name: str) -> str:
     """Word p50, p90, p95 or p99 of durations."""
     known = getattr(times, name)
-    return seconds(known.value if known else None)
+    return format_seconds(known.value if known else None)
 
 
 def lines(activity: Activity) -> list[str]:
@@ -46,17 +46,22 @@ def lines(activity: Activity) -> list[str]:
     rows = []
     for state, part_s in sorted(activity.seconds.items(), key=lambda item: -item[1]):
         if part_s > 0.001 * whole_s:
-            share = percent(part_s / whole_s, 0) if part_s >= 0.005 * whole_s else "<1%"
+            share = format_percent(part_s / whole_s, 0) if part_s >= 0.005 * whole_s else "<1%"
             waits = [wait for wait in activity.waits if wait.state is state and wait.object]
-            objects = [f"{wait.object} {seconds(wait.seconds)}" for wait in waits]
+            objects = [f"{wait.object} {format_seconds(wait.seconds)}" for wait in waits]
             if len(waits) == 1:  # all of the time
                 objects = [waits[0].object]
             rows.append(
-                (PLACE_TEXTS[state].label, share, seconds(part_s), clean(", ".join(objects)))
+                (
+                    PLACE_TEXTS[state].label,
+                    share,
+                    format_seconds(part_s),
+                    clean_text(", ".join(objects)),
+                )
             )
     if not rows:
         return []
-    _, *table = aligned(Table(("",) * 4, rows, texts=(0, 3)))
+    _, *table = align_table(Table(("",) * 4, rows, texts=(0, 3)))
     return table
 
 
@@ -68,25 +73,27 @@ def fact(name: str, text: str) -> str:
 def summary(activity: Activity, run_s: float, own_memory: int) -> Iterator[str]:
     """Say what one run used, and where its time went. own_memory: bytes that a new program has."""
     cores = f", {activity.cpu_s / run_s:.2g} cores" if run_s > 0 else ""
-    yield fact("CPU time", f"{seconds(activity.cpu_s)}{cores}")
+    yield fact("CPU time", f"{format_seconds(activity.cpu_s)}{cores}")
     if activity.memory_bytes:
         # a new process begins with what its parent has, and may have used no more than that
         bound = "at most " if activity.memory_bytes <= own_memory * 1.02 else ""
-        yield fact("peak memory", f"{bound}{quantity(activity.memory_bytes, 'B', 3)}")
+        yield fact("peak memory", f"{bound}{format_quantity(activity.memory_bytes, 'B', 3)}")
     for name, blocks in (
         ("disk reads", activity.read_blocks),
         ("disk writes", activity.written_blocks),
     ):
         if blocks:
-            yield fact(name, quantity(512 * blocks, "B", 3))
+            yield fact(name, format_quantity(512 * blocks, "B", 3))
     if activity.throttled_s:
-        yield fact("throttled", f"{seconds(activity.throttled_s)} by the container's CPU limit")
+        yield fact(
+            "throttled", f"{format_seconds(activity.throttled_s)} by the container's CPU limit"
+        )
     yield "where the time went:"
     for line in lines(activity):
         yield f"  {line}"
 
 
-def sentence(activities: Sequence[Activity]) -> str:
+def states_sentence(activities: Sequence[Activity]) -> str:
     """Name the largest states of runs, each with its part and main object; "" without time."""
     seconds_by: dict[State, float] = defaultdict(float)
     waits: dict[tuple[State, str], float] = defaultdict(float)
@@ -102,7 +109,7 @@ def sentence(activities: Sequence[Activity]) -> str:
             named[state] = f" ({name})"
     largest = heapq.nlargest(MOST_STATES, seconds_by.items(), key=lambda item: item[1])
     return ", ".join(
-        f"{PLACE_TEXTS[state].label} {percent(part_s / whole_s, 0)}{named.get(state, '')}"
+        f"{PLACE_TEXTS[state].label} {format_percent(part_s / whole_s, 0)}{named.get(state, '')}"
         for state, part_s in largest
         if part_s >= LEAST_TOLD * whole_s > 0
     )

@@ -15,7 +15,7 @@ from typing import Any
 
 from scaletest import __version__
 from scaletest.model.environment import Environment
-from scaletest.model.masking import masked
+from scaletest.model.masking import mask_passwords
 from scaletest.processes import proc
 
 # For processes of a run: its settings are those of its plan, and not again those of the user.
@@ -24,7 +24,7 @@ PACKAGES = ("redis", "hiredis", "rq")
 CLOCK_SOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 
 
-def environment(command_line: Sequence[str], device_glob: str = "") -> dict[str, Any]:
+def read_environment(command_line: Sequence[str], device_glob: str = "") -> dict[str, Any]:
     """Collect versions, machine and command line; passwords in URLs are masked."""
     packages = dict.fromkeys(PACKAGES, "")
     for name in PACKAGES:
@@ -33,17 +33,17 @@ def environment(command_line: Sequence[str], device_glob: str = "") -> dict[str,
     return Environment(
         scaletest=__version__,
         began=datetime.now(UTC).isoformat(timespec="seconds"),
-        command_line=list(map(masked, command_line)),
+        command_line=list(map(mask_passwords, command_line)),
         host=socket.gethostname(),
         python=sys.version.split()[0],
-        **machine(),
+        **describe_host(),
         clock_source=proc.text_of(CLOCK_SOURCE).strip(),
         packages=packages,
         devices=sorted(glob.glob(device_glob)),  # noqa: PTH207 - Path.glob refuses absolute patterns
     ).to_dict()
 
 
-def machine() -> dict[str, Any]:
+def describe_host() -> dict[str, Any]:
     """Tell what this process runs on: operating system, processor, memory and usable cores."""
     has_affinity = hasattr(os, "sched_getaffinity")
     return {

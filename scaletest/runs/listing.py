@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from fnmatch import translate
 
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.errors import ScaletestError
 from scaletest.model.verdict import VerdictKind
 from scaletest.runs.folder import ENVIRONMENT, FILES, PLAN, RESULT, RunFolder
-from scaletest.runs.registry import judge, type_of
+from scaletest.runs.registry import judge_run, type_of
 
 # The worst stands last, where a terminal leaves the eye.
 VERDICTS = ("none", *map(str, (VerdictKind.RUNNING, VerdictKind.PASS)), "INVALID", "FAIL")
@@ -67,17 +67,17 @@ class ListedRun:
     @property
     def when(self) -> str:
         """When it began, as people read it; "-" where that is not on record."""
-        return cut(self.began or "-", limit=30).replace("T", " ").replace("+00:00", "Z")
+        return cut_text(self.began or "-", limit=30).replace("T", " ").replace("+00:00", "Z")
 
     @property
     def judged(self) -> str:
         """Its verdict, or that there is none."""
-        return cut(self.verdict or "none", limit=10)
+        return cut_text(self.verdict or "none", limit=10)
 
     @property
     def subject(self) -> str:
         """What was measured, or why that cannot be read."""
-        return cut(self.workload or f"cannot be read: {self.problem}", limit=200)
+        return cut_text(self.workload or f"cannot be read: {self.problem}", limit=200)
 
 
 def read_listed_run(folder: RunFolder) -> ListedRun:
@@ -102,7 +102,7 @@ def read_listed_run(folder: RunFolder) -> ListedRun:
     is_short = sum(map(folder.size, FILES)) <= 8 * 1024**2
     if running is None and not verdict and is_short:
         try:
-            verdict = str(judge(folder).verdict.kind)
+            verdict = str(judge_run(folder).verdict.kind)
         except Exception as error:
             # one run that cannot be judged must not hide the others
             verdict, problem = "", str(error)

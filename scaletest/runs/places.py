@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from scaletest.model.errors import UsageError, nearest
+from scaletest.model.errors import UsageError, nearest_name
 from scaletest.model.labels import LATEST
 from scaletest.runs.folder import PLAN, SAMPLED, RunFolder
 
@@ -32,7 +32,7 @@ def new_path(environment: Mapping[str, str], chosen: str | Path | None = None) -
     return default_root(environment) / name
 
 
-def reference(path: Path, root: Path) -> str:
+def run_reference(path: Path, root: Path) -> str:
     """Return what to give to a command to find the run: its name below `root`, else its path."""
     return path.name if path.parent == root else str(path)
 
@@ -44,17 +44,17 @@ def find_named(root: Path, name: str) -> RunFolder | None:
     """
     if not name or name.startswith(".") or "/" in name or "\0" in name:
         return None
-    return opened(root / name)
+    return open_run(root / name)
 
 
-def runs(root: Path) -> list[RunFolder]:
+def find_runs(root: Path) -> list[RunFolder]:
     """List all runs below `root`, the oldest first. Hidden folders are not complete yet."""
     return sorted(
-        filter(None, map(opened, root.glob("[!.]*"))), key=lambda run: (run.began, run.name)
+        filter(None, map(open_run, root.glob("[!.]*"))), key=lambda run: (run.began, run.name)
     )
 
 
-def opened(path: Path) -> RunFolder | None:
+def open_run(path: Path) -> RunFolder | None:
     """Return the run in a folder, of any type; None when there is none."""
     try:
         is_run = any((path / file).is_file() for file in (PLAN, SAMPLED))
@@ -79,10 +79,10 @@ def find(name: str, environment: Mapping[str, str]) -> RunFolder:
     except (OSError, ValueError):  # a ValueError for NUL: no path then, but perhaps a name
         run = None
     else:
-        run = opened(path)
+        run = open_run(path)
     if run is not None:
         return run
-    known = runs(default_root(environment))
+    known = find_runs(default_root(environment))
     if name == LATEST and known:
         return known[-1]
     matching = _matching(name, known)
@@ -94,7 +94,7 @@ def find(name: str, environment: Mapping[str, str]) -> RunFolder:
         hint = "give one of these names" if is_shared else "give more of the name"
         raise UsageError(f"{name!r} fits {len(matching)} runs: {names}", hint=hint)
     labels = [run.labels.name for run in known]
-    near = nearest(name, [*(run.name for run in known), *filter(None, labels)])
+    near = nearest_name(name, [*(run.name for run in known), *filter(None, labels)])
     raise UsageError(
         f"there is no run {name!r}",
         hint=f"did you mean {near}?" if near else "see: scaletest runs list",

@@ -9,10 +9,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from threading import Lock
 
-from scaletest.broker.connection import prepare
+from scaletest.broker.connection import prepare_connection
 from scaletest.broker.redis_errors import REDIS_ERRORS
-from scaletest.broker.run_progress import publish
-from scaletest.model.checks import cut
+from scaletest.broker.run_progress import publish_progress
+from scaletest.model.checks import cut_text
 from scaletest.model.errors import ScaletestError
 from scaletest.model.run_progress import (
     LONGEST_LINE,
@@ -26,7 +26,7 @@ from scaletest.model.verdict import VerdictKind
 from scaletest.model.wording import as_options
 from scaletest.processes.periodic import Periodic
 from scaletest.render.numbers import whole_duration
-from scaletest.render.text import clean
+from scaletest.render.text import clean_text
 from scaletest.runs.folder import PROGRESS, RunFolder
 
 logger = logging.getLogger("scaletest.runs")
@@ -166,11 +166,11 @@ class Progress:
         kind = self._folder.stored_verdict
         if kind == VerdictKind.INVALID and not is_final:
             kind = str(VerdictKind.RUNNING)
-        self._change(verdict=cut(kind, limit=10))
+        self._change(verdict=cut_text(kind, limit=10))
 
     def _begin(self, kind: str, title: str, run: str = "") -> None:
         self._began_s, self._begun_step = self._clock(), 0
-        self._state = RunProgress(cut(run, limit=255), kind, _line(title))
+        self._state = RunProgress(cut_text(run, limit=255), kind, _line(title))
 
     def _end(self) -> None:
         self._change(ended=True, left_s=None, phase="", line="")
@@ -193,7 +193,7 @@ class Progress:
 
 
 def _line(text: str) -> str:
-    return cut(clean(text).replace("\n", " "), LONGEST_LINE)
+    return cut_text(clean_text(text).replace("\n", " "), LONGEST_LINE)
 
 
 def time_left(state: RunProgress) -> str:
@@ -220,7 +220,7 @@ class ProgressKeeper:
     ) -> None:
         self._folder, self._state = folder, state
         # a Redis that hangs must not hold the end of a run up for long
-        self._redis = prepare(redis_url, socket_timeout_s=2.0) if redis_url else None
+        self._redis = prepare_connection(redis_url, socket_timeout_s=2.0) if redis_url else None
         self._keep()
         self._thread = Periodic("progress", self._keep, 1.0)
         self._thread.start()
@@ -241,6 +241,6 @@ class ProgressKeeper:
             logger.debug("the progress of run %s is not written: %s", state.run, error)
         if self._redis is not None:
             try:
-                publish(self._redis, state)
+                publish_progress(self._redis, state)
             except (*REDIS_ERRORS, OSError) as error:
                 logger.debug("the progress of run %s is not published: %s", state.run, error)

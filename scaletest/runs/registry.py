@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import cast
 
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.json_schema import Schema
 from scaletest.model.verdict import VerdictKind
@@ -17,7 +17,7 @@ from scaletest.render.contents import Report
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.run_type import JudgedRun, RunType
 from scaletest.stats.comparison import Comparison, Side
-from scaletest.stats.comparison import compare as compare_sides
+from scaletest.stats.comparison import compare_runs as compare_sides
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def run_type(name: str) -> RunType:
     """Return the run type of that name; InvalidValue when there is none."""
     if name not in TYPES:
         raise InvalidValue(
-            f"there is no run type {cut(repr(name), limit=40)}",
+            f"there is no run type {cut_text(repr(name), limit=40)}",
             hint=f"there are {', '.join(TYPES)}",
         )
     return cast(RunType, import_module(TYPES[name].module).RUN_TYPE)
@@ -73,7 +73,7 @@ def type_of(folder: RunFolder) -> RunType:
     return run_type(folder.kind)
 
 
-def judge(folder: RunFolder, *, is_final: bool = False) -> JudgedRun:
+def judge_run(folder: RunFolder, *, is_final: bool = False) -> JudgedRun:
     """Judge a stored run of any type anew; without a verdict while it is still measured.
 
     is_final: all of it is on disk, although somebody holds it.
@@ -86,7 +86,7 @@ def judge(folder: RunFolder, *, is_final: bool = False) -> JudgedRun:
 
 def report(folder: RunFolder, *, is_final: bool = False) -> Report:
     """Report a stored run of any type, judged anew, with its labels. is_final: as in `judge`."""
-    return report_of(folder, judge(folder, is_final=is_final))
+    return report_of(folder, judge_run(folder, is_final=is_final))
 
 
 def report_of(folder: RunFolder, judged: JudgedRun) -> Report:
@@ -96,7 +96,7 @@ def report_of(folder: RunFolder, judged: JudgedRun) -> Report:
     verdict, before = unlabelled.head.verdict, folder.stored_verdict
     if verdict.kind is not VerdictKind.RUNNING and before not in ("", str(verdict.kind)):
         # in the reason, which every format shows beside the verdict
-        mark = f"judged anew: it was {cut(before, limit=10)} when it was measured"
+        mark = f"judged anew: it was {cut_text(before, limit=10)} when it was measured"
         verdict = replace(verdict, reason=f"{verdict.reason} ({mark})")
     return replace(unlabelled, head=replace(unlabelled.head, labels=folder.labels, verdict=verdict))
 

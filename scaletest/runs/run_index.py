@@ -9,7 +9,7 @@ from pathlib import Path
 
 from scaletest.runs.folder import FILES, RunFolder
 from scaletest.runs.listing import ListedRun, read_listed_run
-from scaletest.runs.places import opened
+from scaletest.runs.places import open_run
 
 Signature = tuple[tuple[int, int, int], ...]
 # How long the index reads before others may look, and how long it leaves them the lock, which it
@@ -17,7 +17,7 @@ Signature = tuple[tuple[int, int, int], ...]
 FILL_S, REST_S = 0.05, 0.01
 
 
-def signature(path: Path, names: Sequence[str]) -> Signature:
+def folder_signature(path: Path, names: Sequence[str]) -> Signature:
     """Return the modification times, sizes and numbers of these files of a folder."""
     return tuple(_stamp(f"{path}/{name}") for name in names)
 
@@ -78,7 +78,7 @@ class RunIndex:
         unread = []
         for path in paths:
             known = self._known.get(path)
-            if known and known.signature == signature(known.folder.path, FILES):
+            if known and known.signature == folder_signature(known.folder.path, FILES):
                 unchanged[path] = known
             elif self._strangers.get(path) != _stamp(path):
                 unread.append(path)
@@ -89,11 +89,11 @@ class RunIndex:
         while unread:
             path = unread.pop()
             # before it is read: what changes meanwhile is read again
-            stamp, folder = _stamp(path), opened(Path(path))
+            stamp, folder = _stamp(path), open_run(Path(path))
             if folder is None:
                 self._strangers[path] = stamp
             else:
-                before = signature(folder.path, FILES)
+                before = folder_signature(folder.path, FILES)
                 self._known[path] = _Known(folder, before, read_listed_run(folder))
             if self._clock() >= until:
                 break

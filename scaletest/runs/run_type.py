@@ -46,7 +46,7 @@ class ResultOfRun:
         return replace(self, result=replace(self.result, verdict=while_running(self.verdict)))
 
 
-def course(rows: object, *path: str) -> list[float]:
+def numbers_at(rows: object, *path: str) -> list[float]:
     """Return the finite numbers at that path of nested objects in a list that may hold anything."""
     numbers = []
     for row in rows if isinstance(rows, list) else ():
@@ -82,7 +82,7 @@ class RunType(ABC):
 
         It is read in bounded time from what result.json holds; empty where that has nothing of it.
         """
-        return course(result.get("steps"), *self.curve_path)
+        return numbers_at(result.get("steps"), *self.curve_path)
 
     @abstractmethod
     def judge(self, folder: RunFolder) -> JudgedRun:

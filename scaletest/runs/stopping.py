@@ -42,7 +42,7 @@ def _say(line: str) -> None:
 
 
 @contextmanager
-def stopping(
+def stop_on_signals(
     stop: Callable[[str], object], *, unwind: bool, hand_on: bool = False
 ) -> Iterator[ExitStack]:
     """Drain and report at a first SIGINT, SIGTERM or SIGHUP; end now at a second one.

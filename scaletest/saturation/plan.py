@@ -10,10 +10,10 @@ from msgspec import Meta
 from scaletest.model import checks
 from scaletest.model.attempt import PodTroubles
 from scaletest.model.declared import VERSIONED, Fraction, choice
-from scaletest.model.document import Document, check
+from scaletest.model.document import Document, check_fields
 from scaletest.model.errors import InvalidValue
 from scaletest.model.measurement import MachineUse
-from scaletest.model.threshold import Measurable, parse
+from scaletest.model.threshold import Measurable, parse_threshold
 
 KIND = "saturation"
 MOST_RATE = 100_000.0
@@ -78,7 +78,7 @@ class SaturationPlan(Document):
     agents: Annotated[int, Meta(ge=1, le=1000)] = 1
 
     def __post_init__(self) -> None:
-        check(self)
+        check_fields(self)
         if self.maximum and self.start > self.maximum:
             raise InvalidValue(
                 f"the first level, {self.start:g}, is above the maximum, {self.maximum:g}",
@@ -112,10 +112,10 @@ def latency_limit(text: str) -> tuple[str, float]:
     """Parse percentile and seconds of "p95<200ms"; InvalidValue on anything else."""
     limit = None
     with suppress(InvalidValue):
-        limit = parse(text, _LATENCIES, "'p95<200ms'")
+        limit = parse_threshold(text, _LATENCIES, "'p95<200ms'")
     if limit is None or not limit.operator.startswith("<") or not limit.unit:
         raise InvalidValue(
-            f"the latency limit is {checks.cut(text, 40)!r}",
+            f"the latency limit is {checks.cut_text(text, 40)!r}",
             hint="write a percentile and a time, as in p95<200ms",
         )
     return limit.measure, limit.bound

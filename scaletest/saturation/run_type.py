@@ -8,16 +8,16 @@ from typing import Any
 from scaletest.model import wire
 from scaletest.model.attempt import Attempt
 from scaletest.runs.folder import RunFolder, elapsed_s
-from scaletest.runs.places import default_root, reference
+from scaletest.runs.places import default_root, run_reference
 from scaletest.runs.run_type import ResultOfRun, RunType
 from scaletest.saturation.folder import SaturationFolder
 from scaletest.saturation.judging.evaluation import SaturationResult, evaluate
 from scaletest.saturation.judging.sequence import OUTSIDE
 from scaletest.saturation.judging.step import Assessed
 from scaletest.saturation.plan import LoadKind
-from scaletest.stats.comparison import Contrast, differences
-from scaletest.stats.estimate import exactly
-from scaletest.stats.measure import NOWHERE, Measure, Place, percentiles
+from scaletest.stats.comparison import Contrast, plan_differences
+from scaletest.stats.estimate import exact_estimate
+from scaletest.stats.measure import NOWHERE, Measure, Place, known_percentiles
 
 # What the saturation point is one of, and what does not change what is measured.
 WORKLOAD = {"target", "load", "limit", "success"}
@@ -55,7 +55,7 @@ class SaturationType(RunType):
         )
         extra, noticed = recorded.get("extra"), wire.texts(recorded.get("noticed"))
         return SaturationRun(
-            reference(folder.path, default_root(os.environ)),
+            run_reference(folder.path, default_root(os.environ)),
             str(folder.path),
             # the warnings from before the run come first
             replace(result, warnings=(*noticed, *result.warnings)),
@@ -74,7 +74,7 @@ class SaturationType(RunType):
             measures.append(Measure("capacity", NOWHERE, result.point, "1/s", True, decides=True))
         if result.parallel is not None:
             measures.append(
-                Measure("in_flight", NOWHERE, exactly(result.parallel), "requests", None)
+                Measure("in_flight", NOWHERE, exact_estimate(result.parallel), "requests", None)
             )
         levels = {
             (step.step.load, step.step.level): step
@@ -89,8 +89,10 @@ class SaturationType(RunType):
             places.append(({"phase": "operating"}, result.operating))
         for where, step in places:
             measures.append(Measure("goodput", where, step.goodput, "1/s", True))
-            measures += percentiles("latency", where, step.latency)
-            measures.append(Measure("failures", where, exactly(1.0 - step.success), "", False))
+            measures += known_percentiles("latency", where, step.latency)
+            measures.append(
+                Measure("failures", where, exact_estimate(1.0 - step.success), "", False)
+            )
         return measures
 
     def contrast(self, base: SaturationRun, candidate: SaturationRun) -> Contrast:
@@ -98,7 +100,7 @@ class SaturationType(RunType):
         plans = [run.result.plan.to_dict() for run in (base, candidate)]
         limits = [run.result.point for run in (base, candidate)]
         return Contrast(
-            differences(plans[0], plans[1], WORKLOAD, NO_MATTER),
+            plan_differences(plans[0], plans[1], WORKLOAD, NO_MATTER),
             [] if all(limits) else ["the saturation point"],
         )
 

@@ -26,12 +26,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated
 
-from scaletest.model.declared import INNER, called, flat
+from scaletest.model.declared import INNER, flat, named_in_documents
 from scaletest.model.writing import Written
-from scaletest.stats.estimate import Estimate, within
+from scaletest.stats.estimate import Estimate, estimate_within
 from scaletest.stats.measure import Measure
 from scaletest.stats.rank_test import RankTest, mann_whitney
-from scaletest.stats.student import t95, t_quantile, welch
+from scaletest.stats.student import t95, t_quantile, welch_freedom
 
 # The error of all comparisons of a family together.
 FAMILY_ERROR = 0.05
@@ -65,7 +65,9 @@ class LogRatio:
     @property
     def estimate(self) -> Estimate:
         """The ratio with its 95 % interval."""
-        return within(math.exp(self.value), t95(self.freedom) * self.error if self.error else 0.0)
+        return estimate_within(
+            math.exp(self.value), t95(self.freedom) * self.error if self.error else 0.0
+        )
 
     def beyond(self, level: float) -> bool:
         """Whether there is a change beyond chance: by ranks, else by the two-sided t test."""
@@ -98,14 +100,16 @@ class MeasureChange(Written):
         return f"{self.base.text} {ratio_text(self.ratio)}"
 
     @property
-    def base_estimate(self) -> Annotated[Estimate, called("base"), "the measure of the base"]:
+    def base_estimate(
+        self,
+    ) -> Annotated[Estimate, named_in_documents("base"), "the measure of the base"]:
         """The measure of the base with its interval."""
         return self.base.estimate
 
     @property
     def candidate_estimate(
         self,
-    ) -> Annotated[Estimate, called("candidate"), "the measure of the candidate"]:
+    ) -> Annotated[Estimate, named_in_documents("candidate"), "the measure of the candidate"]:
         """The measure of the candidate with its interval."""
         return self.candidate.estimate
 
@@ -193,7 +197,7 @@ def _log_ratio(base: Measure, candidate: Measure) -> LogRatio | None:
     return LogRatio(
         logs[1] - logs[0],
         math.sqrt(errors[0] + errors[1]),
-        welch([math.sqrt(error) for error in errors], freedoms),
+        welch_freedom([math.sqrt(error) for error in errors], freedoms),
     )
 
 

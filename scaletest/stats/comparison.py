@@ -7,8 +7,8 @@ from itertools import chain, islice
 from typing import Annotated, Any, ClassVar
 
 from scaletest.model import Verdict, VerdictKind
-from scaletest.model.checks import cut
-from scaletest.model.declared import INNER, called, flat
+from scaletest.model.checks import cut_text
+from scaletest.model.declared import INNER, flat, named_in_documents
 from scaletest.model.writing import Written
 from scaletest.stats.change import Change, MeasureChange, changes_of
 from scaletest.stats.measure import Measure
@@ -38,14 +38,14 @@ def _in_words(setting: Any) -> str:
     if setting in (None, "", [], ()):
         return "none"
     is_list = isinstance(setting, list | tuple)
-    return cut(shlex.join(map(str, setting)) if is_list else str(setting), 80)
+    return cut_text(shlex.join(map(str, setting)) if is_list else str(setting), 80)
 
 
 @dataclass(frozen=True, slots=True)
 class Side(Written):
     """A run as one side of a comparison."""
 
-    name: Annotated[str, called("run"), "its name"]
+    name: Annotated[str, named_in_documents("run"), "its name"]
     folder: str
     measures: Annotated[Sequence[Measure], INNER]
 
@@ -68,7 +68,9 @@ class CandidateComparison(Written):
     """What changed from the base to one candidate."""
 
     candidate: Annotated[Side, flat()]
-    changes: Annotated[tuple[MeasureChange, ...], called("measures"), "that both runs have"]
+    changes: Annotated[
+        tuple[MeasureChange, ...], named_in_documents("measures"), "that both runs have"
+    ]
     contrast: Annotated[Contrast, flat()]
     only_base: Annotated[tuple[str, ...], "measures that decide and only the base has"] = ()
     only_candidate: Annotated[
@@ -87,14 +89,14 @@ class Comparison(Written):
 
     constants: ClassVar = {"schema_version": SCHEMA_VERSION, "kind": "comparison"}
 
-    run_type: Annotated[str, called("type"), "of the runs"]
+    run_type: Annotated[str, named_in_documents("type"), "of the runs"]
     tolerance: Annotated[float, "part by which a measure may be worse"]
     base: Side
     candidates: tuple[CandidateComparison, ...]
     verdict: Verdict = field(default_factory=lambda: Verdict(VerdictKind.INVALID, ""))
 
 
-def compare(
+def compare_runs(
     run_type: str,
     base: Side,
     candidates: Sequence[tuple[Side, Contrast]],
@@ -136,7 +138,7 @@ def compare(
     return Comparison(run_type, tolerance, base, tuple(compared), _verdict(compared, tolerance))
 
 
-def differences(
+def plan_differences(
     base: Mapping[str, Any],
     candidate: Mapping[str, Any],
     workload: set[str],

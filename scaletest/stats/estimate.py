@@ -40,7 +40,7 @@ class Estimate(Written):
         return Estimate(*(max(floor, end) for end in (self.value, self.low, self.high)))
 
 
-def within(value: float, relative: float) -> Estimate:
+def estimate_within(value: float, relative: float) -> Estimate:
     """Return the estimate from value / e^relative to value * e^relative.
 
     relative: half-width of the logarithm, about half-width over value.
@@ -50,6 +50,6 @@ def within(value: float, relative: float) -> Estimate:
     return Estimate(value, value * math.exp(-relative), value * math.exp(relative))
 
 
-def exactly(figure: float) -> Estimate:
+def exact_estimate(figure: float) -> Estimate:
     """Return a figure that was counted, and has no interval."""
     return Estimate(figure, figure, figure)

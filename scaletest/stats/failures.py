@@ -165,7 +165,7 @@ class FailureTally:
         return tuple(sorted(groups, key=lambda group: (-group.count, group.pattern)))
 
 
-def grouped(failures: Iterable[tuple[FailedReply, float]]) -> list[FailureGroup]:
+def group_failures(failures: Iterable[tuple[FailedReply, float]]) -> list[FailureGroup]:
     """The MOST_GROUPS most frequent groups of failures, the largest first. Each failure comes with
     the time when it ended, 0 where that is unknown.
     """
@@ -178,10 +178,12 @@ def grouped(failures: Iterable[tuple[FailedReply, float]]) -> list[FailureGroup]
 
 def groups_of(records: Iterable[Record]) -> list[FailureGroup]:
     """Groups of the failures among these records."""
-    return grouped((record.reply, record.reply.ended_s) for record in records if not record.ok)
+    return group_failures(
+        (record.reply, record.reply.ended_s) for record in records if not record.ok
+    )
 
 
-def counted_alike(texts: Iterable[str]) -> Counter[str]:
+def count_alike(texts: Iterable[str]) -> Counter[str]:
     """How often texts of one pattern occur, by the first text of each."""
     examples: dict[str, str] = {}
     return Counter(examples.setdefault(pattern_of(text), text) for text in texts)

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
-from scaletest.model.declared import Unbounded, called, choice, flat
+from scaletest.model.declared import Unbounded, choice, flat, named_in_documents
 from scaletest.model.writing import Written
 
 LAWS = ("linear", "amdahl", "usl", "capped")
@@ -75,12 +75,12 @@ class Law(Written):
     """A fitted law."""
 
     name: Annotated[str, choice(LAWS)]
-    rate: Annotated[float, called("rate_per_s"), "throughput of one worker"]
+    rate: Annotated[float, named_in_documents("rate_per_s"), "throughput of one worker"]
     contention: Annotated[float, "part of the work that one worker does at a time"] = 0.0
     coherency: Annotated[float, "part that grows with every pair of workers"] = 0.0
-    ceiling: Annotated[Unbounded, called("ceiling_per_s"), "C in requests/s, else infinity."] = (
-        math.inf
-    )
+    ceiling: Annotated[
+        Unbounded, named_in_documents("ceiling_per_s"), "C in requests/s, else infinity."
+    ] = math.inf
 
     def at(self, workers: float) -> float:
         """Return the predicted throughput in requests/s."""
@@ -96,7 +96,7 @@ class Law(Written):
         return math.sqrt((1 - self.contention) / self.coherency)
 
 
-def fit(name: str, points: Sequence[Point]) -> Law:
+def fit_law(name: str, points: Sequence[Point]) -> Law:
     """Fit the law `name` to (workers, requests/s) points; throughputs must be above 0."""
     if name != "capped":
         candidates = [_closed_form(points, free, law) for free, law in _FITS[name].items()]
@@ -176,11 +176,13 @@ class Choice(Written):
         dict[str, float], "corrected AIC of every law that was fitted; the least is chosen"
     ]
     too_few: Annotated[
-        tuple[str, ...], called("too_few_points_for"), "laws that were left out for lack of points."
+        tuple[str, ...],
+        named_in_documents("too_few_points_for"),
+        "laws that were left out for lack of points.",
     ]
 
 
-def choose(points: Sequence[Point], spreads: Sequence[float] | None = None) -> Choice | None:
+def choose_law(points: Sequence[Point], spreads: Sequence[float] | None = None) -> Choice | None:
     """Return the best law by AICc; None where points suffice for the linear law at most.
 
     One law alone says nothing. spreads: relative standard deviation of each point, where known.
@@ -192,7 +194,7 @@ def choose(points: Sequence[Point], spreads: Sequence[float] | None = None) -> C
     that.
     """
     too_few = missing_steps([workers for workers, _ in points])
-    fitted = {name: fit(name, points) for name in LAWS if name not in too_few}
+    fitted = {name: fit_law(name, points) for name in LAWS if name not in too_few}
     capped = fitted.get("capped")
     if capped and capped.ceiling > NEAR_LINE * capped.rate * max(n for n, _ in points):
         del fitted["capped"]

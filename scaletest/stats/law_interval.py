@@ -20,11 +20,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from scaletest.model.declared import called
+from scaletest.model.declared import named_in_documents
 from scaletest.model.writing import Written
 from scaletest.stats.chance import Chance
 from scaletest.stats.estimate import Estimate
-from scaletest.stats.law import EQUALLY_GOOD, PARAMETERS, Law, Point, choose, fit
+from scaletest.stats.law import EQUALLY_GOOD, PARAMETERS, Law, Point, choose_law, fit_law
 from scaletest.stats.student import t95
 
 DRAWS = 500
@@ -41,11 +41,15 @@ class LawInterval(Written):
 
     description = "by bootstrap"
 
-    rate: Annotated[Estimate, called("rate_per_s"), "value with its 95 % interval"]
+    rate: Annotated[Estimate, named_in_documents("rate_per_s"), "value with its 95 % interval"]
     contention: Annotated[Estimate | None, "value with its 95 % interval"]
     coherency: Annotated[Estimate | None, "value with its 95 % interval"]
-    ceiling: Annotated[Estimate | None, called("ceiling_per_s"), "value with its 95 % interval"]
-    peak: Annotated[Estimate | None, called("peak_workers"), "value with its 95 % interval"]
+    ceiling: Annotated[
+        Estimate | None, named_in_documents("ceiling_per_s"), "value with its 95 % interval"
+    ]
+    peak: Annotated[
+        Estimate | None, named_in_documents("peak_workers"), "value with its 95 % interval"
+    ]
 
 
 def law_interval(
@@ -68,7 +72,7 @@ def law_interval(
     laws = []
     for _ in range(draws):
         drawn = [(n, law.at(n) * math.exp(noise(index))) for index, (n, _) in enumerate(points)]
-        laws.append(fit(law.name, drawn))
+        laws.append(fit_law(law.name, drawn))
 
     def of(coefficient: Callable[[Law], float], *names: str) -> Estimate | None:
         if law.name in names:
@@ -114,7 +118,7 @@ def _middle(fitted: float, drawn: Sequence[float]) -> Estimate:
     return Estimate(fitted, min(fitted, low), max(fitted, high))
 
 
-def coefficients(
+def law_coefficients(
     points: Sequence[Point], chance: Chance, spreads: Sequence[float] | None = None
 ) -> dict[str, Estimate]:
     """Return contention and coherency by name, with their intervals, for thresholds.
@@ -127,7 +131,7 @@ def coefficients(
 
     spreads: relative standard deviation of each point, where known, as for `choose`.
     """
-    choice = choose(points, spreads)
+    choice = choose_law(points, spreads)
     if choice is None:
         return {}
     estimates: dict[str, Estimate] = {}
@@ -139,7 +143,7 @@ def coefficients(
         law = choice.law.name if choice.law.name in laws else next(iter(good), "")
         if law:
             # a fit that ends at 0 is called linear; its interval is wanted all the same
-            fitted = replace(fit(law, points), name=law)
+            fitted = replace(fit_law(law, points), name=law)
             estimate = getattr(law_interval(fitted, points, chance, spreads=spreads), name, None)
             if estimate is not None:
                 estimates[name] = estimate

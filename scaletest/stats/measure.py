@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from scaletest.model.declared import INNER, called
-from scaletest.model.texts import short
+from scaletest.model.declared import INNER, named_in_documents
+from scaletest.model.texts import short_number
 from scaletest.model.writing import Written
 from scaletest.stats.estimate import Estimate
-from scaletest.stats.percentiles import Distribution, interval_of
-from scaletest.stats.repetitions import mean_of
+from scaletest.stats.percentiles import Distribution, percentile_estimate
+from scaletest.stats.repetitions import mean_estimate
 
 Place = Mapping[str, str | int | float]
 NOWHERE: Place = {}
@@ -19,7 +19,9 @@ NOWHERE: Place = {}
 class Measure(Written):
     """One number of a run."""
 
-    name: Annotated[str, called("measure"), 'its name with its statistic, as in "run.p95"']
+    name: Annotated[
+        str, named_in_documents("measure"), 'its name with its statistic, as in "run.p95"'
+    ]
     where: Annotated[Place, "of what in the run, as in workers: 8"]
     estimate: Annotated[
         Estimate,
@@ -68,12 +70,12 @@ class Measure(Written):
 def place_text(where: Place) -> str:
     """Write a place in words; "" for the whole run."""
     return ", ".join(
-        f"{key} {short(setting) if isinstance(setting, float) else setting}"
+        f"{key} {short_number(setting) if isinstance(setting, float) else setting}"
         for key, setting in where.items()
     )
 
 
-def percentiles(
+def known_percentiles(
     name: str,
     where: Place,
     spread: Distribution,
@@ -83,12 +85,12 @@ def percentiles(
     """Return the known percentiles of durations in s, and their mean where there are samples."""
     known = {"p50": spread.p50, "p95": spread.p95, "p99": spread.p99}
     estimates = {
-        statistic: interval_of(percentile)
+        statistic: percentile_estimate(percentile)
         for statistic, percentile in known.items()
         if percentile is not None
     }
     if samples:
-        estimates = {"mean": mean_of(samples)} | estimates
+        estimates = {"mean": mean_estimate(samples)} | estimates
     return [
         Measure(
             f"{name}.{statistic}", where, estimate, "s", False, samples, resolution=resolution_s

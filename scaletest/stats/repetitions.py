@@ -37,7 +37,7 @@ class Summary(Written):
         return Estimate(self.mean, low, self.mean + self.half_width)
 
 
-def summarise(values: Sequence[float]) -> Summary:
+def summarise_repetitions(values: Sequence[float]) -> Summary:
     """Summarise one value or more."""
     count, mean = len(values), statistics.fmean(values)
     deviation, half = 0.0, math.inf
@@ -49,7 +49,9 @@ def summarise(values: Sequence[float]) -> Summary:
     )
 
 
-def gathered(rows: Sequence[tuple[int, Mapping[str, float]]]) -> dict[int, dict[str, list[float]]]:
+def group_by_permutation(
+    rows: Sequence[tuple[int, Mapping[str, float]]],
+) -> dict[int, dict[str, list[float]]]:
     """Group values by permutation and headline.
 
     rows: (permutation, headlines) of each repetition.
@@ -61,9 +63,9 @@ def gathered(rows: Sequence[tuple[int, Mapping[str, float]]]) -> dict[int, dict[
     return by_permutation
 
 
-def mean_of(samples: Sequence[float]) -> Estimate:
+def mean_estimate(samples: Sequence[float]) -> Estimate:
     """Return the mean of values of which none lies below 0, by Student's t.
 
     Of a single one nothing more is known.
     """
-    return summarise(samples).estimate
+    return summarise_repetitions(samples).estimate

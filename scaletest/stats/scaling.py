@@ -20,7 +20,7 @@ from typing import Annotated
 
 from scaletest.model.declared import Positive
 from scaletest.model.writing import Written
-from scaletest.stats.estimate import Estimate, within
+from scaletest.stats.estimate import Estimate, estimate_within
 
 _ROUNDING = 1e-9
 
@@ -45,7 +45,7 @@ class Scaled(Written):
     efficiency: Annotated[Estimate, "speed-up over the multiple of workers"]
 
 
-def usable(measured: Iterable[MeasuredThroughput]) -> list[MeasuredThroughput]:
+def usable_steps(measured: Iterable[MeasuredThroughput]) -> list[MeasuredThroughput]:
     """Return steps by workers, ascending, without those that had no throughput.
 
     ValueError when a number of workers comes twice.
@@ -56,12 +56,12 @@ def usable(measured: Iterable[MeasuredThroughput]) -> list[MeasuredThroughput]:
     return rows
 
 
-def scaling(rows: Sequence[MeasuredThroughput]) -> list[Scaled]:
+def scaling_figures(rows: Sequence[MeasuredThroughput]) -> list[Scaled]:
     """Return figures of usable steps relative to the first of them."""
-    return [scaled(step, rows[0]) for step in rows]
+    return [scaling_over(step, rows[0]) for step in rows]
 
 
-def scaled(step: MeasuredThroughput, base: MeasuredThroughput) -> Scaled:
+def scaling_over(step: MeasuredThroughput, base: MeasuredThroughput) -> Scaled:
     """Return speed-up and efficiency of a step over another with a throughput."""
     if step.workers == base.workers:
         exactly_1 = Estimate(1.0, 1.0, 1.0)
@@ -72,10 +72,10 @@ def scaled(step: MeasuredThroughput, base: MeasuredThroughput) -> Scaled:
 
 def _over(step: MeasuredThroughput, base: MeasuredThroughput) -> Estimate:
     """Return the ratio of two throughputs."""
-    return within(step.per_s / base.per_s, math.hypot(step.relative, base.relative))
+    return estimate_within(step.per_s / base.per_s, math.hypot(step.relative, base.relative))
 
 
-def kneedle(rates: Sequence[MeasuredThroughput]) -> int | None:
+def find_knee(rates: Sequence[MeasuredThroughput]) -> int | None:
     """Return the first knee of a concave increasing curve, offline, unsmoothed; None without one.
 
     Both axes are scaled to [0, 1]; the knee is a local maximum of y - x from which the difference

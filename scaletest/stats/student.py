@@ -120,7 +120,7 @@ def chi_square_limit(freedom: int, error: float) -> float:
     return freedom * (1.0 - part + _NORMAL.inv_cdf(1.0 - error) * math.sqrt(part)) ** 3
 
 
-def welch(errors: Sequence[float], freedoms: Sequence[float]) -> float:
+def welch_freedom(errors: Sequence[float], freedoms: Sequence[float]) -> float:
     """Return the degrees of freedom of a sum of independent estimates.
 
     The formula is Welch's (1947) and Satterthwaite's (1946).

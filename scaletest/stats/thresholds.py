@@ -11,11 +11,11 @@ from typing import Annotated
 
 from scaletest.model import VerdictKind
 from scaletest.model.declared import Positive, Unbounded, choice
-from scaletest.model.texts import short
+from scaletest.model.texts import short_number
 from scaletest.model.threshold import Threshold
 from scaletest.model.verdict import JUDGEMENTS
 from scaletest.model.writing import Written
-from scaletest.render.numbers import quantity
+from scaletest.render.numbers import format_quantity
 from scaletest.stats.estimate import Estimate
 from scaletest.stats.verdict_order import Ground, Rank
 
@@ -63,7 +63,7 @@ class Measured:
     remark: str = ""  # what must be known of the estimate
 
 
-def judge(threshold: Threshold, places: Sequence[Measured]) -> ThresholdResult:
+def judge_threshold(threshold: Threshold, places: Sequence[Measured]) -> ThresholdResult:
     """Judge a threshold at all the places that it is about; the worst of them counts."""
     sign = 1.0 if threshold.operator.startswith(">") else -1.0
     return min(
@@ -106,9 +106,9 @@ def _value_text(threshold: Threshold, estimate: Estimate) -> str:
     rows = []
     for more in range(_MORE_DIGITS + 1):
         if threshold.base in PREFIXED:
-            rows.append([quantity(end, threshold.base, 4 + more) for end in ends])
+            rows.append([format_quantity(end, threshold.base, 4 + more) for end in ends])
         else:
-            rows.append([short(end / threshold.factor, 3 + more) for end in ends])
+            rows.append([short_number(end / threshold.factor, 3 + more) for end in ends])
     value, low, high = next((row for row in rows if len(set(row)) == len(set(ends))), rows[0])
     unit = f" {threshold.unit}" if threshold.unit and threshold.base not in PREFIXED else ""
     if math.isinf(estimate.high):

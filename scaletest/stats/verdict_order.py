@@ -43,7 +43,7 @@ class Ground:
     remedy: str = ""  # what to do next, "" for MET
 
 
-def decide(grounds: Iterable[Ground | None]) -> Verdict:
+def verdict_of_grounds(grounds: Iterable[Ground | None]) -> Verdict:
     """Return the verdict on a run with these grounds, the last of which is what it met.
 
     None is no ground.

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from flask import Flask, Response
 
 from scaletest.model.errors import Unreachable
-from scaletest.pages.site import READ, Route, make_site, state
+from scaletest.pages.site import READ, Route, answer_probe, make_site
 from scaletest.ui import live, overview, queue, reports, runs
 from scaletest.ui.reading import QueueReader, reader
 from scaletest.ui.sources import Sources
@@ -28,7 +28,7 @@ def make_app(
 
 def healthz() -> Response:
     """Answer 200 as long as it serves, also while Redis is away: a new process would not help."""
-    return state()
+    return answer_probe()
 
 
 def readyz() -> Response:
@@ -37,5 +37,5 @@ def readyz() -> Response:
         try:
             reader().read()
         except Unreachable as error:
-            return state(error.message)
-    return state()
+            return answer_probe(error.message)
+    return answer_probe()

@@ -17,7 +17,7 @@ from scaletest.model.labels import UNLABELLED, Labels
 from scaletest.model.run_progress import RunProgress
 from scaletest.model.verdict import VerdictKind
 from scaletest.model.wording import as_options
-from scaletest.pages.site import READ, printable
+from scaletest.pages.site import READ, printable_line
 from scaletest.render.text import Markup
 from scaletest.report.formats import html
 from scaletest.runs import registry
@@ -54,7 +54,7 @@ class LiveRun:
     @property
     def title(self) -> str:
         """Its type, and the title of what is measured; its name where these are unknown."""
-        run_type, title = map(printable, (self.progress.run_type, self.progress.title))
+        run_type, title = map(printable_line, (self.progress.run_type, self.progress.title))
         if title.startswith(run_type):
             return title or self.name
         return ": ".join(filter(None, (run_type, title)))

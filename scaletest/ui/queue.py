@@ -3,10 +3,10 @@
 from flask import render_template
 from flask.typing import ResponseReturnValue
 
-from scaletest.broker.failures import failure_groups
+from scaletest.broker.failures import recent_failure_groups
 from scaletest.model import histogram
 from scaletest.model.errors import Unreachable
-from scaletest.pages.site import READ, page_of, printable
+from scaletest.pages.site import READ, page_of, printable_line
 from scaletest.ui import rows
 from scaletest.ui.reading import reader
 
@@ -27,7 +27,7 @@ OTHERS = {
 def queue(path: str) -> ResponseReturnValue:
     """Show a queue; 503 while Redis is away. path: its name, which may have slashes."""
     source = reader()
-    title = f"Queue {printable(path)}"
+    title = f"Queue {printable_line(path)}"
     if source is None:
         return render_template("queue.html", title=title, reading=None, error=None)
     try:
@@ -38,9 +38,9 @@ def queue(path: str) -> ResponseReturnValue:
         return render_template("queue.html", title=title, reading=None, error=error), 503
     if snapshot is None:
         unreadable = dict(reading.snapshot.unreadable).get(path)
-        text = f"Queue {printable(path)} is not declared."
+        text = f"Queue {printable_line(path)} is not declared."
         if unreadable is not None:
-            text = f"Queue {printable(path)} cannot be read: {unreadable}."
+            text = f"Queue {printable_line(path)} cannot be read: {unreadable}."
         return render_template("message.html", title="No such queue", text=text), 404
     samples = reading.samples.get(path, [])
     row = rows.queue_row(snapshot, reading)
@@ -55,7 +55,7 @@ def queue(path: str) -> ResponseReturnValue:
     ):
         total = sum(counts.values())
         mean_s = histogram.total_s(counts) / total if total else None
-        percentiles_s = [histogram.quantile(counts, share) for share in SHARES.values()]
+        percentiles_s = [histogram.histogram_quantile(counts, share) for share in SHARES.values()]
         times.append((name, total, [mean_s, *percentiles_s, longest_s]))
     pause = ("pause", "workers take nothing more; running requests finish")
     if snapshot.paused:
@@ -71,7 +71,7 @@ def queue(path: str) -> ResponseReturnValue:
         times=times,
         shares=SHARES,
         failures=failed,
-        groups=failure_groups(failed),
+        groups=recent_failure_groups(failed),
         workers=workers[(page - 1) * PAGE_WORKERS : page * PAGE_WORKERS],
         number_of_workers=len(workers),
         page=page,

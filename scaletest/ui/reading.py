@@ -14,12 +14,12 @@ from typing import Any, TypeVar, cast
 
 from flask import current_app
 
-from scaletest.broker.connection import prepare
-from scaletest.broker.failures import FailedRequest, failures
-from scaletest.broker.redis_errors import explained
-from scaletest.broker.run_progress import published
-from scaletest.broker.samples import latest
-from scaletest.broker.snapshot import QueueSnapshot, RqState, Snapshot, rq_state, snapshot
+from scaletest.broker.connection import prepare_connection
+from scaletest.broker.failures import FailedRequest, last_failures
+from scaletest.broker.redis_errors import explain_redis_errors
+from scaletest.broker.run_progress import read_published
+from scaletest.broker.samples import latest_samples
+from scaletest.broker.snapshot import QueueSnapshot, RqState, Snapshot, read_rq_state, read_snapshot
 from scaletest.model import NodeSample
 from scaletest.model.run_progress import RunProgress
 from scaletest.pages.turns import READS, ReadingTurns, SharedCopy
@@ -87,7 +87,7 @@ class QueueReader:
     def __init__(self, url: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._url = url
         # shorter than the timeout of a probe
-        self._redis = prepare(url, socket_timeout_s=2.0)
+        self._redis = prepare_connection(url, socket_timeout_s=2.0)
         self._copy = SharedCopy(self._read, COPY_S, wait_s=WAIT_S, clock=clock)
         self._turns = ReadingTurns()
 
@@ -98,24 +98,24 @@ class QueueReader:
 
     def failures(self, queue: str) -> list[FailedRequest]:
         """Read the last failures of a queue, newest first. Raises Unreachable."""
-        return self._alone(lambda: failures(self._redis, queue))
+        return self._alone(lambda: last_failures(self._redis, queue))
 
     def runs(self) -> list[RunProgress]:
         """Read the runs that are measured elsewhere. Raises Unreachable."""
-        return self._alone(lambda: published(self._redis))
+        return self._alone(lambda: read_published(self._redis))
 
     def _alone(self, read: Callable[[], T]) -> T:
-        with self._turns.taken(), explained(self._url):
+        with self._turns.taken(), explain_redis_errors(self._url):
             return read()
 
     def _read(self) -> Reading:
-        with explained(self._url):
-            everything = snapshot(self._redis)
+        with explain_redis_errors(self._url):
+            everything = read_snapshot(self._redis)
             names = [queue.name for queue in everything.queues]
-            samples = latest(
+            samples = latest_samples(
                 self._redis, {queue.name: len(queue.nodes) for queue in everything.queues}
             )
-            return Reading(everything, samples, rq_state(self._redis, names))
+            return Reading(everything, samples, read_rq_state(self._redis, names))
 
 
 def reader() -> Any:

@@ -10,14 +10,14 @@ from flask import Response, abort, g, make_response, render_template, request
 
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.model.wording import as_options
-from scaletest.pages.site import READ, printable
+from scaletest.pages.site import READ, printable_line
 from scaletest.report import formats
 from scaletest.report.comparison import comparison_report
 from scaletest.report.formats import html
 from scaletest.runs import registry
 from scaletest.runs.folder import FILES, RunFolder
 from scaletest.runs.places import find_named
-from scaletest.runs.run_index import Signature, signature
+from scaletest.runs.run_index import Signature, folder_signature
 from scaletest.stats.comparison import TOLERANCE
 from scaletest.ui.reading import PageCache
 from scaletest.ui.runs import PATIENCE_S, index
@@ -50,7 +50,7 @@ def folder_of(name: str) -> RunFolder | None:
 
 def stamps_of(folder: RunFolder) -> Signature:
     """Return what changes with any file of a run, and when its measuring begins or ends."""
-    return (*signature(folder.path, FILES), (folder.in_use, 0, 0))
+    return (*folder_signature(folder.path, FILES), (folder.in_use, 0, 0))
 
 
 def run(name: str) -> Response:
@@ -76,7 +76,7 @@ def run(name: str) -> Response:
     try:
         content = cache().page((folder.path, form or g.root), stamps_of(folder), make)
     except (ScaletestError, OSError) as error:
-        title, text = printable(folder.name), in_sentences(error)
+        title, text = printable_line(folder.name), in_sentences(error)
         return make_response(render_template("message.html", title=title, text=text), 422)
     response = _serve(content, DOWNLOADS[form or "html"])
     if form:
@@ -94,7 +94,7 @@ def _serve(content: bytes, mimetype: str = "text/html") -> Response:
 def in_sentences(error: Exception) -> str:
     """Say what happened, and what to do where that is known."""
     hint = getattr(error, "hint", "")
-    reason, remedy = printable(str(error)).rstrip("."), printable(hint).rstrip(".")
+    reason, remedy = printable_line(str(error)).rstrip("."), printable_line(hint).rstrip(".")
     return as_options(f"{reason}. What to do: {remedy}." if remedy else f"{reason}.")
 
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from scaletest.broker.snapshot import IDLE, SUSPECT, QueueSnapshot, WorkerState
 from scaletest.model import NodeSample
 from scaletest.model.node_sample import DEVICE, MEMORY
-from scaletest.model.time_slots import RING, SLOT_S, RecentWindow, over, reach_s
-from scaletest.render.spark import spark
+from scaletest.model.time_slots import RING, SLOT_S, RecentWindow, reach_s, window_until
+from scaletest.render.spark import sparkline
 from scaletest.render.text import Markup
 from scaletest.ui.reading import Reading
 
@@ -26,7 +26,7 @@ LEVELS = BAD, WARNING, WELL = "bad", "warning", "well"
 @lru_cache(maxsize=1024)
 def draw_spark(counts: tuple[int, ...], title: str) -> Markup:
     """Draw a spark line. It stays until a slot is over, so several pages in a row draw it once."""
-    return spark(counts, title)
+    return sparkline(counts, title)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def queue_rows(reading: Reading) -> list[QueueRow]:
 
 def queue_row(queue: QueueSnapshot, reading: Reading) -> QueueRow:
     """Describe one queue of a reading."""
-    window = over(queue.slots, queue.at_s, WINDOW_S)
+    window = window_until(queue.slots, queue.at_s, WINDOW_S)
     failed = reading.rq.failed.get(queue.name, 0)
     dead = queue.counter("lost") + queue.counter("poison") + failed
     ended_per_s = window.ended / reach_s(queue.at_s, WINDOW_S)

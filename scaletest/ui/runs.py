@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 from flask import Flask, render_template, request
 
 from scaletest.pages.site import READ, page_of
-from scaletest.render.spark import spark
+from scaletest.render.spark import sparkline
 from scaletest.render.text import Markup
 from scaletest.runs.listing import SORTS, VERDICTS, ListedRun, RunFilter, choose_runs
 from scaletest.runs.registry import TYPES, run_type
@@ -45,7 +45,7 @@ def index() -> RunIndex:
     return of_application("runs", lambda: RunIndex(sources().root))
 
 
-def fill(app: Flask) -> None:
+def read_all_runs(app: Flask) -> None:
     """Read all runs, before somebody asks for the page."""
     with app.app_context():
         index().fill()
@@ -93,7 +93,7 @@ def curve(run: ListedRun) -> Markup | str:
     if not run.curve or run.kind is None:
         return ""
     values = ", ".join(f"{value:.3g}" for value in run.curve[:12])
-    return spark(run.curve, f"{run_type(run.kind).curve_title}: {values}")
+    return sparkline(run.curve, f"{run_type(run.kind).curve_title}: {values}")
 
 
 ROUTES = (("/runs", READ, runs),)

@@ -41,7 +41,7 @@ class Sources:
         return f"{reason} {as_options(self.remedy)}"
 
 
-def remedy(environment: Mapping[str, str]) -> str:
+def remedy_for_no_runs(environment: Mapping[str, str]) -> str:
     """Say what to do where there are no runs: in a pod of Kubernetes, or elsewhere."""
     return MOUNT if "KUBERNETES_SERVICE_HOST" in environment else MEASURE
 

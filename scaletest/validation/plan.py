@@ -16,13 +16,13 @@ from scaletest.model.declared import (
     QueueName,
     Seconds,
     choice,
-    key,
+    named_in_files,
 )
-from scaletest.model.document import Document, check
+from scaletest.model.document import Document, check_fields
 from scaletest.model.errors import InvalidValue
 from scaletest.model.file_documents import read_members
 from scaletest.model.presets import PRESETS
-from scaletest.model.writing import members
+from scaletest.model.writing import document_members
 
 MAX_WORKERS = 100_000
 
@@ -43,7 +43,9 @@ class Background(Document):
     ] = 1.0
     command: Annotated[Arguments, "the workload's program and arguments; empty for sleep."] = ()
     device_glob: str = ""
-    time_limit_s: Annotated[Seconds, Meta(title="background time limit"), key("time_limit")] = 0.0
+    time_limit_s: Annotated[
+        Seconds, Meta(title="background time limit"), named_in_files("time_limit")
+    ] = 0.0
 
     @property
     def workload(self) -> str:
@@ -74,7 +76,7 @@ class Plan(Document):
     step_s: Annotated[
         Seconds,
         Meta(title="step time"),
-        key("step_time"),
+        named_in_files("step_time"),
         "Measure every step for exactly this long, half of it on each way; 0 means as long as the "
         "verdict needs.",
     ] = 0.0
@@ -85,17 +87,19 @@ class Plan(Document):
     max_step_s: Annotated[
         Seconds,
         Meta(title="longest step"),
-        key("max_step"),
+        named_in_files("max_step"),
         "Measure a step for at most this long; 0 means 60 s, or 30 requests if they take longer.",
     ] = 0.0
     warmup_s: Annotated[
         Seconds | None,
         Meta(title="warm-up"),
-        key("warmup"),
+        named_in_files("warmup"),
         "Leave out this much time at the start of each step; it is found from the data unless "
         "given.",
     ] = None
-    queue: Annotated[QueueName, key(""), "name of the queue, generated for every run."] = "validate"
+    queue: Annotated[
+        QueueName, named_in_files(""), "name of the queue, generated for every run."
+    ] = "validate"
     command: Annotated[Arguments, "the workload's program and arguments; empty for sleep."] = ()
     device_glob: Annotated[
         str,
@@ -115,13 +119,13 @@ class Plan(Document):
     ] = ()
     devices: Annotated[
         Count,
-        key(""),
+        named_in_files(""),
         "how many there are, counted when the run begins; 0 where they were not counted.",
     ] = 0
     time_limit_s: Annotated[
         Seconds,
         Meta(title="time limit"),
-        key("time_limit"),
+        named_in_files("time_limit"),
         "Stop a request that runs longer than this; 0 means no limit.",
     ] = 0.0
     tolerate_failures: Annotated[
@@ -144,7 +148,7 @@ class Plan(Document):
     ] = ()
 
     def __post_init__(self) -> None:
-        check(self)
+        check_fields(self)
         longest_s = self.step_s + self.seconds if self.step_s else self.longest_s
         if self.warmup_s is not None and self.warmup_s >= longest_s:
             raise InvalidValue(
@@ -175,7 +179,10 @@ class Plan(Document):
                 "two background queues have the same name", hint="give each a name of its own"
             )
         for text in self.thresholds:
-            if threshold.parse_of_steps(text, self.steps).measure == "ratio" and self.compares:
+            if (
+                threshold.parse_step_threshold(text, self.steps).measure == "ratio"
+                and self.compares
+            ):
                 raise InvalidValue(
                     "a run that compares numbers of workers per device has no ratio",
                     hint="leave the threshold out",
@@ -248,7 +255,7 @@ def _longest_s(seconds: float) -> float:
 
 
 # what a plan file may have, by its keys
-FILE_MEMBERS = {member.key: member for member in members(Plan) if member.key}
+FILE_MEMBERS = {member.key: member for member in document_members(Plan) if member.key}
 
 
 def of_options(values: Mapping[str, Any], queue: str) -> Plan:

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from scaletest.causes.steps import Rows
 from scaletest.model import wire
 from scaletest.runs.folder import RunFolder, elapsed_s
-from scaletest.runs.places import default_root, reference
+from scaletest.runs.places import default_root, run_reference
 from scaletest.runs.run_type import ResultOfRun, RunType
-from scaletest.stats.comparison import Contrast, differences
-from scaletest.stats.estimate import Estimate, exactly
-from scaletest.stats.measure import NOWHERE, Measure, percentiles
+from scaletest.stats.comparison import Contrast, plan_differences
+from scaletest.stats.estimate import Estimate, exact_estimate
+from scaletest.stats.measure import NOWHERE, Measure, known_percentiles
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.judging.evaluation import Evaluation, evaluate
 from scaletest.validation.judging.growth import SEED
-from scaletest.validation.judging.step_parts import pairs_of, together
+from scaletest.validation.judging.step_parts import pairs_of, throughput_of_parts
 from scaletest.validation.judging.steps import Step
 
 # Queue names are made up for each run, and requirements do not change what was measured.
@@ -60,7 +60,7 @@ class ValidationType(RunType):
                 damaged=stored.damaged,
             )
         return ValidationRun(
-            reference(folder.path, default_root(os.environ)),
+            run_reference(folder.path, default_root(os.environ)),
             str(folder.path),
             result,
             stored.environment,
@@ -95,7 +95,7 @@ class ValidationType(RunType):
         planned = set(plans[0].steps) & set(plans[1].steps)
         measured = [{step.workers for step in run.result.steps} for run in (base, candidate)]
         return Contrast(
-            differences(plans[0].to_dict(), plans[1].to_dict(), workload, NO_MATTER),
+            plan_differences(plans[0].to_dict(), plans[1].to_dict(), workload, NO_MATTER),
             [f"{workers} workers" for workers in sorted(planned - (measured[0] & measured[1]))],
         )
 
@@ -106,7 +106,7 @@ RUN_TYPE = ValidationType()
 def of_step(step: Step, efficiency: Estimate | None) -> Iterator[Measure]:
     """The numbers of one step; rates that are not sound have no interval."""
     where = {"workers": step.workers}
-    repeats = [together(pair).per_s for pair in pairs_of(step.judged_parts)]
+    repeats = [throughput_of_parts(pair).per_s for pair in pairs_of(step.judged_parts)]
     reason = "" if step.sound else "not steady, or too few requests"
     rates = {"throughput": step.throughput}
     rates |= {f"work.{name}": amount for name, amount in step.work.items()}
@@ -133,6 +133,8 @@ def of_step(step: Step, efficiency: Estimate | None) -> Iterator[Measure]:
     if efficiency is not None:
         yield Measure("efficiency", where, efficiency, "", True)
     counted = list(itertools.chain.from_iterable(sample.counted for sample in step.samples))
-    yield from percentiles("run", where, step.run, [record.reply.run_s for record in counted])
-    yield from percentiles("wait", where, step.wait, [record.reply.wait_s for record in counted])
-    yield Measure("failures", where, exactly(step.failures), "requests", False)
+    yield from known_percentiles("run", where, step.run, [record.reply.run_s for record in counted])
+    yield from known_percentiles(
+        "wait", where, step.wait, [record.reply.wait_s for record in counted]
+    )
+    yield Measure("failures", where, exact_estimate(step.failures), "requests", False)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from scaletest.model.json_schema import Form, Schema, described
+from scaletest.model.json_schema import Form, Schema, class_schema
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.plan import Plan
 
@@ -14,7 +14,7 @@ def describe_result() -> Schema:
         "What a validation found. Seconds, requests per second, parts of 1; what is not known is"
         " null."
     )
-    schema = described("result", description, Evaluation)
+    schema = class_schema("result", description, Evaluation)
     schema["properties"]["folder"] = {
         "type": "string",
         "description": "where the run is stored; printed, not stored",
@@ -23,9 +23,9 @@ def describe_result() -> Schema:
 
 
 DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
-    "plan": partial(described, "plan", "The plan of a run.", Plan),
+    "plan": partial(class_schema, "plan", "The plan of a run.", Plan),
     "plan-file": partial(
-        described, "plan-file", "Settings of scaletest validate -f.", Plan, Form(is_file=True)
+        class_schema, "plan-file", "Settings of scaletest validate -f.", Plan, Form(is_file=True)
     ),
     "result": describe_result,
 }

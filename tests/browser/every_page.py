@@ -68,7 +68,7 @@ def addresses(stack: ExitStack, folder: Path) -> dict[str, str]:
         "exporter": make_exporter(lambda: view(queue(LONG)), lambda: True),
         "exporter-while-redis-is-away": make_exporter(_raising(away), lambda: True),
     }
-    runs_page.fill(applications["ui"])
+    runs_page.read_all_runs(applications["ui"])
     urls = {name: _served(stack, app) for name, app in applications.items()}
     (folder / "written").mkdir()
     for name in WRITTEN:

@@ -9,14 +9,14 @@ often. GROUP: kube-perftest's API group, to be served too.
 import sys
 from pathlib import Path
 
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame_result
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.operator.handlers import run
-from scaletest.cluster.connection import connect
-from scaletest.cluster.objects import PODS, Documents
+from scaletest.cluster.connection import connect_cluster
+from scaletest.cluster.objects import PODS, ObjectClient
 
 
-class Scripted(Documents):
+class Scripted(ObjectClient):
     """Logs are made up from the pod: a benchmark named slow* goes on for ever, any other measures 5
     Gbit/s.
 
@@ -36,7 +36,7 @@ class Scripted(Documents):
             return "still measuring\n"
         address = pod_object["metadata"].get("annotations", {}).get("test/address", "")
         rate = {"bandwidth": 5e9, "retransmits": 3.0}
-        return "some words\n" + frame(
+        return "some words\n" + frame_result(
             BenchmarkResult(
                 name,
                 BenchmarkPhase.COMPLETED,
@@ -50,6 +50,6 @@ class Scripted(Documents):
 
 
 if __name__ == "__main__":
-    objects = Scripted(connect())
+    objects = Scripted(connect_cluster())
     Scripted.journal = Path(sys.argv[2])
     run(objects, "none", [sys.argv[1]], 0, perftest_group="".join(sys.argv[3:]))

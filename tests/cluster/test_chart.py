@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from scaletest.cli.main import cli
-from scaletest.pages.site import checked
+from scaletest.pages.site import check_prefix_and_hosts
 from tests.cluster.charts import (
     BOTH_HELMS,
     CHART,
@@ -249,7 +249,7 @@ def test_a_client_accepts_the_host_names_of_its_service_and_ingress(helm: str) -
     service = "trial-scaletest-sleep-client"
     assert names == [service, f"{service}.bench", "bench.example.org", "tls.example.org"]
     # the client itself takes them
-    checked("", names)
+    check_prefix_and_hosts("", names)
     # and the exporter that of its Service
     exporter = dict(pod_specs(rows))["Deployment/trial-scaletest-exporter"]["containers"][0]
     assert "--allow-host=trial-scaletest-exporter" in exporter["args"]
@@ -844,7 +844,7 @@ def test_the_names_of_service_and_ingress_are_allowed_without_a_token(helm: str)
     names = hosts(rendered(helm, ingress=INGRESS))
     assert names == [NAME, f"{NAME}.bench", "bench.example.org", "tls.example.org"]
     # the pages themselves take them
-    checked("/pages", names)
+    check_prefix_and_hosts("/pages", names)
 
 
 def test_with_a_token_the_name_of_the_ingress_needs_it(helm: str) -> None:

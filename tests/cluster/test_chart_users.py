@@ -11,8 +11,8 @@ import redis as redis_py
 import yaml
 
 from scaletest.broker import EmbeddedServer
-from scaletest.broker.connection import prepare
-from scaletest.broker.run_progress import publish
+from scaletest.broker.connection import prepare_connection
+from scaletest.broker.run_progress import publish_progress
 from scaletest.model.run_progress import RunProgress
 from scaletest.ui.app import make_app
 from scaletest.ui.sources import Sources
@@ -57,7 +57,7 @@ def test_a_release_works_with_its_own_users(
         assert done.returncode == 0, done.stderr
         eventually(lambda: redis.exists("scaletest:pulse"))
         progress = RunProgress("a-run", "validation", "sleep", phase="measuring")
-        publish(prepare(urls["client"]), progress)
+        publish_progress(prepare_connection(urls["client"]), progress)
         paths = ("/readyz", "/", "/runs", "/live/a-run", "/queues/sleep")
         for path in (*paths, "/compare"):
             assert pages.get(path).status_code == 200, path

@@ -11,7 +11,7 @@ import pytest
 
 from scaletest.broker import EmbeddedServer, Queues, connect
 from scaletest.broker.fast_lane import FastLane
-from scaletest.model.checks import printable
+from scaletest.model.checks import escape_unprintable
 from tests.conftest import program
 from tests.integration.lanes import lane_of
 
@@ -76,4 +76,4 @@ def export() -> Iterator[Export]:
         _, errors = process.communicate(timeout=60)
         assert process.returncode == 0, errors
         assert "Traceback" not in errors
-        assert printable(errors, keep="\n") == errors
+        assert escape_unprintable(errors, keep="\n") == errors

@@ -70,7 +70,7 @@ def all_judged(run: Path) -> bool:
     """Whether every measurement of a run may be judged; a busy machine may leave some that may not,
     which ratios and intervals leave out.
     """
-    judged: Any = registry.judge(RunFolder(run))
+    judged: Any = registry.judge_run(RunFolder(run))
     return all(sample.sound for step in judged.result.steps for sample in step.samples)
 
 

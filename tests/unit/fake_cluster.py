@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scaletest.benchmarks.documents import benchmark
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame_result
 from scaletest.benchmarks.documents.sweep import merge
 from scaletest.benchmarks.kinds.registry import API_VERSION, KINDS
 from scaletest.benchmarks.measure.operator_executor import resource
@@ -180,7 +180,7 @@ class FakeCluster:
                     started_s=1.0,
                     finished_s=2.0,
                 )
-                self.logs[f"{name}-{index}"] = f"noise\n{frame(ended)}\n"
+                self.logs[f"{name}-{index}"] = f"noise\n{frame_result(ended)}\n"
 
 
 def asked(cluster: FakeCluster, name: str = "one", kind: str = "IPerf", **spec: Any) -> None:

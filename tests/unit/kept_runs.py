@@ -4,7 +4,7 @@ import tarfile
 from pathlib import Path
 
 from scaletest.runs.folder import RunFolder
-from scaletest.runs.places import opened
+from scaletest.runs.places import open_run
 
 ARCHIVES = Path(__file__).parents[1] / "data" / "runs"
 KEPT_RUNS = sorted(path.name.removesuffix(".tar.gz") for path in ARCHIVES.iterdir())
@@ -19,6 +19,6 @@ def unpack(name: str, data: Path) -> RunFolder:
             content = archive.extractfile(member)
             assert content is not None
             (folder / Path(member.name).name).write_bytes(content.read())
-    run = opened(folder)
+    run = open_run(folder)
     assert run is not None
     return run

@@ -22,7 +22,7 @@ def sample(name: str) -> str:
 def parse(
     kind: str, spec: dict[str, Any], text: str, errors: str = "", code: int = 0
 ) -> ToolMeasurement:
-    asked = benchmark.read({"kind": kind, "spec": spec})
+    asked = benchmark.read_benchmark({"kind": kind, "spec": spec})
     return asked.kind.parse(asked.spec, ToolOutput(text, errors, code))
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from scaletest.model import Verdict, VerdictKind
-from scaletest.model.document import read
-from scaletest.model.threshold import Measurable, MeasureTable, parse
+from scaletest.model.document import read_document
+from scaletest.model.threshold import Measurable, MeasureTable, parse_threshold
 from scaletest.model.verdict import while_running
 from scaletest.render.axis import Axis
 from scaletest.render.blocks import Block, Charts, Facts, Table
@@ -16,9 +16,9 @@ from scaletest.render.contents import Case, Head, Report, Section, Sheet
 from scaletest.runs.folder import ENVIRONMENT, PLAN, RECORDS, RESULT, RunFolder
 from scaletest.stats.comparison import Contrast
 from scaletest.stats.measure import NOWHERE, Measure
-from scaletest.stats.repetitions import mean_of
-from scaletest.stats.thresholds import Measured, ThresholdResult, ground_of, judge
-from scaletest.stats.verdict_order import Ground, Rank, decide
+from scaletest.stats.repetitions import mean_estimate
+from scaletest.stats.thresholds import Measured, ThresholdResult, ground_of, judge_threshold
+from scaletest.stats.verdict_order import Ground, Rank, verdict_of_grounds
 
 KIND = "toy"
 MEASURES: MeasureTable = {"jump": Measurable("s"), "height": Measurable("B")}
@@ -33,7 +33,7 @@ class ToyPlan:
 
     def __post_init__(self) -> None:
         for text in self.thresholds:
-            parse(text, MEASURES, "'jump<2s'")
+            parse_threshold(text, MEASURES, "'jump<2s'")
 
     @property
     def workload(self) -> str:
@@ -80,7 +80,7 @@ class ToyType:
 
     def plan(self, document: dict[str, Any]) -> ToyPlan:
         """Read and check a plan."""
-        return read(ToyPlan, document, "the plan")
+        return read_document(ToyPlan, document, "the plan")
 
     def check(self, folder: RunFolder) -> None:
         """Read all of it."""
@@ -92,15 +92,17 @@ class ToyType:
             plan = self.plan(folder.read(PLAN))
             seconds = [json.loads(line)["s"] for line in folder.lines(RECORDS)]
             environment = folder.read(ENVIRONMENT)
-        jump = Measure("jump", NOWHERE, mean_of(seconds), "s", False, seconds, decides=True)
-        thresholds = [parse(text, MEASURES, "") for text in plan.thresholds]
-        results = [judge(threshold, [Measured(jump.estimate)]) for threshold in thresholds]
+        jump = Measure("jump", NOWHERE, mean_estimate(seconds), "s", False, seconds, decides=True)
+        thresholds = [parse_threshold(text, MEASURES, "") for text in plan.thresholds]
+        results = [
+            judge_threshold(threshold, [Measured(jump.estimate)]) for threshold in thresholds
+        ]
         grounds = [
             ground_of(results, Rank.REFUTED),
             ground_of(results, Rank.OPEN),
             Ground(Rank.MET, "the toy jumped"),
         ]
-        verdict = decide(grounds)
+        verdict = verdict_of_grounds(grounds)
         return ToyRun(
             folder.name, str(folder.path), plan, environment, seconds, [jump], results, verdict
         )

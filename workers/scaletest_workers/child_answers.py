@@ -21,7 +21,7 @@ ANSWERS_CLOSED = 74
 PEAK_MEMORY = 2
 
 
-def serve(answer: Callable[[Any], Answer]) -> None:
+def answer_requests(answer: Callable[[Any], Answer]) -> None:
     """Answer until the input ends. A request's text is not read by what it runs."""
     # Python must not close their numbers at the end either, which may be the workload's by then
     requests = os.fdopen(os.dup(0), encoding="utf-8", closefd=False)

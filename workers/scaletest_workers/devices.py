@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scaletest.model.errors import InvalidValue, NoDevice
-from scaletest.model.presets import Preset, preset
+from scaletest.model.presets import Preset, preset_of
 from scaletest.model.workload import Device
 from scaletest.processes import proc
 
@@ -84,12 +84,12 @@ class DeviceOptions:
                 f"workers per device are {self.per_device}", hint="give a number from 1"
             )
         if self.preset:
-            preset(self.preset)
+            preset_of(self.preset)
 
     @property
     def kind(self) -> Preset | None:
         """The preset, if any."""
-        return preset(self.preset) if self.preset else None
+        return preset_of(self.preset) if self.preset else None
 
     @property
     def glob(self) -> str:

@@ -14,12 +14,12 @@ from rq.job import Job
 from scaletest.broker import jobs
 from scaletest.broker.fast_lane import Answer, Done, FastLane, NothingTaken, Taken
 from scaletest.broker.heartbeat import Heartbeat
-from scaletest.broker.redis_errors import transient
+from scaletest.broker.redis_errors import is_transient
 from scaletest.broker.retrying import Retrying
 from scaletest.model import Outcome, Reason
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.errors import InvalidValue
-from scaletest.model.histogram import bucket
+from scaletest.model.histogram import bucket_of
 from scaletest_workers import rq_jobs
 from scaletest_workers.breaker import Breaker
 from scaletest_workers.device_slot import Leasing
@@ -150,7 +150,7 @@ class FastLoop:
                 self._retrying.run(self._heartbeat.start)
             return taken
         except Exception as error:
-            if transient(error) and self._stopping.requested:
+            if is_transient(error) and self._stopping.requested:
                 return None
             raise
 
@@ -181,7 +181,10 @@ class FastLoop:
         else:
             if self._log_messages:
                 logger.info(
-                    "request %s arguments=%s limit=%g", taken.id, cut(repr(arguments), 200), limit_s
+                    "request %s arguments=%s limit=%g",
+                    taken.id,
+                    cut_text(repr(arguments), 200),
+                    limit_s,
                 )
             heartbeat.hold(taken.id, taken.attempt)
             began = time.monotonic()
@@ -206,7 +209,7 @@ class FastLoop:
                 except Exception as error:
                     if not (
                         self._stopping.requested
-                        and (isinstance(error, NoneFree) or transient(error))
+                        and (isinstance(error, NoneFree) or is_transient(error))
                     ):
                         raise
                 return None
@@ -223,13 +226,15 @@ class FastLoop:
             taken.attempt,
         )
         self._note(result, run_s, reply)
-        return Done(taken, result.outcome.value, bucket(wait_s), bucket(run_s), reply, registered)
+        return Done(
+            taken, result.outcome.value, bucket_of(wait_s), bucket_of(run_s), reply, registered
+        )
 
     def _note(self, result: Result, run_s: float, reply: str) -> None:
         """Count a request as RQ's worker does, and publish whether this worker became suspect."""
         self._rq_jobs.count_outcome(result.outcome, run_s)
         if self._log_messages:
-            logger.info("reply %s", cut(reply, 1000))
+            logger.info("reply %s", cut_text(reply, 1000))
         if self._breaker.note(result, run_s):
             self._heartbeat.mark_suspect(self._breaker.suspect)
             logger.warning(

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from scaletest.broker.samples import SamplerLease
 from scaletest.model import NodeSample
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.node_sample import MAX_RESOURCES
 from scaletest.observe.node.reader import NodeReader
 
@@ -77,7 +77,7 @@ class NodeSampler:
                 logger.error(
                     "this worker stops sampling its node: %s: %s",
                     type(error).__name__,
-                    cut(str(error), 200),
+                    cut_text(str(error), 200),
                 )
                 self._lease.end()
             self._closing.wait(max(0.0, began + self._lease.interval_s - self._clock()))
@@ -103,7 +103,7 @@ class NodeSampler:
                 logger.warning(
                     "one reader of this node's resources failed and is not used again: %s: %s",
                     type(error).__name__,
-                    cut(str(error), 200),
+                    cut_text(str(error), 200),
                 )
         if before is not None:
             # the first resources: those of the node, then devices up to the limit

@@ -15,9 +15,9 @@ from redis.client import PubSub, PubSubWorkerThread
 from rq import SimpleWorker
 from rq.serializers import DefaultSerializer, JSONSerializer, resolve_serializer
 
-from scaletest.broker.connection import twin
+from scaletest.broker.connection import connect_again
 from scaletest.broker.fast_lane import FastLane
-from scaletest.broker.redis_errors import excuse_outage, transient
+from scaletest.broker.redis_errors import excuse_outage, is_transient
 from scaletest.model.errors import InvalidValue
 
 # The pause between two tries to read RQ's commands.
@@ -56,7 +56,7 @@ class OutageProofWorker(SimpleWorker):
         """
         usual = self.connection
         if lane is not None:
-            self.connection = twin(
+            self.connection = connect_again(
                 usual, LAST_COMMANDS_SILENT_S if lane.in_doubt else LAST_COMMANDS_S
             )
         try:
@@ -112,7 +112,7 @@ class OutageProofWorker(SimpleWorker):
         The channel reconnects by itself, and the fast lane has logged the outage. This wait is all
         that separates two tries, also while a stopping worker finishes a request.
         """
-        is_outage = self._lane is not None and transient(exc)
+        is_outage = self._lane is not None and is_transient(exc)
         if not (is_outage or self._leaving.is_set()):
             super()._pubsub_exception_handler(exc, pubsub, pubsub_thread)
         elif self._leaving.wait(PUBSUB_RETRY_S):

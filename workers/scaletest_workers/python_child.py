@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from scaletest.documents.typed_arguments import TypedArguments
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.errors import InvalidValue, NoDevice, ScaletestError, suggestion
 from scaletest.model.wording import as_options
 from scaletest.model.workload import Device
-from scaletest_workers.child_answers import Answer, serve
+from scaletest_workers.child_answers import Answer, answer_requests
 
 MOST_FIGURES = 64
 # Larger whole numbers are no longer exact in JSON's readers.
@@ -154,12 +154,14 @@ def figures(returned: object, name: str) -> dict[str, float | int | str]:
             f"{name} returned {shown}",
             hint=f"return None, or at most {MOST_FIGURES} numbers by name",
         )
-    return {cut(str(key), 60): _figure(value, f"{name}: {key}") for key, value in returned.items()}
+    return {
+        cut_text(str(key), 60): _figure(value, f"{name}: {key}") for key, value in returned.items()
+    }
 
 
 def _figure(value: object, name: str) -> float | int | str:
     if isinstance(value, str):
-        return cut(value, 200)
+        return cut_text(value, 200)
     if isinstance(value, int) and abs(value) <= LARGEST_WHOLE:
         return int(value)
     try:
@@ -168,11 +170,12 @@ def _figure(value: object, name: str) -> float | int | str:
         number = math.inf
     except (TypeError, ValueError):
         raise InvalidValue(
-            f"{cut(name, 200)} is {_type_of(value)}, not a number", hint="return a float or an int"
+            f"{cut_text(name, 200)} is {_type_of(value)}, not a number",
+            hint="return a float or an int",
         ) from None
     if not math.isfinite(number):
         raise InvalidValue(
-            f"{cut(name, 200)} is {number}, not a finite number",
+            f"{cut_text(name, 200)} is {number}, not a finite number",
             hint="leave the figure out where there is none",
         )
     return number
@@ -190,9 +193,9 @@ def describe_error(error: BaseException) -> str:
         text = " ".join(str(error).split())
     except Exception:
         text = "its text cannot be written"
-    return cut(f"{type(error).__name__}: {text}".removesuffix(": ") + where, 600)
+    return cut_text(f"{type(error).__name__}: {text}".removesuffix(": ") + where, 600)
 
 
 if __name__ == "__main__":
     sys.path.insert(0, "")
-    serve(PythonSession(sys.argv[1], sys.argv[2:]).answer)
+    answer_requests(PythonSession(sys.argv[1], sys.argv[2:]).answer)

@@ -23,9 +23,9 @@ from scaletest.broker.accounting import Accounting, TakenJob
 from scaletest.broker.fast_lane import Taken
 from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.jobs import FUNCTION
-from scaletest.broker.redis_errors import transient
+from scaletest.broker.redis_errors import is_transient
 from scaletest.model import Outcome
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest_workers import entry
 from scaletest_workers.runtime import Runtime
 from scaletest_workers.tally import WorkTally
@@ -78,7 +78,7 @@ def reason_to_refuse(job: Job, allowed: Sequence[str]) -> str:
         )
         if name != FUNCTION and not is_allowed:
             return (
-                f"function {cut(str(name), 100)!r} is not allowed here (allow it with"
+                f"function {cut_text(str(name), 100)!r} is not allowed here (allow it with"
                 f" --allow-function or {VARIABLE})"
             )
     values, options = cast(tuple[Any, Any], (job.args, job.kwargs))
@@ -140,7 +140,7 @@ class RqJobRunner:
             )
             reason = reason_to_refuse(job, self._allowed)
         except Exception as error:
-            if transient(error):
+            if is_transient(error):
                 logger.warning(
                     "worker %s: Redis is away, request %s will be taken again",
                     worker.name,
@@ -148,7 +148,7 @@ class RqJobRunner:
                 )
                 self._put_back(taken)
                 return None
-            reason = f"the job cannot be read: {type(error).__name__}: {cut(str(error), 300)}"
+            reason = f"the job cannot be read: {type(error).__name__}: {cut_text(str(error), 300)}"
         if reason:
             logger.error("worker %s refuses job %s: %s", worker.name, taken.id, reason)
             self._accounting.poison(taken_job, reason)
@@ -168,7 +168,7 @@ class RqJobRunner:
             try:
                 execute()
             except Exception as error:
-                if not transient(error):
+                if not is_transient(error):
                     raise
                 logger.warning(
                     "worker %s: Redis went away at the end of job %s: it will be run again",

@@ -127,7 +127,7 @@ class Runtime:
         }
         if result is not SUCCEEDED:
             row["reason"] = result.reason.value
-            row["error"] = checks.cut(result.error)
+            row["error"] = checks.cut_text(result.error)
             row["timeout_s"] = result.timeout_s
             row["device"] = result.device
             row["device_info"] = result.device_info

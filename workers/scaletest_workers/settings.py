@@ -57,7 +57,7 @@ class Settings:
         def flag(name: str) -> bool:
             return text(name).lower() in ("1", "true", "yes", "on")
 
-        workload = (registry.resolved(text("WORKLOAD")),) if text("WORKLOAD") else ()
+        workload = (registry.resolve_name(text("WORKLOAD")),) if text("WORKLOAD") else ()
         return cls(
             command=(*workload, *shlex.split(text("COMMAND"))),
             time_limit_s=number("TIME_LIMIT", 0.0, SECONDS),

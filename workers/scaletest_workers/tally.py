@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from scaletest.model import Outcome
-from scaletest.model.histogram import bucket
+from scaletest.model.histogram import bucket_of
 
 
 @dataclass(slots=True)
@@ -19,7 +19,7 @@ class WorkTally:
         """Count a request that ended."""
         self.ended += 1
         self.outcomes[outcome.value] += 1
-        self.run_times[bucket(run_s)] += 1
+        self.run_times[bucket_of(run_s)] += 1
 
     @property
     def failed(self) -> int:

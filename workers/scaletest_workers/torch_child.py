@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from scaletest.model.workload import UNAVAILABLE
-from scaletest_workers.child_answers import Answer, serve
+from scaletest_workers.child_answers import Answer, answer_requests
 from scaletest_workers.workloads.torch_options import TorchWork, from_words
 
 try:
@@ -144,4 +144,4 @@ class Child:
 
 
 if __name__ == "__main__":
-    serve(Child().answer)
+    answer_requests(Child().answer)

@@ -27,7 +27,7 @@ from rq.queue import Queue
 
 from scaletest.broker import Queues, connect
 from scaletest.broker.accounting import Accounting, TakenJob
-from scaletest.broker.connection import twin
+from scaletest.broker.connection import connect_again
 from scaletest.broker.fast_lane import FastLane, Taken
 from scaletest.broker.heartbeat import (
     DEFAULT_INTERVAL_S,
@@ -36,7 +36,7 @@ from scaletest.broker.heartbeat import (
     RunningRequest,
     patience_s,
 )
-from scaletest.broker.redis_errors import transient
+from scaletest.broker.redis_errors import is_transient
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.samples import SamplerLease
 from scaletest.model.errors import InvalidValue
@@ -135,7 +135,7 @@ class Worker(OutageProofWorker):
         )
         self._accounting = Accounting(self.connection, self._retrying)
         # one thread extends the worker's leases and that of its device
-        beating = twin(self.connection, patience_s(self._serving.heartbeat_s))
+        beating = connect_again(self.connection, patience_s(self._serving.heartbeat_s))
         # Before anybody counts on this worker: lease a slot of its device, and start the process of
         # its workload, which raise NoDevice and UsageError.
         try:
@@ -247,7 +247,7 @@ class Worker(OutageProofWorker):
             if lane is not None:
                 self._heartbeat.forget()
         except Exception as error:
-            if not transient(error):
+            if not is_transient(error):
                 raise
             logger.warning(
                 "worker %s stops while Redis is away; other workers will clean up after it",
@@ -339,7 +339,7 @@ class Worker(OutageProofWorker):
                 TakenJob(taken.id, self.queues[0].name, self.name, taken.attempt)
             )
         except Exception as error:
-            if not (self._stopping.requested and transient(error)):
+            if not (self._stopping.requested and is_transient(error)):
                 raise
 
     # -- RQ's own loop and jobs
@@ -390,7 +390,7 @@ class Worker(OutageProofWorker):
         return None if job is None else (job, self.queues[0])
 
 
-def serve(
+def run_worker(
     serving: Serving,
     settings: Settings,
     logging_level: str,

@@ -23,7 +23,7 @@ from scaletest.benchmarks.kinds.kind import (
     Task,
     ToolMeasurement,
     ToolOutput,
-    bound,
+    bind_to_cpus,
 )
 from scaletest.benchmarks.kinds.spec import CommonSpec
 
@@ -39,12 +39,12 @@ class CompressionSpec(CommonSpec):
 def tasks(spec: CompressionSpec, site: ExecutionSite) -> Sequence[Task]:
     """The command of each part. This kind has one; python is that of the place where it runs."""
     options = ("--level", str(spec.level), "--mebibytes", str(spec.mebibytes))
-    return [Task("worker", 0, bound(spec, [*site.python, "-m", __name__, *options]))]
+    return [Task("worker", 0, bind_to_cpus(spec, [*site.python, "-m", __name__, *options]))]
 
 
 def parse(spec: CompressionSpec, output: ToolOutput) -> ToolMeasurement:
     """The numbers in what the tool printed; BenchmarkFailed says why there are none."""
-    parsing.ended_well(output, "compression")
+    parsing.check_exit(output, "compression")
     document = parsing.json_object(output.stdout, "compression")
     before = parsing.positive(document, "bytes")
     fail_if(

@@ -25,7 +25,7 @@ def command(file: str) -> None:
     """
     hint = "give a file with benchmarks or sets of kube-perftest"
     documents = reader.read_all(reader.text_of(file, file, hint), file, hint)
-    checks.refuse((not documents, f"{file} contains no document", hint))
+    checks.raise_first_mistake((not documents, f"{file} contains no document", hint))
     converted = [_convert(document) for document in documents]
     echo(yaml.safe_dump_all(converted, sort_keys=False), nl=False)
 

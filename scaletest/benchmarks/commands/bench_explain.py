@@ -13,11 +13,11 @@ from scaletest.cli import options as shared
 from scaletest.cli.output import Output, echo
 from scaletest.model.json_schema import json_type
 from scaletest.model.wording import as_options
-from scaletest.model.writing import DocumentMember, members
+from scaletest.model.writing import DocumentMember, document_members
 from scaletest.plugins import BUILT_IN
 
 # Fields that not one kind alone has.
-_SHARED = chain(*(members(spec) for spec in (PairSpec, CrowdSpec, MpiSpec)))
+_SHARED = chain(*(document_members(spec) for spec in (PairSpec, CrowdSpec, MpiSpec)))
 _COMMON = {field.name for field in _SHARED} - {"transport"}
 
 
@@ -40,7 +40,7 @@ def list_kinds() -> tuple[list[dict[str, str]], str]:
 def explain_kind(name: str) -> tuple[dict[str, object], str]:
     """Explain a kind, as data and as text."""
     kind = kind_of(name)
-    spec = members(kind.spec)
+    spec = document_members(kind.spec)
     example = yaml.safe_dump(
         {
             "apiVersion": API_VERSION,

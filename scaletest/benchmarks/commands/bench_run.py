@@ -9,7 +9,7 @@ import cloup
 from scaletest.benchmarks.commands.bench import complete_kind
 from scaletest.benchmarks.options import BenchmarkChanges, BenchmarkPlace
 from scaletest.cli import options as shared
-from scaletest.cli.headings import heading
+from scaletest.cli.headings import under_heading
 from scaletest.cli.output import Output, echo
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
@@ -17,7 +17,7 @@ from scaletest.model.labels import Labels
 
 @cloup.command("run")
 @click.argument("subject", required=False, metavar="FILE|KIND", shell_complete=complete_kind)
-@heading("Load")
+@under_heading("Load")
 @click.option(
     "--set",
     "sets",
@@ -25,14 +25,14 @@ from scaletest.model.labels import Labels
     metavar="KEY=VALUE",
     help=("Set this field of the benchmark's spec to a value in YAML; the option may be repeated."),
 )
-@heading("Accuracy")
+@under_heading("Accuracy")
 @click.option(
     "--repetitions",
     type=click.IntRange(1, 1000),
     metavar="N",
     help="Measure each permutation N times.",
 )
-@heading("Verdict")
+@under_heading("Verdict")
 @click.option(
     "--threshold",
     "thresholds",
@@ -43,23 +43,23 @@ from scaletest.model.labels import Labels
         " 'bandwidth(streams=8)>=9e9'; the option may be repeated."
     ),
 )
-@heading("Run")
+@under_heading("Run")
 @click.option(
     "--resume",
     metavar="RUN",
     default="",
     help="Resume this run; benchmarks that have ended are not measured again.",
 )
-@heading("Target")
+@under_heading("Target")
 @click.option(
     "--queue",
     default="",
     metavar="NAME",
     help="Send the benchmarks to the workers of this queue. [default: run them here]",
 )
-@shared.namespace("Let the operator of a Kubernetes cluster measure in this namespace.")
+@shared.namespace_option("Let the operator of a Kubernetes cluster measure in this namespace.")
 @shared.redis_url()
-@heading("Run")
+@under_heading("Run")
 @click.option(
     "--run-dir",
     type=click.Path(path_type=Path),
@@ -69,7 +69,7 @@ from scaletest.model.labels import Labels
 @shared.labels
 @shared.watch
 @shared.report_output()
-@shared.grouped
+@shared.call_with_groups
 def run(
     subject: str | None,
     changes: BenchmarkChanges,
@@ -98,7 +98,7 @@ def run(
     from scaletest.benchmarks.measure import launch
     from scaletest.benchmarks.report import benchmark_report
     from scaletest.cli import stored
-    from scaletest.cli.watching import watched
+    from scaletest.cli.watching import watch_runs
 
     if resume:
         places = (*fields_of(BenchmarkPlace), *fields_of(shared.WatchOptions))
@@ -106,12 +106,12 @@ def run(
             "--resume", allowed={"resume", "output", "form", *(field.name for field in places)}
         )
     # without a queue it names a default that nobody chose
-    with watched(watch, place.redis_url if place.queue else "") as progress:
+    with watch_runs(watch, place.redis_url if place.queue else "") as progress:
         if resume:
             benchmarks = launch.resume(stored.find(resume), place, progress)
         else:
             benchmarks = launch.start(subject, changes, place, run_dir, labels, progress)
-    return stored.deliver_ended(benchmark_report(benchmarks), output, benchmarks.to_dict())
+    return stored.deliver_finished(benchmark_report(benchmarks), output, benchmarks.to_dict())
 
 
 @cloup.command(hidden=True)
@@ -121,16 +121,16 @@ def execute(document: str, no_causes: bool) -> int:
     """Run one benchmark, DOCUMENT as JSON, on this node, and print its framed result; workers call
     this.
     """
-    from scaletest.benchmarks.documents.benchmark import read
-    from scaletest.benchmarks.documents.result import frame
+    from scaletest.benchmarks.documents.benchmark import read_benchmark
+    from scaletest.benchmarks.documents.result import frame_result
     from scaletest.benchmarks.measure.local_executor import LocalExecutor
     from scaletest.model import wire
 
-    benchmark = read(wire.load(document, "the document"))
+    benchmark = read_benchmark(wire.load(document, "the document"))
     executor = LocalExecutor(no_causes=no_causes)
     executor.refuse(benchmark)
     ended = executor.run(benchmark, lambda phase: echo(f"{benchmark.name}: {phase}", err=True))
-    echo(frame(ended))
+    echo(frame_result(ended))
     return 0 if ended.ok else 5
 
 

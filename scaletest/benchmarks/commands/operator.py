@@ -10,14 +10,14 @@ from scaletest import __version__
 from scaletest.benchmarks.documents.custom_resources import definitions
 from scaletest.benchmarks.documents.kube_perftest import GROUPS
 from scaletest.benchmarks.kinds.registry import GROUP
-from scaletest.cli.headings import heading
+from scaletest.cli.headings import under_heading
 from scaletest.cli.output import echo
 from scaletest.cluster import connection, discovery, objects
 from scaletest.model.errors import Unreachable, UsageError
 
 
 @cloup.command("operator")
-@heading("Kubernetes")
+@under_heading("Kubernetes")
 @click.option(
     "-n",
     "--namespace",
@@ -29,7 +29,7 @@ from scaletest.model.errors import Unreachable, UsageError
     "--image", default=f"scaletest-benchmarks:{__version__}", show_default=True, metavar="IMAGE",
     help="Run benchmarks that name no container image with this one.",
 )  # fmt: skip
-@heading("Server")
+@under_heading("Server")
 @click.option(
     "--metrics-port", type=click.IntRange(0, 65535), default=0, show_default=True, metavar="PORT",
     help="Serve metrics at this port; 0 serves none.",
@@ -38,7 +38,7 @@ from scaletest.model.errors import Unreachable, UsageError
     "--health-port", type=click.IntRange(0, 65535), default=0, show_default=True, metavar="PORT",
     help="Answer /healthz at this port; 0 answers nowhere.",
 )  # fmt: skip
-@heading("Kubernetes")
+@under_heading("Kubernetes")
 @click.option(
     "--pull-policy", type=click.Choice(["Always", "IfNotPresent", "Never"]),
     help="Use this pull policy for benchmarks that name none. [default: IfNotPresent]",
@@ -51,7 +51,7 @@ from scaletest.model.errors import Unreachable, UsageError
     "--perftest-group", type=click.Choice(GROUPS),
     help="Also serve kube-perftest's benchmarks of this API group, by converting them.",
 )  # fmt: skip
-@heading("Output")
+@under_heading("Output")
 @click.option(
     "--crds", is_flag=True, help="Print the CustomResourceDefinitions, and do nothing else."
 )
@@ -82,17 +82,17 @@ def command(
             f"{error.name} is not installed", hint="pip install 'scaletest[operator]'"
         ) from error
 
-    cluster = connection.connect()
+    cluster = connection.connect_cluster()
     options = f" --perftest-group {perftest_group}" if perftest_group else ""
     for group in filter(None, (GROUP, perftest_group)):
-        if group not in discovery.groups(cluster):
+        if group not in discovery.api_groups(cluster):
             raise Unreachable(
                 f"the cluster does not know {group}",
                 hint=f"scaletest operator --crds{options} | kubectl apply --server-side -f -",
             )
     logging.getLogger("scaletest.benchmarks.operator").setLevel(logging.INFO)
     run(
-        objects.Documents(cluster),
+        objects.ObjectClient(cluster),
         image,
         namespace,
         metrics_port,

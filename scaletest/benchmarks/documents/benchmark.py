@@ -13,8 +13,8 @@ from scaletest.benchmarks.kinds.registry import API_VERSION, GROUP, SET, kind_of
 from scaletest.benchmarks.kinds.spec import CommonSpec
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, ScaletestError
-from scaletest.model.file_documents import read_written
-from scaletest.model.writing import Written, members
+from scaletest.model.file_documents import read_file_document
+from scaletest.model.writing import Written, document_members
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
@@ -45,7 +45,7 @@ class Benchmark(Written):
         """Fields that decide what runs or where files are written."""
         return tuple(
             member.name
-            for member in members(self.kind.spec)
+            for member in document_members(self.kind.spec)
             if "trusted" in member.rule.extra
             and getattr(self.spec, member.attribute) != member.default
         )
@@ -93,12 +93,12 @@ class Benchmark(Written):
         )
 
 
-def read(document: Any) -> Benchmark:
+def read_benchmark(document: Any) -> Benchmark:
     """Read a document, ours or kube-perftest's. InvalidValue names what is wrong."""
     warnings: list[str] = []
     body = read_envelope(document, warnings)
     kind = kind_of(body["kind"])
-    spec = read_written(kind.spec, body["spec"], f"the spec of {kind.name}", warnings)
+    spec = read_file_document(kind.spec, body["spec"], f"the spec of {kind.name}", warnings)
     return Benchmark(name_of(body, kind.name.lower()), kind, spec, tuple(warnings))
 
 
@@ -114,7 +114,7 @@ def read_envelope(document: Any, warnings: list[str]) -> dict[str, Any]:
         )
     group = str(document.get("apiVersion", API_VERSION)).partition("/")[0]
     unknown = set(document) - {"apiVersion", "kind", "metadata", "spec", "status"}
-    checks.refuse(
+    checks.raise_first_mistake(
         (
             group not in (GROUP, *kube_perftest.GROUPS),
             f"apiVersion {group[:60]!r} is unknown",

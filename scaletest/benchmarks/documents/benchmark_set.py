@@ -72,7 +72,7 @@ class SetSpec(Spec):
     paused: Annotated[bool, "Do not start any benchmark until this is false."] = False
 
     def __post_init__(self) -> None:
-        checks.refuse(
+        checks.raise_first_mistake(
             (
                 self.has_matrix and (self.permutations.product or self.permutations.explicit),
                 "permutations and matrix exclude each other",

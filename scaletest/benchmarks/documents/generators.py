@@ -37,7 +37,7 @@ def generate(source: Any, field: str, nodes: Nodes, chance: random.Random) -> li
     would silently measure nothing.
     """
     values = list(itertools.islice(_values(source, field, nodes, chance), MOST_VALUES + 1))
-    checks.refuse(
+    checks.raise_first_mistake(
         (not values, f"{field} has no values", "give at least one, or leave it out"),
         (
             len(values) > MOST_VALUES,
@@ -64,7 +64,7 @@ def _values(source: Any, field: str, nodes: Nodes, chance: random.Random) -> Ite
 def _nodes(arguments: Any, field: str, nodes: Nodes, chance: random.Random) -> Iterable[Any]:
     """List the names of the nodes that have the selector's labels, sorted."""
     selector = _check_arguments(arguments, field, {"selector"}).get("selector", {})
-    checks.refuse(
+    checks.raise_first_mistake(
         (
             not isinstance(selector, Mapping),
             f"the selector of {field} is not a map of labels",
@@ -73,7 +73,7 @@ def _nodes(arguments: Any, field: str, nodes: Nodes, chance: random.Random) -> I
     )
     wanted = {label: str(text) for label, text in selector.items()}
     fitting = [node.name for node in nodes() if wanted.items() <= node.labels.items()]
-    checks.refuse(
+    checks.raise_first_mistake(
         (
             not fitting,
             f"{field}: no node has the labels {dict(selector)}",
@@ -88,7 +88,7 @@ def _tuples(
 ) -> Iterable[Any]:
     options = _check_arguments(arguments, field, {"length", "withReplacement", "source"})
     length, replacing = options.get("length", 2), options.get("withReplacement", False)
-    checks.refuse(
+    checks.raise_first_mistake(
         (
             not _is_number(length, MOST_LENGTH),
             f"{field} has length {length!r}",
@@ -115,7 +115,7 @@ def _sample(arguments: Any, field: str, nodes: Nodes, chance: random.Random) -> 
     options = _check_arguments(arguments, field, {"size", "source"})
     values = generate(options.get("source"), f"the source of {field}", nodes, chance)
     size: Any = options.get("size")
-    checks.refuse(
+    checks.raise_first_mistake(
         (
             not _is_number(size, len(values)),
             f"{field} has size {size!r}",
@@ -133,7 +133,7 @@ def _is_number(number: Any, largest: int) -> TypeGuard[int]:
 
 def _check_arguments(arguments: Any, field: str, known: set[str]) -> Mapping[str, Any]:
     options = {} if arguments is None else arguments
-    checks.refuse(
+    checks.raise_first_mistake(
         (
             not isinstance(options, Mapping) or set(options) - known,
             f"{field} takes {', '.join(sorted(known))} and nothing else",

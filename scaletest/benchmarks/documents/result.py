@@ -73,7 +73,7 @@ class BenchmarkResult(Document):
         return self.remedy or self.failure.advice
 
 
-def frame(result: BenchmarkResult) -> str:
+def frame_result(result: BenchmarkResult) -> str:
     """Return the line of a result; without its details if it would be too long."""
     line = _line(result)
     if len(line) <= MOST_CHARACTERS:
@@ -87,7 +87,7 @@ def _line(result: BenchmarkResult) -> str:
     return MARK + json.dumps(result.to_dict(), separators=(",", ":"), allow_nan=False)
 
 
-def unframe(log: str) -> BenchmarkResult | None:
+def read_framed_result(log: str) -> BenchmarkResult | None:
     """Return the last complete framed result of a log; None without one."""
     for line in reversed(log.splitlines()):
         if line.startswith(MARK):

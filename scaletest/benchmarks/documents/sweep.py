@@ -12,16 +12,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from scaletest.benchmarks.documents.benchmark import Benchmark, is_set, name_of, read, read_envelope
+from scaletest.benchmarks.documents.benchmark import (
+    Benchmark,
+    is_set,
+    name_of,
+    read_benchmark,
+    read_envelope,
+)
 from scaletest.benchmarks.documents.benchmark_set import DISJOINT, RANDOM, SetSpec
 from scaletest.benchmarks.documents.custom_resources import MOST_NAME
 from scaletest.benchmarks.documents.generators import Nodes, generate
 from scaletest.benchmarks.kinds.registry import API_VERSION
 from scaletest.benchmarks.plan import BenchmarkPlan
-from scaletest.documents.templates import fill
+from scaletest.documents.templates import fill_templates
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
-from scaletest.model.file_documents import read_written
+from scaletest.model.file_documents import read_file_document
 from scaletest.model.texts import as_yaml
 
 MOST_BENCHMARKS = 100_000
@@ -36,19 +42,19 @@ def plan_of(
     the permutation at fault.
     """
     if not is_set(document):
-        single = read(document)
+        single = read_benchmark(document)
         plan = BenchmarkPlan(
             single.name, (single,), ({},), dict(document), paused=single.spec.paused
         )
         return plan, list(single.warnings)
     warnings = list[str]()
     body = read_envelope(document, warnings)
-    spec = read_written(SetSpec, body["spec"], "the spec of BenchmarkSet", warnings)
+    spec = read_file_document(SetSpec, body["spec"], "the spec of BenchmarkSet", warnings)
     name = name_of(body, "benchmark-set")
     chance = chance or random.Random(spec.seed)
     permutations = _permutations(spec, nodes, chance)
     count = len(permutations) * spec.repetitions
-    checks.refuse(
+    checks.raise_first_mistake(
         (
             count > MOST_BENCHMARKS,
             f"the set has {count} benchmarks, more than {MOST_BENCHMARKS}",
@@ -92,7 +98,7 @@ def _permutations(spec: SetSpec, nodes: Nodes, chance: random.Random) -> list[Ma
         key: generate(source, f"{key} of product", nodes, chance)
         for key, source in values.product.items()
     }
-    checks.refuse(
+    checks.raise_first_mistake(
         (
             math.prod(map(len, lists.values())) > MOST_BENCHMARKS,
             f"the product has more than {MOST_BENCHMARKS} permutations",
@@ -117,9 +123,11 @@ def _benchmark_of(spec: SetSpec, name: str, number: int, values: Mapping[str, An
             "apiVersion": template["apiVersion"],
             "kind": template.get("kind"),
             "metadata": {"name": name},
-            "spec": fill(body, {"p": dict(values)}) if spec.has_matrix else merge(body, values),
+            "spec": fill_templates(body, {"p": dict(values)})
+            if spec.has_matrix
+            else merge(body, values),
         }
-        return replace(read(document), permutation=number)
+        return replace(read_benchmark(document), permutation=number)
     except InvalidValue as error:
         raise InvalidValue(
             f"permutation {number + 1} {as_yaml(dict(values))}: {error.message}",

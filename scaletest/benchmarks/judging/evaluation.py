@@ -16,17 +16,17 @@ from scaletest.benchmarks.documents.result import BenchmarkResult
 from scaletest.benchmarks.kinds.kind import Headline
 from scaletest.benchmarks.plan import KIND, BenchmarkPlan, place_of
 from scaletest.model import Verdict, wire
-from scaletest.model.declared import INNER, called
+from scaletest.model.declared import INNER, named_in_documents
 from scaletest.model.texts import as_yaml
 from scaletest.model.threshold import Threshold
 from scaletest.model.verdict import while_running
 from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
-from scaletest.render.text import clean
-from scaletest.stats.estimate import exactly
-from scaletest.stats.repetitions import Summary, gathered, summarise
-from scaletest.stats.thresholds import Measured, ThresholdResult, ground_of, judge
-from scaletest.stats.verdict_order import Ground, Rank, decide
+from scaletest.render.text import clean_text
+from scaletest.stats.estimate import exact_estimate
+from scaletest.stats.repetitions import Summary, group_by_permutation, summarise_repetitions
+from scaletest.stats.thresholds import Measured, ThresholdResult, ground_of, judge_threshold
+from scaletest.stats.verdict_order import Ground, Rank, verdict_of_grounds
 
 Pairs = Sequence[tuple[Benchmark, BenchmarkResult]]
 
@@ -40,7 +40,7 @@ class MeasuredPermutation(Written):
     values: Mapping[str, Any]
     succeeded: Annotated[int, "its benchmarks with a result"]
     failed: Annotated[int, "its benchmarks without a result"]
-    summaries: Annotated[Mapping[str, Summary], called("headlines")]
+    summaries: Annotated[Mapping[str, Summary], named_in_documents("headlines")]
     absent: Annotated[Mapping[str, str], INNER, "headlines that it cannot have, with the reason"]
 
 
@@ -109,7 +109,7 @@ def evaluate_benchmarks(
     run_result = run_result or {}
     pairs = _counted(plan, results)
     # each permutation with the summaries of its repetitions
-    numbers = gathered(
+    numbers = group_by_permutation(
         [(benchmark.permutation, result.headlines) for benchmark, result in pairs if result.ok]
     )
     # an imported plan may have a permutation without a benchmark
@@ -128,7 +128,8 @@ def evaluate_benchmarks(
                 succeeded=is_ok.count(True),
                 failed=is_ok.count(False),
                 summaries={
-                    name: summarise(repeats) for name, repeats in numbers.get(number, {}).items()
+                    name: summarise_repetitions(repeats)
+                    for name, repeats in numbers.get(number, {}).items()
                 },
                 absent=absent.get(number, {}),
             )
@@ -178,12 +179,12 @@ def _judge_threshold(
     for permutation in permutations:
         if not threshold.about(place_of(permutation.values)):
             continue
-        place, summary = clean(permutation.name, 60), permutation.summaries.get(name)
+        place, summary = clean_text(permutation.name, 60), permutation.summaries.get(name)
         if summary is not None:
             is_single = summary.count < 2
             numbers.append(
                 Measured(
-                    exactly(summary.mean) if is_single else summary.estimate,
+                    exact_estimate(summary.mean) if is_single else summary.estimate,
                     remedy="measure more <repetitions>",
                     place=place,
                     remark=" (one repetition, no interval)" if is_single else "",
@@ -198,7 +199,7 @@ def _judge_threshold(
             reason = f"the tool did not report {name}"
             remedy = "leave the threshold out, or use another version of the tool"
         numbers.append(Measured(None, reason, remedy, place=place))
-    return judge(threshold, numbers)
+    return judge_threshold(threshold, numbers)
 
 
 def _verdict(
@@ -233,7 +234,7 @@ def _verdict(
         met += f", {plural(len(thresholds), 'threshold')} met"
     else:
         met += "; no threshold was set, so no number is judged"
-    return decide([*grounds, ground_of(thresholds, Rank.OPEN), Ground(Rank.MET, met)])
+    return verdict_of_grounds([*grounds, ground_of(thresholds, Rank.OPEN), Ground(Rank.MET, met)])
 
 
 def _first_failure(results: Sequence[BenchmarkResult], rank: Rank, state: str) -> Ground | None:

@@ -23,12 +23,12 @@ from scaletest.benchmarks.kinds.kind import (
     Task,
     ToolMeasurement,
     ToolOutput,
-    bound,
+    bind_to_cpus,
     master_and_workers,
 )
 from scaletest.benchmarks.kinds.spec import CrowdSpec
-from scaletest.model.checks import refuse
-from scaletest.model.declared import TRUSTED, aliases, choice, text
+from scaletest.model.checks import raise_first_mistake
+from scaletest.model.declared import TRUSTED, choice, text, text_aliases
 
 JOB, FILES = "job.fio", "data"
 SECTION = "scaletest"
@@ -50,7 +50,7 @@ class FioSpec(CrowdSpec):
     rw: Annotated[
         str,
         choice(("read", "write", "randread", "randwrite", "readwrite", "randrw")),
-        aliases({"rw": "readwrite", "rw,readwrite": "readwrite"}),
+        text_aliases({"rw": "readwrite", "rw,readwrite": "readwrite"}),
         "Access pattern.",
     ] = "read"
     bs: Annotated[str, text(SIZE, "a size as in 4k or 1M"), "Block size."] = "4M"
@@ -92,7 +92,7 @@ class FioSpec(CrowdSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        refuse(
+        raise_first_mistake(
             (
                 self.volume and self.volume_claim_template,
                 "volume and volumeClaimTemplate exclude each other",
@@ -158,7 +158,7 @@ def tasks(spec: FioSpec, site: ExecutionSite) -> Sequence[Task]:
             Task(
                 "worker",
                 worker.index,
-                bound(spec, ("fio", f"--server={address}")),
+                bind_to_cpus(spec, ("fio", f"--server={address}")),
                 before=(("mkdir", "-p", spec.directory or folder),),
                 port=spec.fio_port,
             )
@@ -174,7 +174,7 @@ def parse(spec: FioSpec, output: ToolOutput) -> ToolMeasurement:
     Raises BenchmarkFailed unless all workers did what the spec asks for.
     """
     if "{" not in output.stdout:
-        parsing.ended_well(output, "fio")
+        parsing.check_exit(output, "fio")
     report = parsing.json_object(output.stdout, "fio")
     # results by worker or job, and their sum
     rows: list[Row] = parsing.at(report, "client_stats") or parsing.at(report, "jobs")
@@ -191,7 +191,7 @@ def parse(spec: FioSpec, output: ToolOutput) -> ToolMeasurement:
         messages or [f"error {error}" for error in errors[:1]],
         failure=Failure.EXIT,
     )
-    parsing.ended_well(output, "fio")
+    parsing.check_exit(output, "fio")
     single = [row for row in rows if row.get("jobname") != ALL]
     _check_work(spec, single)
     # fio's own sum, if it has one, is that of its workers

@@ -19,12 +19,12 @@ from scaletest.benchmarks.kinds.kind import (
     Task,
     ToolMeasurement,
     ToolOutput,
-    bound,
+    bind_to_cpus,
     server_and_client,
 )
 from scaletest.benchmarks.kinds.spec import PairSpec
-from scaletest.model.checks import refuse
-from scaletest.model.declared import aliases, choice, text
+from scaletest.model.checks import raise_first_mistake
+from scaletest.model.declared import choice, text, text_aliases
 
 PORTS = {"iperf3": 5201, "iperf": 5001}
 # Intervals in a result; those of a longer run are thinned out evenly.
@@ -42,7 +42,10 @@ class IPerfSpec(PairSpec):
         "iperf3"
     )
     protocol: Annotated[
-        str, choice(("TCP", "UDP")), aliases({"tcp": "TCP", "udp": "UDP"}), "Transport protocol."
+        str,
+        choice(("TCP", "UDP")),
+        text_aliases({"tcp": "TCP", "udp": "UDP"}),
+        "Transport protocol.",
     ] = "TCP"
     direction: Annotated[
         str,
@@ -59,7 +62,7 @@ class IPerfSpec(PairSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         is_plain = (self.protocol, self.direction, self.omit) == ("TCP", "forward", 0)
-        refuse(
+        raise_first_mistake(
             (
                 self.tool == "iperf" and not is_plain,
                 "iperf 2 measures only TCP from the client",
@@ -98,8 +101,8 @@ def tasks(spec: IPerfSpec, site: ExecutionSite) -> Sequence[Task]:
         ]
         client = (*program, "--client", address, *common, *lasting, *options)
     return (
-        Task("server", 0, bound(spec, server), port=port),
-        Task("client", 0, bound(spec, client)),
+        Task("server", 0, bind_to_cpus(spec, server), port=port),
+        Task("client", 0, bind_to_cpus(spec, client)),
     )
 
 
@@ -108,11 +111,11 @@ def parse(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
     if spec.tool == "iperf":
         return iperf2.parse(output, spec.streams, spec.duration)
     if not output.stdout.strip():
-        parsing.ended_well(output, "iperf3")
+        parsing.check_exit(output, "iperf3")
     report = parsing.json_object(output.stdout, "iperf3")
     error = str(report.get("error") or "")
     fail_if(error, "iperf3 reports an error", [error], failure=Failure.EXIT)
-    parsing.ended_well(output, "iperf3")
+    parsing.check_exit(output, "iperf3")
     streams = parsing.at(report, "end", "streams")
     count = len(streams) if isinstance(streams, list) else 0
     wanted = spec.streams * len(_ways(spec, "sum"))

@@ -33,7 +33,7 @@ class _Stream(NamedTuple):
 
 def parse(output: ToolOutput, streams: int, duration_s: float) -> ToolMeasurement:
     """Parse the output of a client with so many streams. Raises BenchmarkFailed."""
-    parsing.ended_well(output, "iperf")
+    parsing.check_exit(output, "iperf")
     lines = output.stdout.splitlines()
     fail_if(
         not output.stdout.endswith("\n"),

@@ -163,7 +163,7 @@ def master_and_workers(spec: CommonSpec, workers: int) -> tuple[Part, ...]:
     return (*parts, Part("master", 0, workers if spec.placement == DIFFERENT_NODES else 0))
 
 
-def bound(spec: CommonSpec, argv: Sequence[str]) -> tuple[str, ...]:
+def bind_to_cpus(spec: CommonSpec, argv: Sequence[str]) -> tuple[str, ...]:
     """Bind a command line to the CPUs of the spec."""
     binding = ("taskset", "--cpu-list", spec.cpu_affinity) if spec.cpu_affinity else ()
     return (*binding, *argv)

@@ -19,14 +19,14 @@ from scaletest.benchmarks.kinds.kind import (
     Task,
     ToolMeasurement,
     ToolOutput,
-    bound,
+    bind_to_cpus,
     master_and_workers,
 )
 from scaletest.benchmarks.kinds.mpirun import HOSTFILE, hostfile, mpirun
 from scaletest.benchmarks.kinds.openfoam_case import SIZES, STEPS, case_files
 from scaletest.benchmarks.kinds.spec import MpiSpec
-from scaletest.model.checks import refuse
-from scaletest.model.declared import choice, refused
+from scaletest.model.checks import raise_first_mistake
+from scaletest.model.declared import choice, refused_texts
 
 _PETSC = "no packaged OpenFOAM has PETSc"
 _CLOCK = re.compile(
@@ -49,7 +49,7 @@ class OpenFOAMSpec(MpiSpec):
     iterative_method: Annotated[
         str,
         choice(("fixedNORM", "fixedITER", "FOAM-DIC-PCG.fixedNORM", "FOAM-GAMG-PCG.fixedNORM")),
-        refused(
+        refused_texts(
             {
                 "PETSc-AMG-CG.fixedNORM": _PETSC,
                 "PETSc-AMG-CG.fixedNORM.caching": _PETSC,
@@ -64,7 +64,7 @@ class OpenFOAMSpec(MpiSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        refuse(
+        raise_first_mistake(
             (
                 self.num_procs < self.num_nodes,
                 f"{self.num_procs} processes cannot use {self.num_nodes} nodes",
@@ -95,7 +95,7 @@ def tasks(spec: OpenFOAMSpec, site: ExecutionSite) -> Sequence[Task]:
         "master",
         0,
         # `time -p` is built into bash, so it needs no further program
-        ("bash", "-c", 'time -p "$@"', "openfoam", *bound(spec, solver)),
+        ("bash", "-c", 'time -p "$@"', "openfoam", *bind_to_cpus(spec, solver)),
         before=(("blockMesh",), ("decomposePar",)) if parallel else (("blockMesh",),),
         files=files,
         # Debian's programs need this variable to find their settings; others ignore it
@@ -110,7 +110,7 @@ def parse(spec: OpenFOAMSpec, output: ToolOutput) -> ToolMeasurement:
     text = output.text
     fatal = parsing.lines_with(text, _FATAL)
     fail_if(fatal and output.exit_code, "OpenFOAM ended with an error", fatal)
-    parsing.ended_well(output, "icoFoam")
+    parsing.check_exit(output, "icoFoam")
     # icoFoam ran once to its end
     steps, processes = _CLOCK.findall(text), _PROCESSES.findall(text)
     fail_if(

@@ -12,7 +12,7 @@ from typing import Any
 
 from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
 from scaletest.benchmarks.kinds.kind import ToolOutput
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 
 MOST_NUMBER = 1e18
 # A measurement that is shorter than this part of its planned duration ended early.
@@ -42,7 +42,7 @@ TIMES = re.compile(r"^(real|user|sys)\s+(\d{1,9}(?:\.\d{1,9})?)\s*$", re.MULTILI
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
-def ended_well(output: ToolOutput, program: str) -> None:
+def check_exit(output: ToolOutput, program: str) -> None:
     """Raise BenchmarkFailed if the tool found no device or program, or ended with an error."""
     if not output.exit_code:
         return
@@ -96,7 +96,7 @@ def json_object(text: str, program: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         position = getattr(error, "pos", len(text))
         raise bad_output(
-            f"{program} wrote incomplete or invalid JSON: {cut(str(error), 120)}",
+            f"{program} wrote incomplete or invalid JSON: {cut_text(str(error), 120)}",
             text[max(start, position - 80) : position + 80].splitlines(),
         ) from error
     assert isinstance(parsed, dict)
@@ -133,7 +133,7 @@ def number(document: Any, *path: str | int) -> float:
     fail_if(
         not is_number or not 0 <= part <= MOST_NUMBER,
         f"there is no number {name} in the output",
-        [f"{name}: {cut(repr(part), 120)}"],
+        [f"{name}: {cut_text(repr(part), 120)}"],
     )
     return float(part)
 

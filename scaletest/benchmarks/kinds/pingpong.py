@@ -19,7 +19,7 @@ from scaletest.benchmarks.kinds.kind import (
     Task,
     ToolMeasurement,
     ToolOutput,
-    bound,
+    bind_to_cpus,
     master_and_workers,
 )
 from scaletest.benchmarks.kinds.mpirun import HOSTFILE, hostfile, is_one_host, mpirun
@@ -58,7 +58,7 @@ def tasks(spec: MPIPingPongSpec, site: ExecutionSite) -> Sequence[Task]:
         Task(
             "master",
             0,
-            bound(spec, [*mpirun(spec, site, 2, "ppr:1:node"), *program]),
+            bind_to_cpus(spec, [*mpirun(spec, site, 2, "ppr:1:node"), *program]),
             files={HOSTFILE: hostfile(site, 1)},
         ),
     )
@@ -66,7 +66,7 @@ def tasks(spec: MPIPingPongSpec, site: ExecutionSite) -> Sequence[Task]:
 
 def parse(spec: MPIPingPongSpec, output: ToolOutput) -> ToolMeasurement:
     """Parse IMB's table of PingPong."""
-    parsing.ended_well(output, PROGRAM)
+    parsing.check_exit(output, PROGRAM)
     # the only table is PingPong of 2 processes
     titles = _TITLE.findall(output.stdout)
     headers = [

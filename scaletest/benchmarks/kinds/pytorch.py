@@ -20,7 +20,7 @@ from scaletest.benchmarks.kinds.kind import (
     Task,
     ToolMeasurement,
     ToolOutput,
-    bound,
+    bind_to_cpus,
 )
 from scaletest.benchmarks.kinds.spec import CommonSpec, PodOverrides
 from scaletest.model import checks
@@ -54,7 +54,7 @@ class PyTorchSpec(CommonSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.refuse(
+        checks.raise_first_mistake(
             (
                 self.benchmark_type == "train" and self.model == "llama",
                 f"{self.model} is for inference only",
@@ -80,7 +80,7 @@ def tasks(spec: PyTorchSpec, site: ExecutionSite) -> Sequence[Task]:
                 ask,
                 "torch",
                 json.dumps([1, options]),
-                *bound(spec, [*site.python, "-m", MODULE]),
+                *bind_to_cpus(spec, [*site.python, "-m", MODULE]),
             ),
         ),
     )
@@ -96,7 +96,7 @@ def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
         failure=Failure.NO_BINARY,
         remedy=_INSTALL,
     )
-    parsing.ended_well(output, "PyTorch")
+    parsing.check_exit(output, "PyTorch")
     answer = parsing.json_object(output.stdout, "PyTorch")
     if error := answer.get("error"):
         fail_if(

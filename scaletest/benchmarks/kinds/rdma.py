@@ -20,11 +20,11 @@ from scaletest.benchmarks.kinds.kind import (
     Task,
     ToolMeasurement,
     ToolOutput,
-    bound,
+    bind_to_cpus,
     server_and_client,
 )
 from scaletest.benchmarks.kinds.spec import PairSpec
-from scaletest.model.checks import refuse
+from scaletest.model.checks import raise_first_mistake
 from scaletest.model.declared import TRUSTED, choice, text
 
 READY = "Waiting for client to connect"
@@ -72,7 +72,7 @@ class RDMASpec(PairSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        refuse(
+        raise_first_mistake(
             (
                 "\x00" in "".join(self.extra_args),
                 "extraArgs contain a NUL character",
@@ -102,8 +102,8 @@ def _tasks(spec: RDMASpec, site: ExecutionSite, tool: str, *arguments: str) -> S
         line += ["-d", spec.device]
     line += spec.extra_args
     return (
-        Task("server", 0, bound(spec, line), ready_text=READY),
-        Task("client", 0, bound(spec, [*line, site.address("server")])),
+        Task("server", 0, bind_to_cpus(spec, line), ready_text=READY),
+        Task("client", 0, bind_to_cpus(spec, [*line, site.address("server")])),
     )
 
 
@@ -170,7 +170,7 @@ def _rows(
 
     test, units: perftest's names of the test and of the columns' units.
     """
-    parsing.ended_well(output, program)
+    parsing.check_exit(output, program)
     rows = parsing.rows_after(output.stdout, "#bytes", len(columns), program)
     wanted = (spec.mode.capitalize(), test)
     titles = _TITLE.findall(output.stdout)

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from scaletest.model.checks import refuse
-from scaletest.model.declared import aliases, choice, text
-from scaletest.model.writing import Written, members
+from scaletest.model.checks import raise_first_mistake
+from scaletest.model.declared import choice, text, text_aliases
+from scaletest.model.writing import Written, document_members
 
 SAME_NODE, DIFFERENT_NODES, SPREAD = "sameNode", "differentNodes", "spread"
 TCP, RDMA = "TCP", "RDMA"
@@ -28,7 +28,7 @@ class Spec(Written):
     def to_dict(self) -> dict[str, Any]:
         """Return the document, without fields that have their defaults."""
         written = super().to_dict()
-        for member in members(type(self)):
+        for member in document_members(type(self)):
             if getattr(self, member.attribute) == member.default:
                 del written[member.name]
         return written
@@ -124,7 +124,7 @@ class CommonSpec(Spec):
     pods: Annotated[PodOverrides, "Changes to all pods of the benchmark."] = PodOverrides()
 
     def __post_init__(self) -> None:
-        refuse(
+        raise_first_mistake(
             (
                 self.mtu is not None and self.mtu < 1280 and self.ip_family == "IPv6",
                 f"mtu {self.mtu} is too small for IPv6",
@@ -167,6 +167,6 @@ class MpiSpec(CrowdSpec):
     transport: Annotated[
         str,
         choice((TCP, RDMA)),
-        aliases({"tcp": TCP, "rdma": RDMA}),
+        text_aliases({"tcp": TCP, "rdma": RDMA}),
         "Transport of MPI: TCP, or RDMA by UCX.",
     ] = TCP

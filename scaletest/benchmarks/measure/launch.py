@@ -39,14 +39,14 @@ from scaletest.model import checks, wire
 from scaletest.model.errors import Unreachable, UsageError
 from scaletest.model.labels import Labels
 from scaletest.model.run_progress import BENCHMARK
-from scaletest.render.numbers import quantity
-from scaletest.render.text import clean
-from scaletest.runs.environment import environment
+from scaletest.render.numbers import format_quantity
+from scaletest.render.text import clean_text
+from scaletest.runs.environment import read_environment
 from scaletest.runs.folder import RESULT, RunFolder
-from scaletest.runs.places import default_root, new_path, reference
+from scaletest.runs.places import default_root, new_path, run_reference
 from scaletest.runs.progress import Progress
 from scaletest.runs.registry import type_of
-from scaletest.runs.stopping import stopping
+from scaletest.runs.stopping import stop_on_signals
 
 
 def start(
@@ -86,7 +86,9 @@ def start(
                 progress.message(line)
         folder.make(empty=True)
         with folder.locked():
-            folder.begin(plan, {**environment(sys.argv), **_describe_executor(plan, place)}, labels)
+            folder.begin(
+                plan, {**read_environment(sys.argv), **_describe_executor(plan, place)}, labels
+            )
             if plan.paused:
                 progress.message(f"paused; go on with: {_resume_command(folder)}")
             else:
@@ -97,7 +99,7 @@ def start(
 
 def resume(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> BenchmarkRun:
     """Go on with a run; return it as it then lies on disk."""
-    checks.refuse(
+    checks.raise_first_mistake(
         (
             type_of(files) is not RUN_TYPE,
             f"run {files.name} is not a benchmark run: it is a {files.kind} run",
@@ -140,16 +142,17 @@ class _PlanProgress:
         else:
             self._lengths_s.append(max(0.0, result.finished_s - result.started_s))
             values = permutation_text(self._plan.permutations[benchmark.permutation])
-            place = f" ({clean(values, 60)})" if values else ""
+            place = f" ({clean_text(values, 60)})" if values else ""
             numbers = [
-                f"{headline.label} {quantity(result.headlines[headline.name], headline.unit)}"
+                f"{headline.label}"
+                f" {format_quantity(result.headlines[headline.name], headline.unit)}"
                 for headline in benchmark.kind.headlines
                 if headline.name in result.headlines
             ]
             suffix = " (warm-up, not counted)" if benchmark.warm_up else ""
             outcome = f"{place}: {', '.join(numbers)}{suffix}"
             if not result.ok:
-                reason = f"{result.failure or 'failed'}: {clean(result.message, 200)}"
+                reason = f"{result.failure or 'failed'}: {clean_text(result.message, 200)}"
                 outcome = f"{place}: {reason}".replace("\n", " ")
             self._progress.step(f"{benchmark.name}{outcome}")
             self._tell()
@@ -168,7 +171,7 @@ def _observe_machine(place: BenchmarkPlace) -> Callable[[], Sequence[str]]:
 
 def _resume_command(folder: BenchmarkFolder) -> str:
     """Return the command that goes on: with the name where runs are, else with the path."""
-    return f"scaletest bench run --resume {reference(folder.path, default_root(os.environ))}"
+    return f"scaletest bench run --resume {run_reference(folder.path, default_root(os.environ))}"
 
 
 def _describe_executor(plan: BenchmarkPlan, place: BenchmarkPlace) -> dict[str, Any]:
@@ -200,7 +203,7 @@ def _go_on(
     """Run what has not ended yet, and write the result."""
     noticed = look()
     progress.warn(noticed)
-    with stopping(_stop, unwind=True), progress.of_run(folder, plan.workload):
+    with stop_on_signals(_stop, unwind=True), progress.of_run(folder, plan.workload):
         try:
             run_plan(
                 plan,
@@ -238,7 +241,7 @@ def _go_on(
 @contextmanager
 def _open_executor(place: BenchmarkPlace, folder: BenchmarkFolder) -> Iterator[Executor]:
     """Choose where benchmarks run, and connect to it."""
-    checks.refuse(
+    checks.raise_first_mistake(
         (
             place.queue and place.namespace,
             "<queue> and <namespace> exclude each other",
@@ -246,13 +249,13 @@ def _open_executor(place: BenchmarkPlace, folder: BenchmarkFolder) -> Iterator[E
         ),
     )
     if place.namespace:
-        cluster = connection.connect(place.namespace)
-        if GROUP not in discovery.groups(cluster):
+        cluster = connection.connect_cluster(place.namespace)
+        if GROUP not in discovery.api_groups(cluster):
             raise Unreachable(
                 f"the cluster does not know {GROUP}",
                 hint="install the operator: docs/how-to/operator.md",
             )
-        yield OperatorExecutor(objects.Documents(cluster), place.namespace, folder.name)
+        yield OperatorExecutor(objects.ObjectClient(cluster), place.namespace, folder.name)
     elif place.queue:
         with closing(QueueExecutor(connect(place.redis_url), place.queue)) as executor:
             yield executor

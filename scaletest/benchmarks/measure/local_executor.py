@@ -51,7 +51,7 @@ class LocalExecutor:
         needs_namespaces = spec.mtu is not None or spec.placement == DIFFERENT_NODES
         names = [node.name for node in self.nodes()]
         unknown = [node for node in spec.nodes if node not in names]
-        checks.refuse(
+        checks.raise_first_mistake(
             (
                 spec.network_name,
                 f"{name}: there is no Multus network {spec.network_name} here",
@@ -234,7 +234,7 @@ class _Run:
             self._on_phase(BenchmarkPhase.RUNNING)
             output = processes.finish(process)
             for server in processes.dead() if output.exit_code else ():
-                parsing.ended_well(server.output(), server.program)
+                parsing.check_exit(server.output(), server.program)
             return output
         raise BenchmarkFailed(Failure.REFUSED, f"{kind.name} has no part that measures")
 

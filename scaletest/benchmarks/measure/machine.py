@@ -20,7 +20,7 @@ from scaletest.benchmarks.kinds.kind import ToolMeasurement
 from scaletest.benchmarks.measure import namespaces
 from scaletest.benchmarks.measure.namespaces import PATIENCE_S
 from scaletest.benchmarks.measure.programs import versions
-from scaletest.runs.environment import machine
+from scaletest.runs.environment import describe_host
 
 CARDS = Path("/sys/class/net")
 
@@ -28,7 +28,7 @@ CARDS = Path("/sys/class/net")
 def describe_machine(benchmark: Benchmark) -> dict[str, Any]:
     """Describe this machine, and the versions of the programs that the benchmark runs."""
     return {
-        **machine(),
+        **describe_host(),
         "programs": versions(list(benchmark.kind.programs(benchmark.spec))),
     }
 

@@ -38,7 +38,7 @@ class Namespaces:
 
     def __init__(self, nodes: int, mtu: int | None, family: str) -> None:
         """Create all nodes. Raises UsageError when this machine cannot."""
-        checks.refuse(
+        checks.raise_first_mistake(
             (
                 nodes > MOST_NODES,
                 f"{nodes} nodes are more than {MOST_NODES}",
@@ -134,7 +134,9 @@ class Namespaces:
             timeout=PATIENCE_S,
             check=False,
         )
-        checks.refuse((done.returncode, f"{command} failed: {done.stderr.strip()}", NEEDED))
+        checks.raise_first_mistake(
+            (done.returncode, f"{command} failed: {done.stderr.strip()}", NEEDED)
+        )
 
 
 def address(index: int, family: str) -> str:

@@ -17,7 +17,7 @@ from scaletest.benchmarks.kinds.registry import API_VERSION
 from scaletest.benchmarks.measure.runner import PhaseListener
 from scaletest.benchmarks.objects.config_maps import load_result
 from scaletest.benchmarks.objects.manifests import SPARE_S, Document, refuse, start_s
-from scaletest.cluster.objects import NODES, Documents, Resource
+from scaletest.cluster.objects import NODES, ObjectClient, Resource
 
 RUN = "scaletest.dev/run"
 LOOK_S = 1.0
@@ -30,7 +30,7 @@ def resource(kind: Kind) -> Resource:
     return Resource(kind.name, f"/apis/{API_VERSION}", kind.plural, True)
 
 
-def nodes_of(objects: Documents) -> list[Node]:
+def nodes_of(objects: ObjectClient) -> list[Node]:
     """List the cluster's nodes. Needs the right to list them."""
     return [
         Node(node["metadata"]["name"], node["metadata"].get("labels", {}))
@@ -46,7 +46,7 @@ class OperatorExecutor:
 
     def __init__(
         self,
-        objects: Documents,
+        objects: ObjectClient,
         namespace: str,
         run: str,
         clock: Callable[[], float] = time.time,

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import msgspec
 
-from scaletest.benchmarks.documents.benchmark import Benchmark, read
-from scaletest.benchmarks.documents.result import BenchmarkResult, frame
+from scaletest.benchmarks.documents.benchmark import Benchmark, read_benchmark
+from scaletest.benchmarks.documents.result import BenchmarkResult, frame_result
 from scaletest.benchmarks.kinds import parsing
 from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
 from scaletest.benchmarks.kinds.kind import ExecutionSite, PartAddress
@@ -35,7 +35,7 @@ KEYS, SSH = Path(ssh.MOUNT), Path("/tmp/ssh")
 
 def run(role: str, index: int, folder: Path, scratch: Path, say: Callable[[str], None]) -> int:
     """Run the part and return its exit code. `say` writes to the pod's log."""
-    benchmark = read(wire.load((folder / DOCUMENT).read_text("utf-8"), "the benchmark"))
+    benchmark = read_benchmark(wire.load((folder / DOCUMENT).read_text("utf-8"), "the benchmark"))
     began_s = time.time()
     try:
         result = _play(benchmark, role, index, folder, scratch)
@@ -48,7 +48,7 @@ def run(role: str, index: int, folder: Path, scratch: Path, say: Callable[[str],
         finished_s=time.time(),
     )
     # a server prints its failure too: the benchmark takes its class of failure from there
-    say(frame(result))
+    say(frame_result(result))
     if role != benchmark.kind.measures:
         return 5
     # so that the log can be read before the Job is over
@@ -93,12 +93,12 @@ def _play(
                     for number, argv in enumerate(commands[first : first + ssh.AT_ONCE], first)
                 ]
                 for copy in copies:
-                    parsing.ended_well(processes.finish(copy), "the copy of the case to a worker")
+                    parsing.check_exit(processes.finish(copy), "the copy of the case to a worker")
         process = processes.start("part", task.argv, place, task.environment)
         if not measures:
             processes.wait_ready(process, task)
             Path(READY).touch()
-            parsing.ended_well(processes.finish(process), process.program)
+            parsing.check_exit(processes.finish(process), process.program)
             # one that ended well after it has served leaves the pod running: a pod that ends
             # before the measurement counts as a failure
             time.sleep(HOLD_S)

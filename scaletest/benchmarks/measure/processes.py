@@ -16,7 +16,7 @@ from scaletest.benchmarks.kinds.kind import Task, ToolOutput
 from scaletest.model import Activity
 from scaletest.model.masking import without_secrets
 from scaletest.observe.sampler import ProgramWatch, RequestSampler
-from scaletest.processes.children import end_group, exited, wait_child
+from scaletest.processes.children import end_group, has_exited, wait_child
 from scaletest.processes.guard import Guard
 from scaletest.runs.private_files import open_private
 
@@ -96,7 +96,7 @@ class _CombinedWatch:
     def ended(self) -> None:
         """Close the watches of programs that have ended and are about to be reaped."""
         for process in self._running:
-            if process.watch and exited(process.popen):
+            if process.watch and has_exited(process.popen):
                 process.watch.ended()
 
 
@@ -165,7 +165,7 @@ class Processes:
             (folder / path).write_text(text, "utf-8")
         for argv in task.before:
             before = self.start(f"{name}-before", [*enter, *argv], folder, task.environment)
-            parsing.ended_well(self.finish(before), argv[0])
+            parsing.check_exit(self.finish(before), argv[0])
 
     def finish(self, process: Process) -> ToolOutput:
         """Wait for its end. Raises BenchmarkFailed when the time is over."""
@@ -183,10 +183,10 @@ class Processes:
     def wait_ready(self, process: Process, task: Task) -> None:
         """Wait until a server is ready. BenchmarkFailed when it ends, or the time is over."""
         while not process.ready(task):
-            if exited(process.popen):
+            if has_exited(process.popen):
                 process.popen.wait()
                 output = process.output()
-                parsing.ended_well(output, process.program)
+                parsing.check_exit(output, process.program)
                 raise BenchmarkFailed(
                     Failure.EXIT,
                     f"{process.program} ended before it was ready",
@@ -203,7 +203,7 @@ class Processes:
 
     def dead(self) -> list[Process]:
         """List the programs that ended by themselves."""
-        dead = [process for process in self._running if exited(process.popen)]
+        dead = [process for process in self._running if has_exited(process.popen)]
         for process in dead:
             process.popen.wait()
         return dead

@@ -10,7 +10,11 @@ from dataclasses import replace
 
 from scaletest.benchmarks.documents.benchmark import Benchmark
 from scaletest.benchmarks.documents.generators import Node
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, unframe
+from scaletest.benchmarks.documents.result import (
+    BenchmarkPhase,
+    BenchmarkResult,
+    read_framed_result,
+)
 from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
 from scaletest.benchmarks.kinds.spec import DIFFERENT_NODES
 from scaletest.benchmarks.measure.runner import PhaseListener
@@ -51,7 +55,7 @@ class QueueExecutor:
     def refuse(self, benchmark: Benchmark) -> None:
         """Raise UsageError for a benchmark that one worker cannot run alone."""
         spec = benchmark.spec
-        checks.refuse(
+        checks.raise_first_mistake(
             (
                 spec.placement == DIFFERENT_NODES or spec.nodes or spec.network_name,
                 f"{benchmark.name}: a worker runs all parts on its own node",
@@ -97,7 +101,7 @@ class QueueExecutor:
 
 def result_of(benchmark: Benchmark, reply: Reply) -> BenchmarkResult:
     """Read the worker's framed result from a reply, or build a failure with the reason."""
-    result = unframe(str(reply.figures.get("result", "")))
+    result = read_framed_result(str(reply.figures.get("result", "")))
     if result is None:
         failure = _FAILURES.get((reply.outcome, reply.reason), Failure.EXIT)
         message = reply.error or f"the request ended as {reply.outcome}, without a result"

@@ -9,11 +9,11 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from scaletest.benchmarks.documents.benchmark import Benchmark, read
+from scaletest.benchmarks.documents.benchmark import Benchmark, read_benchmark
 from scaletest.benchmarks.documents.result import BenchmarkResult
 from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
 from scaletest.benchmarks.objects import manifests
-from scaletest.cluster.objects import CONFIG_MAPS, Documents
+from scaletest.cluster.objects import CONFIG_MAPS, ObjectClient
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue
 
@@ -45,7 +45,7 @@ def read_agreed(peers: manifests.Document) -> Benchmark:
     if manifests.DOCUMENT not in texts:
         raise Damaged(peers, f"it has no {manifests.DOCUMENT}")
     try:
-        benchmark = read(wire.load(texts[manifests.DOCUMENT], manifests.DOCUMENT))
+        benchmark = read_benchmark(wire.load(texts[manifests.DOCUMENT], manifests.DOCUMENT))
     except InvalidValue as error:
         raise Damaged(peers, error.message) from error
     if peers["metadata"]["name"] != manifests.name_of(benchmark, "peers"):
@@ -76,7 +76,7 @@ def read_packed(config_map: manifests.Document, key: str, read: Callable[[dict[s
     """
     try:
         data = base64.b64decode((config_map.get("binaryData") or {})[key])
-        return read(wire.load(wire.unpack(data, MOST_UNPACKED, key), key))
+        return read(wire.load(wire.decompress(data, MOST_UNPACKED, key), key))
     except KeyError as error:
         raise Damaged(config_map, f"it has no {key}") from error
     except InvalidValue as error:
@@ -85,7 +85,9 @@ def read_packed(config_map: manifests.Document, key: str, read: Callable[[dict[s
         raise Damaged(config_map, f"{key}: {error}") from error
 
 
-def load_result(objects: Documents, namespace: str, name: str, uid: str) -> BenchmarkResult | None:
+def load_result(
+    objects: ObjectClient, namespace: str, name: str, uid: str
+) -> BenchmarkResult | None:
     """Load the result that the object with this uid owns; None when there is none."""
     config_map = objects.find(CONFIG_MAPS, namespace, manifests.result_name(name))
     if config_map and is_owned(config_map, uid):

@@ -11,7 +11,7 @@ from scaletest.benchmarks.documents.benchmark import Benchmark
 from scaletest.benchmarks.kinds.spec import VOLCANO
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.pod_status import conditions, has_condition, seconds
-from scaletest.cluster.objects import Documents, Resource
+from scaletest.cluster.objects import ObjectClient, Resource
 
 POD_GROUPS = Resource("PodGroup", "/apis/scheduling.volcano.sh/v1beta1", "podgroups", True)
 GROUP_NAME = "scheduling.k8s.io/group-name"
@@ -84,7 +84,7 @@ def jobs(benchmark: Benchmark, owner: manifests.Document, image: str) -> list[ma
     return built
 
 
-def admission(benchmark: Benchmark, objects: Documents, namespace: str) -> tuple[float, str]:
+def admission(benchmark: Benchmark, objects: ObjectClient, namespace: str) -> tuple[float, str]:
     """Read from the PodGroup since when all parts may start, in seconds since the epoch.
 
     0 while they may not, and why they wait.

@@ -42,7 +42,7 @@ Document = dict[str, Any]
 def refuse(benchmark: Benchmark) -> None:
     """Raise UsageError for a benchmark that cannot run in any cluster."""
     nodes = {part.node for part in benchmark.kind.layout(benchmark.spec)}
-    checks.refuse(
+    checks.raise_first_mistake(
         (
             not NAME.fullmatch(benchmark.name),
             f"the name {benchmark.name[:80]!r} cannot be used for a Service and its Jobs",

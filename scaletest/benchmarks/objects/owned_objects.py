@@ -30,7 +30,7 @@ from scaletest.cluster.objects import (
     PODS,
     SECRETS,
     SERVICES,
-    Documents,
+    ObjectClient,
     Resource,
 )
 from scaletest.model import wire
@@ -40,7 +40,7 @@ class NameConflict(Exception):
     """Another object has a name that is needed; it may be about to be deleted."""
 
 
-def delete_objects(kind: Kind, name: str, uid: str, objects: Documents, namespace: str) -> None:
+def delete_objects(kind: Kind, name: str, uid: str, objects: ObjectClient, namespace: str) -> None:
     """Delete the objects of a benchmark except its result. Jobs are deleted with their pods.
 
     Only objects that `uid` owns are deleted: a benchmark of another kind may have the same name,
@@ -57,7 +57,7 @@ def delete_objects(kind: Kind, name: str, uid: str, objects: Documents, namespac
 
 
 def _delete_owned(
-    resource: Resource, name: str, uid: str, objects: Documents, namespace: str
+    resource: Resource, name: str, uid: str, objects: ObjectClient, namespace: str
 ) -> None:
     document = objects.find(resource, namespace, name)
     if document is not None and is_owned(document, uid):
@@ -72,7 +72,7 @@ class OwnedObjects:
     """
 
     _benchmark: Benchmark
-    _objects: Documents
+    _objects: ObjectClient
     _namespace: str
     _owner: manifests.Document
 

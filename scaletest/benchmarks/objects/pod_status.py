@@ -9,7 +9,7 @@ from scaletest.benchmarks.documents.benchmark import Benchmark
 from scaletest.benchmarks.documents.result import BenchmarkResult
 from scaletest.benchmarks.kinds.kind import PartAddress
 from scaletest.benchmarks.objects.manifests import INDEX, MULTUS_STATUS, ROLE, Document, name_of
-from scaletest.cluster.objects import EVENTS, Documents
+from scaletest.cluster.objects import EVENTS, ObjectClient
 from scaletest.render.numbers import plural
 
 MOST_PLACES = 32
@@ -147,7 +147,7 @@ def why_not(pod: Document) -> str:
     return str(status.get("phase", "Pending"))
 
 
-def last_denial(objects: Documents, namespace: str, job: Document) -> str:
+def last_denial(objects: ObjectClient, namespace: str, job: Document) -> str:
     """Return the API server's last reason to deny pods of a Job, from its events; "" without one.
 
     The status of a Job does not tell it.

@@ -10,13 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, unframe
+from scaletest.benchmarks.documents.result import (
+    BenchmarkPhase,
+    BenchmarkResult,
+    read_framed_result,
+)
 from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
 from scaletest.benchmarks.objects import gang_scheduling, manifests, pod_status
 from scaletest.benchmarks.objects.config_maps import measuring_s
 from scaletest.benchmarks.objects.owned_objects import NameConflict, OwnedObjects
 from scaletest.cluster.connection import Busy, Missing, Refused
-from scaletest.cluster.objects import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES, Documents
+from scaletest.cluster.objects import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES, ObjectClient
 from scaletest.model.errors import Unreachable, UsageError
 
 # Written into a pod as an annotation: a kubelet looks at the ConfigMap at once when its pod
@@ -55,7 +59,7 @@ class BenchmarkContext:
 
 def reconcile_objects(
     benchmark: Benchmark,
-    objects: Documents,
+    objects: ObjectClient,
     context: BenchmarkContext,
     clock: Callable[[], float],
 ) -> Observation:
@@ -70,7 +74,7 @@ def reconcile_objects(
 def failure_of_pod(pod: manifests.Document, message: str, log: str) -> BenchmarkFailed:
     """Build a failure from the framed result of a pod that ended, else from its last log lines."""
     name = pod["metadata"]["name"]
-    framed = unframe(log)
+    framed = read_framed_result(log)
     if framed is not None:
         message = f"{name}: {framed.message}"
         return BenchmarkFailed(framed.failure, message, framed.lines, framed.remedy)
@@ -86,7 +90,7 @@ class _Reconciliation:
     """One reconcile pass over one benchmark."""
 
     _benchmark: Benchmark
-    _objects: Documents
+    _objects: ObjectClient
     _context: BenchmarkContext
     _clock: Callable[[], float]
     _owned: OwnedObjects
@@ -329,7 +333,7 @@ class _Reconciliation:
         if phase not in ("Running", "Succeeded", "Failed"):
             return None
         log = self._objects.log(self._context.namespace, pod_status.name(pod))
-        result = unframe(log)
+        result = read_framed_result(log)
         if result is None:
             if phase != "Running":
                 raise failure_of_pod(pod, "the measuring pod ended without a result", log)

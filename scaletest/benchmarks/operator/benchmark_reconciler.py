@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from scaletest.benchmarks.documents.benchmark import Benchmark, read
+from scaletest.benchmarks.documents.benchmark import Benchmark, read_benchmark
 from scaletest.benchmarks.documents.result import BenchmarkPhase
 from scaletest.benchmarks.kinds.kind import Kind
 from scaletest.benchmarks.kinds.registry import KINDS
@@ -27,7 +27,7 @@ from scaletest.benchmarks.operator.reporting import (
     report,
 )
 from scaletest.cluster.connection import Busy, Conflict, Missing
-from scaletest.cluster.objects import CONFIG_MAPS, LEASES, Documents
+from scaletest.cluster.objects import CONFIG_MAPS, LEASES, ObjectClient
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 from scaletest.model.wording import as_options
 
@@ -47,7 +47,7 @@ class Lock:
     """
 
     def __init__(
-        self, objects: Documents, namespace: str, plural: str, name: str, uid: str
+        self, objects: ObjectClient, namespace: str, plural: str, name: str, uid: str
     ) -> None:
         self._objects, self._namespace = objects, namespace
         self._holder = f"{plural}/{name}/{uid}"
@@ -87,7 +87,7 @@ class Lock:
 
 
 def reconcile(
-    kind: Kind, objects: Documents, namespace: str, name: str, settings: ReconcileSettings
+    kind: Kind, objects: ObjectClient, namespace: str, name: str, settings: ReconcileSettings
 ) -> str:
     """Bring a benchmark forward; return its phase if that has changed, else ""."""
 
@@ -106,7 +106,7 @@ def reconcile(
 
 
 def before_deletion(
-    kind: Kind, objects: Documents, namespace: str, document: status.Document
+    kind: Kind, objects: ObjectClient, namespace: str, document: status.Document
 ) -> None:
     """Clean up before a benchmark is deleted: delete its objects, release its lock."""
     meta = document["metadata"]
@@ -121,7 +121,7 @@ class _Pass:
 
     kind: Kind
     document: status.Document
-    objects: Documents
+    objects: ObjectClient
     namespace: str
     settings: ReconcileSettings
     lock: Lock
@@ -130,7 +130,9 @@ class _Pass:
         """Act once; return the status then, and what an event says of it."""
         keys = ("apiVersion", "kind", "metadata", "spec")
         try:
-            requested = read({key: self.document[key] for key in keys if key in self.document})
+            requested = read_benchmark(
+                {key: self.document[key] for key in keys if key in self.document}
+            )
             refuse(requested)
         except UsageError as error:
             begun = self._begun()

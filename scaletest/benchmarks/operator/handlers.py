@@ -25,7 +25,7 @@ from scaletest.benchmarks.measure.operator_executor import resource
 from scaletest.benchmarks.operator import benchmark_reconciler, perftest, set_reconciler, status
 from scaletest.benchmarks.operator.queueing import INTERVAL_S, Turns, is_paused, turn_of
 from scaletest.benchmarks.operator.reporting import ReconcileSettings, has_ended
-from scaletest.cluster.objects import Documents
+from scaletest.cluster.objects import ObjectClient
 from scaletest.model.errors import ScaletestError
 from scaletest.pages.server import Server
 
@@ -54,7 +54,7 @@ class Metrics:
 
 
 def run(
-    objects: Documents,
+    objects: ObjectClient,
     image: str,
     namespaces: Sequence[str],
     metrics_port: int,
@@ -99,7 +99,7 @@ def run(
 
 
 def make_registry(
-    objects: Documents, settings: ReconcileSettings, metrics: Metrics
+    objects: ObjectClient, settings: ReconcileSettings, metrics: Metrics
 ) -> kopf.OperatorRegistry:
     """Return a registry with all functions that kopf is to call."""
     registry = kopf.OperatorRegistry()
@@ -152,7 +152,7 @@ def make_registry(
 def _serve_perftest(
     registry: kopf.OperatorRegistry,
     group: str,
-    objects: Documents,
+    objects: ObjectClient,
     settings: ReconcileSettings,
     metrics: Metrics,
 ) -> None:
@@ -189,7 +189,7 @@ def _read_index(index: Index, *key: str) -> list[Any]:
 def _add_kind(
     registry: kopf.OperatorRegistry,
     kind: Kind,
-    objects: Documents,
+    objects: ObjectClient,
     settings: ReconcileSettings,
     metrics: Metrics,
     turns: Turns,

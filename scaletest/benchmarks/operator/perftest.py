@@ -9,13 +9,13 @@ from scaletest.benchmarks.documents.result import BenchmarkPhase
 from scaletest.benchmarks.objects.config_maps import is_owned
 from scaletest.benchmarks.operator.reporting import ReconcileSettings, owner_reference, report
 from scaletest.benchmarks.operator.status import Document
-from scaletest.cluster.objects import Documents, Resource
+from scaletest.cluster.objects import ObjectClient, Resource
 
 
 def reconcile(
     theirs: Resource,
     ours: Resource,
-    objects: Documents,
+    objects: ObjectClient,
     settings: ReconcileSettings,
     namespace: str,
     name: str,
@@ -32,7 +32,7 @@ def reconcile(
 
 
 def _copy(
-    ours: Resource, objects: Documents, namespace: str, document: Document
+    ours: Resource, objects: ObjectClient, namespace: str, document: Document
 ) -> tuple[Document, str]:
     """Create ours if there is none; return its status, and what an event says."""
     name, warnings = document["metadata"]["name"], list[str]()

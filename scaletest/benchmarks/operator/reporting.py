@@ -10,7 +10,7 @@ from scaletest.benchmarks.documents.result import BenchmarkPhase
 from scaletest.benchmarks.operator import status
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.cluster.connection import Conflict, Missing
-from scaletest.cluster.objects import Documents, Resource
+from scaletest.cluster.objects import ObjectClient, Resource
 
 # Creates an event from object, type, reason and message.
 SendEvent = Callable[[status.Document, str, str, str], None]
@@ -53,7 +53,7 @@ def has_ended(document: status.Document) -> bool:
 
 def report(
     resource: Resource,
-    objects: Documents,
+    objects: ObjectClient,
     namespace: str,
     name: str,
     settings: ReconcileSettings,
@@ -101,7 +101,7 @@ def report(
 
 def _write_status(
     resource: Resource,
-    objects: Documents,
+    objects: ObjectClient,
     namespace: str,
     document: status.Document,
     now: status.Document,

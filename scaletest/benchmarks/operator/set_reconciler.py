@@ -33,7 +33,7 @@ from scaletest.benchmarks.operator.reporting import (
 from scaletest.benchmarks.operator.status import Document
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.cluster.connection import Busy, Missing, Refused
-from scaletest.cluster.objects import CONFIG_MAPS, Documents, Resource
+from scaletest.cluster.objects import CONFIG_MAPS, ObjectClient, Resource
 from scaletest.model import checks, wire
 from scaletest.model.errors import Unreachable, UsageError
 from scaletest.model.wording import as_options
@@ -67,7 +67,7 @@ def child(document: Mapping[str, Any]) -> Mapping[tuple[str, str], Document]:
 
 
 def reconcile(
-    objects: Documents,
+    objects: ObjectClient,
     namespace: str,
     name: str,
     settings: ReconcileSettings,
@@ -89,7 +89,7 @@ class _Pass:
     """One reconcile pass: what it acts on, and with what."""
 
     document: Document
-    objects: Documents
+    objects: ObjectClient
     namespace: str
     settings: ReconcileSettings
     children: Children
@@ -167,7 +167,7 @@ class _Pass:
         }
         plan, _ = plan_of(readable, lambda: nodes_of(self.objects))
         for benchmark in plan.benchmarks:
-            checks.refuse(
+            checks.raise_first_mistake(
                 (
                     not NAME.fullmatch(benchmark.name),
                     f"its benchmarks would be named {benchmark.name}, which is not a valid name of"
@@ -177,7 +177,7 @@ class _Pass:
             )
         text = wire.dump(plan.to_dict())
         data = pack(text)
-        checks.refuse(
+        checks.raise_first_mistake(
             (
                 len(data) > MOST_BYTES or len(text.encode()) > MOST_UNPACKED,
                 f"the plan has {len(text.encode())} bytes, which is too large to store",

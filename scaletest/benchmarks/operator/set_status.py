@@ -18,9 +18,9 @@ from scaletest.benchmarks.operator.reporting import has_ended
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.model import VerdictKind, wire
 from scaletest.model.errors import InvalidValue
-from scaletest.model.file_documents import read_written
-from scaletest.render.numbers import quantity, quantity_measured
-from scaletest.render.text import clean
+from scaletest.model.file_documents import read_file_document
+from scaletest.render.numbers import format_quantity, quantity_with_half_width
+from scaletest.render.text import clean_text
 
 HINDERED = "Hindered"
 # With no more permutations than these, the status lists what samples and selectors chose.
@@ -136,7 +136,7 @@ def measured_so_far(
     measured: status.Document = {"results": _fit_permutations(run), "summary": _summarise(run)}
     if over:
         measured["verdict"] = str(run.verdict.kind)
-        measured["verdictReason"] = clean(run.verdict.reason, 500)
+        measured["verdictReason"] = clean_text(run.verdict.reason, 500)
     return measured
 
 
@@ -144,7 +144,7 @@ def _is_edited(document: status.Document, plan: BenchmarkPlan) -> bool:
     """Check whether the set's spec differs from that of its plan, in more than `paused`."""
     try:
         now, planned = (
-            read_written(SetSpec, {**version["spec"], "paused": False}, "the spec")
+            read_file_document(SetSpec, {**version["spec"], "paused": False}, "the spec")
             for version in (document, plan.document)
         )
     except InvalidValue:
@@ -166,12 +166,14 @@ def _fit_permutations(run: BenchmarkRun) -> list[status.Document]:
             for headline in run.headlines:
                 if summary := row.summaries.get(headline.name):
                     headlines[headline.name] = {
-                        "text": quantity_measured(summary.mean, summary.half_width, headline.unit),
+                        "text": quantity_with_half_width(
+                            summary.mean, summary.half_width, headline.unit
+                        ),
                         **(summary.to_dict() if with_numbers else {}),
                     }
             permutations.append(
                 {
-                    "permutation": clean(row.name, 120),
+                    "permutation": clean_text(row.name, 120),
                     "succeeded": row.succeeded,
                     "failed": row.failed,
                     "headlines": headlines,
@@ -189,6 +191,9 @@ def _summarise(run: BenchmarkRun) -> str:
     headline = run.headlines[0]
     summaries = [row.summaries[headline.name] for row in run.rows if headline.name in row.summaries]
     if len(summaries) == 1:
-        return quantity_measured(summaries[0].mean, summaries[0].half_width, headline.unit)
+        return quantity_with_half_width(summaries[0].mean, summaries[0].half_width, headline.unit)
     means = [summary.mean for summary in summaries]
-    return f"{quantity(min(means), headline.unit)} to {quantity(max(means), headline.unit)}"
+    return (
+        f"{format_quantity(min(means), headline.unit)} to"
+        f" {format_quantity(max(means), headline.unit)}"
+    )

@@ -12,7 +12,7 @@ from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.reconcile import Observation
 from scaletest.model.wording import as_options
-from scaletest.render.numbers import quantity
+from scaletest.render.numbers import format_quantity
 
 MOST_BYTES = 16 * 1024
 MOST_PODS = 32
@@ -64,7 +64,7 @@ def status_of(
     if (result := observation.result) is not None:
         units = {headline.name: headline.unit for headline in benchmark.kind.headlines}
         numbers = {name: number for name, number in result.headlines.items() if name in units}
-        texts = {name: quantity(number, units[name]) for name, number in numbers.items()}
+        texts = {name: format_quantity(number, units[name]) for name, number in numbers.items()}
         message = result.message or "; ".join((*benchmark.warnings, *result.notes))
         status |= {
             "failure": str(result.failure),

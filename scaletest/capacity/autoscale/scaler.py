@@ -5,8 +5,8 @@ from collections import deque
 from scaletest.capacity.autoscale.hpa import Hpa
 from scaletest.capacity.autoscale.keda import ScaledJob, ScaledObject
 from scaletest.capacity.autoscale.rule import Rule
-from scaletest.model.desired_workers import History, QueueDemand, desired, wanted
-from scaletest.model.time_slots import RING, SLOT_S, TimeSlot, over
+from scaletest.model.desired_workers import History, QueueDemand, desired_workers, wanted_workers
+from scaletest.model.time_slots import RING, SLOT_S, TimeSlot, window_until
 
 # The exporter looks this often by itself, whoever scrapes.
 LOOK_S = 2.5
@@ -69,11 +69,11 @@ class Scaler:
             TimeSlot(int(number), int(came), int(ended), total_s)
             for number, came, ended, total_s in self._slots
         ]
-        window = over(slots, now_s, targets.window_s)
-        workers = wanted(
+        window = window_until(slots, now_s, targets.window_s)
+        workers = wanted_workers(
             QueueDemand(waiting, running, window.submitted_per_s, window.mean_run_s), targets
         )
-        workers, self._history = desired(now_s, workers, self._history, targets.window_s)
+        workers, self._history = desired_workers(now_s, workers, self._history, targets.window_s)
         return workers
 
     def _slot(self, now_s: float) -> list[float]:

@@ -8,12 +8,12 @@ import cloup
 from scaletest.capacity.autoscale.load import PATTERNS, PlayOptions
 from scaletest.capacity.autoscale.rule import CHANGES, RULES
 from scaletest.cli import options as shared
-from scaletest.cli.headings import heading
+from scaletest.cli.headings import under_heading
 from scaletest.cli.output import Output
 
 # The load, the run times, and how pods come and go: PlayOptions.
-workload_options = shared.group(
-    heading("Load"),
+workload_options = shared.join_options(
+    under_heading("Load"),
     shared.duration("--seconds", default="60s", help="Let a request run this long, on average."),
     click.option(
         "--variation",
@@ -54,7 +54,7 @@ workload_options = shared.group(
         metavar="FILE",
         help="Let requests come at the times in this file instead, in seconds, one a line.",
     ),
-    heading("Pods"),
+    under_heading("Pods"),
     click.option(
         "--min-workers",
         type=int,
@@ -79,7 +79,7 @@ workload_options = shared.group(
     shared.duration(
         "--grace", default="30s", help="Give a pod that is deleted this long to finish its request."
     ),
-    heading("Accuracy"),
+    under_heading("Accuracy"),
     click.option(
         "--seed",
         metavar="N",
@@ -93,7 +93,7 @@ workload_options = shared.group(
 
 @cloup.command("autoscale")
 @workload_options
-@heading("Autoscaling")
+@under_heading("Autoscaling")
 @shared.duration(
     "--wait-target",
     default="30s",
@@ -109,10 +109,10 @@ workload_options = shared.group(
         " option may be repeated, to compare rules."
     ),
 )
-@heading("Output")
+@under_heading("Output")
 @shared.output("text", "json", "yaml", "html", "md", "csv", "png")
 @shared.progress
-@shared.grouped
+@shared.call_with_groups
 def command(
     workload: PlayOptions,
     wait_target_s: float,

@@ -14,12 +14,12 @@ from scaletest.capacity.autoscale.simulation import SimulationResult, simulate
 from scaletest.capacity.report import Simulation, simulation_report
 from scaletest.cli import stored
 from scaletest.cli.output import Output, as_text, echo
-from scaletest.cli.progress_views import shown
+from scaletest.cli.progress_views import show_progress
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.model.masking import masked
+from scaletest.model.masking import mask_passwords
 from scaletest.render.blocks import Pairs
-from scaletest.render.numbers import plural, seconds
+from scaletest.render.numbers import format_seconds, plural
 from scaletest.runs import registry
 from scaletest.runs.folder import RECORDS
 
@@ -36,7 +36,7 @@ def compare_rules(options: PlayOptions, texts: Sequence[str], output: Output, fo
         results = list(map(play, rules))
     played = list(map(PlayedRule, rules, results, map(load.setting.grace_of, rules)))
     simulation = Simulation(
-        arrivals, played, describe(options), options.seed, list(map(masked, sys.argv))
+        arrivals, played, describe(options), options.seed, list(map(mask_passwords, sys.argv))
     )
     stored.deliver(simulation_report(simulation), output)
     return 0
@@ -110,7 +110,7 @@ def playing(
     """
     done, began_s = itertools.count(1), time.monotonic()
     title = f"{plural(count, 'rule')} against {plural(len(arrivals.arrivals), 'request')}"
-    with shown(form) as progress, progress.of_work("simulation", title):
+    with show_progress(form) as progress, progress.of_work("simulation", title):
 
         def play(rule: Rule) -> SimulationResult:
             progress.note(rule.name)
@@ -127,13 +127,13 @@ def playing(
 def describe(options: PlayOptions) -> Pairs:
     """Describe the load, as names and values."""
     load = options.load
-    run = f"{seconds(load.seconds)} on average, deviation {100 * load.variation:g} %"
+    run = f"{format_seconds(load.seconds)} on average, deviation {100 * load.variation:g} %"
     coming = f"{60 * load.rate:g}/min for {load.duration_s / 60:g} min, {load.pattern}"
     return [
         ("run time of a request", f"as in run {options.run}" if options.run else run),
         ("arrivals", f"as in {options.trace}" if options.trace else coming),
         ("workers", f"{load.min_workers} to {load.max_workers}"),
-        ("a pod is ready after", seconds(load.pod_start_s)),
-        ("grace period", seconds(load.grace_s)),
+        ("a pod is ready after", format_seconds(load.pod_start_s)),
+        ("grace period", format_seconds(load.grace_s)),
         ("seed", str(options.seed)),
     ]

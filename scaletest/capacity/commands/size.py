@@ -22,21 +22,21 @@ from scaletest.capacity.sizing import (
 )
 from scaletest.cli import options as shared
 from scaletest.cli import stored
-from scaletest.cli.headings import heading
+from scaletest.cli.headings import under_heading
 from scaletest.cli.output import Output, as_text
-from scaletest.cluster.connection import connect
+from scaletest.cluster.connection import connect_cluster
 from scaletest.cluster.live_size import GIB, LiveSize, live_size
 from scaletest.cluster.node_size import NODE_OVERHEAD_CPU, PODS_A_NODE, NodeSize
 from scaletest.cluster.pod_requests import SUFFIXES
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.errors import UsageError
 from scaletest.model.quantities import in_base_units
-from scaletest.model.texts import short
+from scaletest.model.texts import short_number
 from scaletest.model.wording import as_options
 from scaletest.render.blocks import Table
-from scaletest.render.numbers import seconds
-from scaletest.render.text_table import aligned
-from scaletest.runs.registry import judge
+from scaletest.render.numbers import format_seconds
+from scaletest.render.text_table import align_table
+from scaletest.runs.registry import judge_run
 
 # Quantities as Kubernetes writes them.
 UNITS = {suffix: float(factor) for suffix, factor in SUFFIXES.items()}
@@ -93,7 +93,7 @@ class SizeOptions:
 
 
 @cloup.command("size")
-@heading("Load")
+@under_heading("Load")
 @click.option(
     "--rate",
     type=shared.RATE,
@@ -106,7 +106,7 @@ class SizeOptions:
     metavar="TIME",
     help="Plan for requests that take this long, as in 500ms. [default: that of --run]",
 )
-@heading("Pods")
+@under_heading("Pods")
 @click.option(
     "--pod",
     type=Amounts("cpu", "memory", "devices", "concurrency"),
@@ -124,7 +124,7 @@ class SizeOptions:
     metavar="NAME=Q,...",
     help="Count in so many pods of a front end that all share. [default: pods=3,cpu=1.3]",
 )
-@heading("Nodes")
+@under_heading("Nodes")
 @click.option(
     "--node",
     "nodes",
@@ -137,7 +137,7 @@ class SizeOptions:
         " [default: cpu=4,pods=110,system-cpu=0.7]"
     ),
 )
-@heading("Pods")
+@under_heading("Pods")
 @click.option(
     "--headroom",
     type=float,
@@ -146,7 +146,7 @@ class SizeOptions:
     metavar="P",
     help="Plan to use this part of the pods' capacity.",
 )
-@heading("Nodes")
+@under_heading("Nodes")
 @click.option(
     "--spare",
     type=int,
@@ -155,7 +155,7 @@ class SizeOptions:
     metavar="N",
     help="Plan so that N nodes may fail.",
 )
-@heading("Load")
+@under_heading("Load")
 @click.option(
     "--run",
     "run",
@@ -170,18 +170,18 @@ class SizeOptions:
     metavar="N",
     help="Divide the saturation point of --run by N pods. [default: as recorded]",
 )
-@heading("Kubernetes")
+@under_heading("Kubernetes")
 @click.option(
     "--deployment",
     default="",
     metavar="NAME",
     help=("Take the size of the pod from this Deployment, and that of the nodes from the cluster."),
 )
-@shared.namespace("Look for the Deployment in this namespace. [default: the current one]")
+@shared.namespace_option("Look for the Deployment in this namespace. [default: the current one]")
 @shared.context
-@heading("Output")
+@under_heading("Output")
 @shared.output()
-@shared.grouped
+@shared.call_with_groups
 def command(options: SizeOptions) -> None:
     """Tell how many pods and nodes a request rate needs.
 
@@ -222,7 +222,7 @@ def _demand(options: SizeOptions) -> tuple[CapacityDemand, list[NodeSize], list[
     # pod and nodes are as the options say, else as the cluster has them
     live = LiveSize(0.0, 0.0, [], [])
     if options.deployment:
-        live = live_size(connect(options.namespace, options.context), options.deployment)
+        live = live_size(connect_cluster(options.namespace, options.context), options.deployment)
     pod = PodSize(**{"cpu": live.cpu or 0.5, "memory": live.memory, **options.pod})
     nodes = [_node_size(amounts) for amounts in options.nodes] or live.nodes or [_node_size({})]
     notes = live.notes
@@ -233,7 +233,8 @@ def _demand(options: SizeOptions) -> tuple[CapacityDemand, list[NodeSize], list[
         latency_s = run_latency_s if latency_s is None else latency_s
         per_pod = point / replicas
         notes.append(
-            f"measured: {short(point, 4)} requests/s on {replicas} pods, {short(per_pod, 4)} each"
+            f"measured: {short_number(point, 4)} requests/s on {replicas} pods,"
+            f" {short_number(per_pod, 4)} each"
         )
         if verdict.kind in (VerdictKind.INVALID, VerdictKind.RUNNING):
             notes.append(
@@ -269,7 +270,7 @@ def _node_size(amounts: dict[str, float]) -> NodeSize:
 def _read_saturation(options: SizeOptions) -> tuple[float, float, int, Verdict]:
     """Saturation point, latency, pods and verdict of a stored run; UsageError when it has none."""
     folder = stored.find(options.run)
-    run: Any = judge(folder) if folder.kind == "saturation" else None
+    run: Any = judge_run(folder) if folder.kind == "saturation" else None
     if run is None or run.result.point is None:
         raise UsageError(
             f"run {options.run} has no saturation point", hint="name a run of: scaletest saturate"
@@ -299,9 +300,10 @@ def _text_lines(
     more = f", {pod.memory:g} GiB" if pod.memory else ""
     rate = f"concurrency {pod.concurrency:g}"
     if demand.per_pod:
-        rate = f"{short(demand.per_pod, 4)}/s each, measured"
+        rate = f"{short_number(demand.per_pod, 4)}/s each, measured"
     yield (
-        f"{demand.rate:g} requests/s of {seconds(demand.latency_s)}; pods of {pod.cpu:g} CPU{more},"
+        f"{demand.rate:g} requests/s of {format_seconds(demand.latency_s)}; pods of"
+        f" {pod.cpu:g} CPU{more},"
         f" {rate}"
     )
     yield from map(as_options, notes)
@@ -310,7 +312,7 @@ def _text_lines(
         rows = []
         for size in node_sizes:
             count = "none" if size.nodes is None else str(size.nodes)
-            holds, used = short(size.holds, 4), f"{size.used:.0%}"
+            holds, used = short_number(size.holds, 4), f"{size.used:.0%}"
             rows.append((size.method, str(size.pods), count, holds, used, size.note))
         titles = ("method", "pods", "nodes", "holds/s", "CPU asked", "")
-        yield from aligned(Table(titles, rows, texts=(0, 5)))
+        yield from align_table(Table(titles, rows, texts=(0, 5)))

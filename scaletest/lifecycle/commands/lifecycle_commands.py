@@ -6,7 +6,7 @@ import click
 import cloup
 
 from scaletest.cli import options as shared
-from scaletest.cli.headings import heading
+from scaletest.cli.headings import under_heading
 from scaletest.cli.output import Output
 from scaletest.lifecycle.commands import lifecycle_options as options
 from scaletest.lifecycle.options import Conditions, LifecycleWorkloadOptions, WorkloadSelection
@@ -14,14 +14,14 @@ from scaletest.model.labels import Labels
 
 
 @cloup.command()
-@heading("Run")
+@under_heading("Run")
 @options.output_dir(default=None)
 @options.workload
-@heading("Kubernetes")
+@under_heading("Kubernetes")
 @options.project("--project")
-@heading("Run")
+@under_heading("Run")
 @options.dry_run
-@shared.grouped
+@shared.call_with_groups
 def submit(output_dir: Path | None, workload: LifecycleWorkloadOptions, dry_run: bool) -> int:
     """Submit exactly N workloads. Called again on the folder of an interrupted submit it goes on.
 
@@ -41,7 +41,7 @@ def submit(output_dir: Path | None, workload: LifecycleWorkloadOptions, dry_run:
 
 
 @cloup.command()
-@heading("Target")
+@under_heading("Target")
 @options.output_dir()
 @click.option(
     "-t",
@@ -52,9 +52,9 @@ def submit(output_dir: Path | None, workload: LifecycleWorkloadOptions, dry_run:
     expose_value=False,
     help="Accept the type that was given to `submit`; the folder's own type is used.",
 )
-@heading("Kubernetes")
+@under_heading("Kubernetes")
 @options.project("-p", "--project")
-@heading("Accuracy")
+@under_heading("Accuracy")
 @click.option(
     "--follow",
     is_flag=True,
@@ -69,7 +69,7 @@ def submit(output_dir: Path | None, workload: LifecycleWorkloadOptions, dry_run:
         " with jobName and time_created, in milliseconds."
     ),
 )
-@shared.grouped
+@shared.call_with_groups
 def sample(
     output_dir: Path,
     project: str,
@@ -91,12 +91,12 @@ def sample(
 
 
 @cloup.command()
-@heading("Run")
+@under_heading("Run")
 @options.output_dir(default=None)
 @options.workload
-@heading("Kubernetes")
+@under_heading("Kubernetes")
 @options.project("--project")
-@heading("Run")
+@under_heading("Run")
 @click.option(
     "--timeout",
     type=shared.DURATION,
@@ -111,14 +111,14 @@ def sample(
     show_default=True,
     help="Keep the submitted objects afterwards, or delete them.",
 )
-@heading("Run")
+@under_heading("Run")
 @shared.labels
 @shared.watch
 @options.judged_options
 @shared.report_output(letter=False)
-@heading("Run")
+@under_heading("Run")
 @options.dry_run
-@shared.grouped
+@shared.call_with_groups
 def run(
     output_dir: Path | None,
     workload: LifecycleWorkloadOptions,
@@ -166,9 +166,9 @@ def delete(output_dir: Path, yes: bool) -> None:
 
 
 @cloup.command()
-@heading("Target")
+@under_heading("Target")
 @options.output_dir()
-@heading("Output")
+@under_heading("Output")
 @click.option(
     "--plot",
     "figure",
@@ -178,7 +178,7 @@ def delete(output_dir: Path, yes: bool) -> None:
     help="Draw the times from the submission (general), or those of every phase (detailed).",
 )
 @options.view_options
-@shared.grouped
+@shared.call_with_groups
 def plot(output_dir: Path, figure: str, view: WorkloadSelection) -> None:
     """Write times.csv and general.png or detailed.png beside the data. Needs the extra: pip install
     'scaletest[plot]'.

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from scaletest.cli import stored
-from scaletest.cli.headings import Decorator, group, heading
+from scaletest.cli.headings import Decorator, join_options, under_heading
 from scaletest.cli.options import DURATION, context
 from scaletest.lifecycle.kinds import ALIASES, DEFAULT_PROJECT, KINDS
 from scaletest.lifecycle.plan import KIND, TOOLS, UNTIL
@@ -22,7 +22,7 @@ def find_folder(
     if value is None or value.exists() or value.name != str(value):
         return value
     paths = []
-    for run in stored.known():
+    for run in stored.stored_runs():
         with suppress(ScaletestError):  # a plan that cannot be read
             if run.kind == KIND:
                 paths.append(run.path)
@@ -57,8 +57,8 @@ def output_dir(default: str | None = "LAST") -> Decorator:
 
 
 # Which workloads are submitted: LifecycleWorkloadOptions.
-workload = group(
-    heading("Load"),
+workload = join_options(
+    under_heading("Load"),
     click.option(
         "-t",
         "--workload-type",
@@ -98,7 +98,7 @@ workload = group(
         metavar="TIME",
         help="Wait this long after each burst has been submitted.",
     ),
-    heading("Pods"),
+    under_heading("Pods"),
     click.option(
         "--num-workers",
         type=int,
@@ -107,7 +107,7 @@ workload = group(
         metavar="N",
         help="Give a distributed workload N pods, or a Deployment N replicas.",
     ),
-    heading("Devices"),
+    under_heading("Devices"),
     click.option(
         "-g",
         "--num-gpus",
@@ -118,7 +118,7 @@ workload = group(
             " as in gpu.intel.com/xe=1. [default: 0; 1 for the runai types]"
         ),
     ),
-    heading("Pods"),
+    under_heading("Pods"),
     click.option("--pvc", is_flag=True, help="Add an ephemeral volume claim to every pod."),
     click.option(
         "--image",
@@ -146,7 +146,7 @@ workload = group(
             " the built-in template."
         ),
     ),
-    heading("Accuracy"),
+    under_heading("Accuracy"),
     click.option(
         "--until",
         type=click.Choice(UNTIL),
@@ -155,7 +155,7 @@ workload = group(
             "Count a workload as measured when it has reached this phase. [default: by its type]"
         ),
     ),
-    heading("Kubernetes"),
+    under_heading("Kubernetes"),
     click.option(
         "--namespace",
         default="",
@@ -170,7 +170,7 @@ workload = group(
         show_default=True,
         help="Submit by server-side apply (api), by kubectl, or by the command line of Run:ai.",
     ),
-    heading("Accuracy"),
+    under_heading("Accuracy"),
     click.option(
         "--event-times",
         is_flag=True,
@@ -208,8 +208,8 @@ def project(*names: str) -> Decorator:
 
 
 # What of a run is shown: a WorkloadSelection.
-view_options = group(
-    heading("Output"),
+view_options = join_options(
+    under_heading("Output"),
     click.option(
         "--head", type=click.IntRange(min=1), metavar="N", help="Take only the first N workloads."
     ),
@@ -224,8 +224,8 @@ view_options = group(
     ),
 )
 # What must hold: Conditions.
-judged_options = group(
-    heading("Verdict"),
+judged_options = join_options(
+    under_heading("Verdict"),
     click.option(
         "--threshold",
         "thresholds",

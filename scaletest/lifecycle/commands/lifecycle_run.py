@@ -10,9 +10,9 @@ import click
 from scaletest.cli import options as shared
 from scaletest.cli import stored
 from scaletest.cli.output import Output, as_text, echo
-from scaletest.cli.progress_views import shown
-from scaletest.cli.watching import watched
-from scaletest.cluster.connection import Cluster, connect
+from scaletest.cli.progress_views import show_progress
+from scaletest.cli.watching import watch_runs
+from scaletest.cluster.connection import Cluster, connect_cluster
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.measure import measuring, planning
 from scaletest.lifecycle.measure.submit_tools import runai_line
@@ -65,7 +65,7 @@ def sample(output_dir: Path, project: str, backend_times: Path | None, *, follow
             hint="leave --project out",
         )
     backend = read_backend_times(backend_times) if backend_times else {}
-    with shown() as progress:
+    with show_progress() as progress:
         measuring.sample(plan, store, progress, backend, once=not follow)
     echo(f"sampled: {store.path}", err=True)
 
@@ -89,7 +89,7 @@ def run(
         thresholds=judged.thresholds or plan.thresholds,
         tolerate_failures=judged.tolerate_failures or plan.tolerate_failures,
     )
-    with watched(watch) as progress:
+    with watch_runs(watch) as progress:
         interrupted = measuring.measure(plan, store, cluster, labels, timeout_s, progress)
     code = show(store, read_run(store, interrupted="by a signal" if interrupted else ""), output)
     if interrupted and not keep:
@@ -107,7 +107,7 @@ def delete(output_dir: Path, *, yes: bool) -> None:
     """Delete the objects of a run, when that is confirmed."""
     plan = LifecycleFolder(output_dir).plan()
     objects = f"{plan.object_kind}s of run {plan.run} in namespace {plan.namespace}"
-    if shared.confirmed(f"Delete all {objects}?", yes, terminal=True):
+    if shared.is_confirmed(f"Delete all {objects}?", yes, terminal=True):
         echo(f"{measuring.delete_all(plan)} {objects} deleted")
     else:
         echo("nothing deleted", err=True)
@@ -125,8 +125,8 @@ def _plan_and_cluster(
     """
     if store.exists:
         plan = _plan(store, options, "")
-        return plan, connect(plan.namespace, plan.context)
-    cluster = connect(options.namespace, options.context)
+        return plan, connect_cluster(plan.namespace, plan.context)
+    cluster = connect_cluster(options.namespace, options.context)
     plan = _plan(store, options, cluster.namespace)
     if not options.force and (warning := planning.check_devices(plan, cluster)):
         echo(as_options(f"warning: {warning}"), err=True)
@@ -180,4 +180,4 @@ def show(store: LifecycleFolder, run: LifecycleRun, output: Output) -> int:
         _draw(store, run, "general")
     except UsageError as error:
         echo(f"warning: no picture: {error.message}", err=True)
-    return stored.deliver_ended(shown, output)
+    return stored.deliver_finished(shown, output)

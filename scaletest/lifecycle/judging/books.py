@@ -13,7 +13,7 @@ from scaletest.lifecycle.records import Submission
 from scaletest.model.declared import Count
 from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
-from scaletest.stats.failures import counted_alike
+from scaletest.stats.failures import count_alike
 
 # Reasons that are listed, the most frequent ones.
 MOST_REASONS = 20
@@ -108,12 +108,12 @@ def count_workloads(
     counted = list(by_name)
     if submitted:
         counted = [name for name, submission in submitted.items() if submission.accepted]
-    rejections = counted_alike(f"{refused.status} {refused.reason}".strip() for refused in rejected)
+    rejections = count_alike(f"{refused.status} {refused.reason}".strip() for refused in rejected)
     known = [by_name[name] for name in counted if name in by_name]
     by_fate: dict[Fate, list[WorkloadTimeline]] = {fate: [] for fate in Fate}
     for timeline in known:
         by_fate[fate_of(timeline, until)].append(timeline)
-    failures = counted_alike(
+    failures = count_alike(
         timeline.workload.reason or "no reason given" for timeline in by_fate[Fate.FAILED]
     )
     return Books(

@@ -16,9 +16,9 @@ from scaletest.lifecycle.judging.timeline import (
     reference_milestone,
 )
 from scaletest.lifecycle.records import TimeSource
-from scaletest.model.declared import INNER, Count, called, flat
+from scaletest.model.declared import INNER, Count, flat, named_in_documents
 from scaletest.model.writing import Written
-from scaletest.stats.percentiles import Distribution, summary
+from scaletest.stats.percentiles import Distribution, summarise_samples
 
 MOST_BINS = 120
 
@@ -32,7 +32,7 @@ class PhaseDurations(Written):
     values: Annotated[
         tuple[float | None, ...], INNER, "in the order of submission, None where missing."
     ]
-    spread: Annotated[Distribution, called("seconds"), "how long it took"]
+    spread: Annotated[Distribution, named_in_documents("seconds"), "how long it took"]
     sources: Annotated[
         dict[TimeSource, Count], "how many values come from where: watch, api, event, or mixed"
     ]
@@ -68,7 +68,7 @@ def summarize_phase(phase: LifecyclePhase, timelines: Sequence[WorkloadTimeline]
         phase,
         reference_milestone(phase, timelines),
         tuple(duration and duration.value_s for duration in measured),
-        summary(duration.value_s for duration in known),
+        summarise_samples(duration.value_s for duration in known),
         dict(Counter(duration.source for duration in known)),
         len(measured) - len(known),
         sum(duration.clipped for duration in known),

@@ -24,7 +24,7 @@ from scaletest.lifecycle.records import (
     Stamp,
     TimeSource,
 )
-from scaletest.model.declared import INNER, called
+from scaletest.model.declared import INNER, named_in_documents
 from scaletest.model.writing import Written
 
 # Milestones from which a phase is measured, the first that any workload has.
@@ -88,7 +88,7 @@ IMPOSSIBLE = (
 class LifecyclePhase(Written):
     """A step from one milestone to another."""
 
-    name: Annotated[str, called("step"), "its name"]
+    name: Annotated[str, named_in_documents("step"), "its name"]
     title: Annotated[str, "its heading in times.csv"]
     event: Annotated[str, INNER]
     references: Annotated[

@@ -17,14 +17,20 @@ from itertools import product
 from scaletest.lifecycle.judging.books import Books
 from scaletest.lifecycle.judging.figures import PhaseDurations
 from scaletest.lifecycle.judging.timeline import BY_NAME
-from scaletest.model.checks import cut
-from scaletest.model.threshold import PERCENTILES, Measurable, MeasureTable, Threshold, parse
+from scaletest.model.checks import cut_text
+from scaletest.model.threshold import (
+    PERCENTILES,
+    Measurable,
+    MeasureTable,
+    Threshold,
+    parse_threshold,
+)
 from scaletest.model.verdict import Verdict
 from scaletest.render.numbers import plural
-from scaletest.stats.estimate import exactly
-from scaletest.stats.percentiles import interval_of, samples_needed
-from scaletest.stats.thresholds import Measured, ThresholdResult, ground_of, judge
-from scaletest.stats.verdict_order import Ground, Rank, decide
+from scaletest.stats.estimate import exact_estimate
+from scaletest.stats.percentiles import percentile_estimate, samples_needed
+from scaletest.stats.thresholds import Measured, ThresholdResult, ground_of, judge_threshold
+from scaletest.stats.verdict_order import Ground, Rank, verdict_of_grounds
 
 # Remedy for pods that run and do not end.
 ENDLESS = "give the pods an end (<run_seconds>, or one in the template), or ask for <until> ready"
@@ -44,8 +50,8 @@ def judge_thresholds(
     """Judge each threshold, in their order."""
     by_name = {phase.step.name: phase for phase in steps}
     return tuple(
-        judge(threshold, [_figure_of(threshold, by_name, books, per_s)])
-        for threshold in [parse(text, MEASURES, EXAMPLE) for text in texts]
+        judge_threshold(threshold, [_figure_of(threshold, by_name, books, per_s)])
+        for threshold in [parse_threshold(text, MEASURES, EXAMPLE) for text in texts]
     )
 
 
@@ -72,7 +78,7 @@ def _figure_of(
             f"{statistic} needs {samples_needed(PERCENTILES[statistic])} values, and there are"
             f" {phase.spread.count}",
         )
-    return replace(_exact(figure.value, ""), estimate=interval_of(figure))
+    return replace(_exact(figure.value, ""), estimate=percentile_estimate(figure))
 
 
 def _exact(figure: float | None, missing: str) -> Measured:
@@ -80,7 +86,7 @@ def _exact(figure: float | None, missing: str) -> Measured:
     if figure is None:
         return Measured(None, missing, "submit more workloads, or wait longer")
     return Measured(
-        exactly(figure),
+        exact_estimate(figure),
         remedy="submit more workloads: the interval holds the bound",
         refuted="look at the step's course over time in the report",
     )
@@ -110,14 +116,14 @@ def decide_verdict(
         failed = Ground(
             Rank.REFUTED,
             f"{books.failed} failed and {books.rejected} rejected, {tolerate} tolerated:"
-            f" {cut(why, 160)}",
+            f" {cut_text(why, 160)}",
             "fix the cause that the reason names, or allow more with <tolerate_failures>",
         )
     if interrupted:
         stopped = Ground(
             Rank.OPEN, f"interrupted: {interrupted}", "go on: run the same command again"
         )
-    return decide(
+    return verdict_of_grounds(
         [
             missing,
             ground_of(thresholds, Rank.REFUTED),

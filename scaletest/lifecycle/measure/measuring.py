@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from scaletest.cluster.bulk_objects import Objects
-from scaletest.cluster.connection import Cluster, Raw, connect
+from scaletest.cluster.connection import ApiCalls, Cluster, connect_cluster
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.measure import submit_tools
 from scaletest.lifecycle.measure.sampling import ProgressReport, Sampler, steady_clock
@@ -16,10 +16,10 @@ from scaletest.lifecycle.measure.submitting import Submitter
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.model.errors import ScaletestError
 from scaletest.model.labels import UNLABELLED, Labels
-from scaletest.runs.environment import environment
+from scaletest.runs.environment import read_environment
 from scaletest.runs.folder import LOCK, LOCKS, PLAN, SAMPLER_LOCK
 from scaletest.runs.progress import Progress
-from scaletest.runs.stopping import StopRequest, stopping
+from scaletest.runs.stopping import StopRequest, stop_on_signals
 
 # Connections enough for all that is in flight.
 CONNECTIONS = 300
@@ -48,11 +48,11 @@ def sample(
 ) -> None:
     """Sample the run until every workload is done. once: list, and do not watch."""
     stop = StopRequest()
-    with store.locked(SAMPLER_LOCK), stopping(stop, unwind=True):
+    with store.locked(SAMPLER_LOCK), stop_on_signals(stop, unwind=True):
         sampler = Sampler(
             plan,
             store,
-            Raw(connect(plan.namespace, plan.context), CONNECTIONS),
+            ApiCalls(connect_cluster(plan.namespace, plan.context), CONNECTIONS),
             steady_clock(),
             stop.asked,
             backend,
@@ -80,7 +80,7 @@ def measure(
         progress.of_run(store, plan.workload),
     ):
         store.write(PLAN, plan.to_dict())
-        sampler = Sampler(plan, store, Raw(cluster, CONNECTIONS), steady_clock(), stop.asked)
+        sampler = Sampler(plan, store, ApiCalls(cluster, CONNECTIONS), steady_clock(), stop.asked)
 
         def work() -> None:
             try:
@@ -107,7 +107,9 @@ def measure(
 
 def delete_all(plan: LifecyclePlan) -> int:
     """Delete the run's objects; how many there were. Raises Refused, Unreachable."""
-    return delete_objects(plan, Objects(Raw(connect(plan.namespace, plan.context), CONNECTIONS)))
+    return delete_objects(
+        plan, Objects(ApiCalls(connect_cluster(plan.namespace, plan.context), CONNECTIONS))
+    )
 
 
 def delete_objects(plan: LifecyclePlan, objects: Objects) -> int:
@@ -132,9 +134,9 @@ def _submitter(
 ) -> Iterator[tuple[Submitter, StopRequest]]:
     """Yield what submits the plan, and what ends that, while we hold these locks of the folder."""
     stop = StopRequest()
-    with stopping(stop, unwind=True):
+    with stop_on_signals(stop, unwind=True):
         objects = Objects(
-            Raw(cluster, CONNECTIONS),
+            ApiCalls(cluster, CONNECTIONS),
             manager=f"scaletest-{plan.run}",
             sleep=stop.wake.wait,
             stopping=stop.asked,
@@ -145,7 +147,7 @@ def _submitter(
         store.make()
         with store.locked(*locks):
             if fresh:
-                store.begin(plan, environment(sys.argv), labels)
+                store.begin(plan, read_environment(sys.argv), labels)
             yield (
                 Submitter(
                     plan,

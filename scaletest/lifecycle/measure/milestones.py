@@ -14,7 +14,7 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from scaletest.lifecycle.kinds import WORKLOAD_LABEL
-from scaletest.model.times import epoch
+from scaletest.model.times import parse_time
 
 LABELS = (
     WORKLOAD_LABEL,
@@ -66,7 +66,7 @@ def workload_of_event(
 
 def creation_time(body: Mapping[str, Any]) -> float | None:
     """Return when the API server made the object."""
-    return epoch(body["metadata"].get("creationTimestamp"))
+    return parse_time(body["metadata"].get("creationTimestamp"))
 
 
 def pod_milestones(body: Mapping[str, Any]) -> dict[str, float | None]:
@@ -77,7 +77,7 @@ def pod_milestones(body: Mapping[str, Any]) -> dict[str, float | None]:
     passed = {"created": creation_time(body)}
     for condition in status.get("conditions") or ():
         name, is_true = condition.get("type"), condition.get("status") == "True"
-        time_s = epoch(condition.get("lastTransitionTime"))
+        time_s = parse_time(condition.get("lastTransitionTime"))
         if name in CONDITIONS and is_true:
             passed[CONDITIONS[name]] = time_s
         if name == "PodScheduled" and (is_true or condition.get("reason")):
@@ -89,14 +89,14 @@ def pod_milestones(body: Mapping[str, Any]) -> dict[str, float | None]:
         filter(None, (state.get("running") or state.get("terminated") for state in states))
     )
     if len(begun) == len(states) >= max(1, len((body.get("spec") or {}).get("containers", ()))):
-        passed["started"] = latest_time([epoch(run.get("startedAt")) for run in begun])
+        passed["started"] = latest_time([parse_time(run.get("startedAt")) for run in begun])
     if status.get("phase") in ("Succeeded", "Failed"):
         terminated = filter(None, (state.get("terminated") for state in states))
-        passed["finished"] = latest_time([epoch(end.get("finishedAt")) for end in terminated])
+        passed["finished"] = latest_time([parse_time(end.get("finishedAt")) for end in terminated])
     metadata = body["metadata"]
     if metadata.get("deletionTimestamp"):
         # the timestamp is when it shall be gone, its grace period included
-        asked = epoch(metadata["deletionTimestamp"])
+        asked = parse_time(metadata["deletionTimestamp"])
         grace_s = metadata.get("deletionGracePeriodSeconds") or 0
         passed["deleted"] = asked - grace_s if asked is not None else None
     return passed
@@ -110,5 +110,5 @@ def latest_time(times: Sequence[float | None]) -> float | None:
 
 def event_time(body: Mapping[str, Any]) -> float | None:
     """Return an Event's time in microseconds, where it has one."""
-    time_s = epoch(body.get("eventTime"))
+    time_s = parse_time(body.get("eventTime"))
     return time_s if time_s is not None and math.isfinite(time_s) else None

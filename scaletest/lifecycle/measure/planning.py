@@ -2,16 +2,16 @@
 
 from dataclasses import replace
 
-from scaletest.cluster.connection import Busy, Cluster, Raw
+from scaletest.cluster.connection import ApiCalls, Busy, Cluster
 from scaletest.cluster.objects import NODES
-from scaletest.cluster.pod_requests import quantity
+from scaletest.cluster.pod_requests import parse_quantity
 from scaletest.lifecycle import kinds
 from scaletest.lifecycle.folder import LifecycleFolder, new_run
 from scaletest.lifecycle.measure import templating
 from scaletest.lifecycle.measure.templating import Workloads
 from scaletest.lifecycle.options import LifecycleWorkloadOptions
 from scaletest.lifecycle.plan import LifecyclePlan
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.errors import ScaletestError, UsageError
 
 
@@ -66,11 +66,13 @@ def check_devices(plan: LifecyclePlan, cluster: Cluster) -> str:
         return ""
     offered: set[str] = set()
     try:
-        for page in Raw(cluster).pages(NODES.path(""), "list nodes"):
+        for page in ApiCalls(cluster).pages(NODES.path(""), "list nodes"):
             for node in page["items"]:
                 amounts = node["status"].get("allocatable", {})
-                offered |= {name for name in amounts if "/" in name and quantity(amounts[name])}
-                if all(quantity(amounts.get(name, 0)) >= wanted[name] for name in wanted):
+                offered |= {
+                    name for name in amounts if "/" in name and parse_quantity(amounts[name])
+                }
+                if all(parse_quantity(amounts.get(name, 0)) >= wanted[name] for name in wanted):
                     return ""
     except Busy:
         raise
@@ -78,9 +80,9 @@ def check_devices(plan: LifecyclePlan, cluster: Cluster) -> str:
         return f"whether nodes offer the devices is not known: {error.message}"
     names = " and ".join(f"{amount} {name}" for name, amount in wanted.items())
     raise UsageError(
-        f"no node offers {cut(names, 200)}, which a pod asks for",
-        hint=f"nodes offer {cut(', '.join(sorted(offered)) or 'no devices', 200)}: give <num_gpus>"
-        " 0 or RESOURCE=N; <force> submits all the same, for nodes that come later",
+        f"no node offers {cut_text(names, 200)}, which a pod asks for",
+        hint=f"nodes offer {cut_text(', '.join(sorted(offered)) or 'no devices', 200)}: give"
+        " <num_gpus> 0 or RESOURCE=N; <force> submits all the same, for nodes that come later",
     )
 
 

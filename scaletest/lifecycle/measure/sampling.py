@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 from scaletest.cluster.bulk_objects import Objects
-from scaletest.cluster.connection import Missing, Raw
+from scaletest.cluster.connection import ApiCalls, Missing
 from scaletest.cluster.watch import Collection, Feeds
 from scaletest.lifecycle import kinds
 from scaletest.lifecycle.folder import LifecycleFolder
@@ -58,7 +58,7 @@ class Sampler:
         self,
         plan: LifecyclePlan,
         store: LifecycleFolder,
-        raw: Raw,
+        raw: ApiCalls,
         clock: Callable[[], float],
         stopping: Callable[[], bool] = bool,
         backend: dict[str, float] | None = None,

@@ -13,7 +13,7 @@ from functools import partial
 from scaletest.cluster.bulk_objects import Applied, Objects
 from scaletest.lifecycle.measure.templating import Workloads
 from scaletest.lifecycle.plan import LifecyclePlan
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.errors import UsageError
 
 # Submits the workload of that name, in whatever thread; what became of it.
@@ -64,10 +64,10 @@ def _program(
         except subprocess.TimeoutExpired:
             return Applied(False, False, 124, f"it took longer than {LIMIT_S:.0f} s")
         except OSError as error:
-            return Applied(False, False, 126, cut(str(error), 200))
+            return Applied(False, False, 126, cut_text(str(error), 200))
         if done.returncode:
             said = " ".join((done.stderr or done.stdout).split())  # its lines as one
-            return Applied(False, False, done.returncode, cut(said, 200))
+            return Applied(False, False, done.returncode, cut_text(said, 200))
         return Applied(True, "unchanged" not in done.stdout and "configured" not in done.stdout, 0)
 
     return submit

@@ -15,12 +15,12 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from scaletest.cluster.pod_requests import quantity
+from scaletest.cluster.pod_requests import parse_quantity
 from scaletest.documents import reader
-from scaletest.documents.templates import changed, fill
+from scaletest.documents.templates import change_texts, fill_templates
 from scaletest.lifecycle.kinds import DEFAULT_RESOURCE, RUNAI_GROUP, WORKLOAD_LABEL
 from scaletest.lifecycle.plan import RUN_LABEL, LifecyclePlan
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.errors import InvalidValue
 
 FOLDER = Path(__file__).parents[1] / "templates"
@@ -72,8 +72,8 @@ class Workloads:
             )
         # elsewhere NUM_GPUS is a usual name of a variable
         if "_PLACEHOLDER" in plan.template:
-            parsed = changed(parsed, _rename_runai, _rename_runai)
-        self._parsed = changed(parsed, _to_jinja, _jinja)
+            parsed = change_texts(parsed, _rename_runai, _rename_runai)
+        self._parsed = change_texts(parsed, _to_jinja, _jinja)
         self.of_runai = str(self._parsed["apiVersion"]).startswith(RUNAI_GROUP)
         sample = self.make("j-000000")
         self.api_version = str(sample["apiVersion"])
@@ -84,7 +84,7 @@ class Workloads:
 
         Raises InvalidValue for a placeholder that nothing fills.
         """
-        body: dict[str, Any] = fill(self._parsed, {**self._values, "name": name})
+        body: dict[str, Any] = fill_templates(self._parsed, {**self._values, "name": name})
         labels = {RUN_LABEL: self._plan.run, WORKLOAD_LABEL: name}
         _add_labels(body, labels)
         body["metadata"]["name"] = name
@@ -123,7 +123,7 @@ class Workloads:
             if self.of_runai and isinstance(table.get("gpu"), dict):
                 asked[DEFAULT_RESOURCE] = table["gpu"].get("value", 0)
             for name, text in asked.items():
-                amount = quantity(text).to_integral_value(ROUND_CEILING)
+                amount = parse_quantity(text).to_integral_value(ROUND_CEILING)
                 if "/" in name and amount.is_finite() and amount > most.get(name, 0):
                     most[name] = amount
         return most
@@ -157,7 +157,7 @@ def _rename_runai(text: str) -> str:
     for name in _RUNAI.findall(text):
         if name not in RUNAI_NAMES:
             raise InvalidValue(
-                f"nothing fills the template's placeholder {cut(name, 80)}",
+                f"nothing fills the template's placeholder {cut_text(name, 80)}",
                 hint=f"the known ones are {', '.join(RUNAI_NAMES)}; write the value in its place",
             )
     form = "${%s}" if "${" in text or _RUNAI.fullmatch(text) else "{{ %s }}"
@@ -186,7 +186,8 @@ def _placeholder(match: re.Match[str]) -> str:
     name = match["named"] or match["braced"]
     if not name and not match["escaped"]:
         raise InvalidValue(
-            f"the template has a dollar sign that begins no ${{NAME}}: {cut(match.string, 80)}",
+            f"the template has a dollar sign that begins no ${{NAME}}:"
+            f" {cut_text(match.string, 80)}",
             hint="write $$ for a dollar sign",
         )
     return f"{{{{ {name} }}}}" if name else "$"

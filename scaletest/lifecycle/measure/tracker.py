@@ -15,7 +15,7 @@ from scaletest.cluster.watch import WatchEvent
 from scaletest.lifecycle import kinds
 from scaletest.lifecycle.measure import milestones
 from scaletest.lifecycle.records import LifecycleObject, LifecyclePod, Stamp, Stamps, mark
-from scaletest.model.times import epoch
+from scaletest.model.times import parse_time
 
 # Reasons of events and whose milestone they are.
 POD_EVENTS = {"Scheduled": "scheduled", "Started": "started"}
@@ -123,7 +123,7 @@ class Tracker:
         end = kinds.find_end(event.object)
         if end is None:
             return
-        _note_passed(workload.stamps, "finished", epoch(end.at), event.at_s)
+        _note_passed(workload.stamps, "finished", parse_time(end.at), event.at_s)
         if end.failed:
             workload.failed = True
             workload.reason = workload.reason or end.reason
@@ -178,7 +178,7 @@ class Tracker:
         )
         if (allocation := status.get("allocation")) is not None:
             at_s = None if event.kind == "DELETED" else event.at_s
-            stamp = Stamp(epoch(allocation.get("allocationTimestamp")), at_s)
+            stamp = Stamp(parse_time(allocation.get("allocationTimestamp")), at_s)
             self._allocated.setdefault(pod.uid, {}).setdefault(metadata["uid"], stamp)
             self._note_allocation(pod)
 
@@ -201,7 +201,7 @@ class Tracker:
             self.untracked_events["event"] += 1
             return
         workload = self._get(name)
-        stamp = Stamp(epoch(body.get("firstTimestamp")), _arrival(event), at_s)
+        stamp = Stamp(parse_time(body.get("firstTimestamp")), _arrival(event), at_s)
         if own:
             workload.mark(own, stamp)
             return

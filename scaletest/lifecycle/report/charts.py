@@ -9,12 +9,12 @@ from itertools import chain
 from scaletest.lifecycle.judging import chart_data
 from scaletest.lifecycle.judging.result import LifecycleResult
 from scaletest.lifecycle.judging.timeline import MILESTONE_TEXTS, start_time
-from scaletest.render.axis import Axis, ceiling
+from scaletest.render.axis import Axis, axis_end
 from scaletest.render.blocks import Figure
 from scaletest.render.chart import Chart, Point
-from scaletest.render.histogram import histogram
-from scaletest.render.numbers import seconds, unit_of
-from scaletest.report.words import percentile
+from scaletest.render.histogram import draw_histogram
+from scaletest.render.numbers import format_seconds, unit_of
+from scaletest.report.words import format_percentile
 
 WIDE = (860.0, 300.0)
 PHONE = (360.0, 300.0)
@@ -58,7 +58,7 @@ def pods_figure(result: LifecycleResult) -> Figure | None:
         "Pods over time",
         "pods that were submitted, were scheduled, and became ready so far",
         Axis(f"time, {unit}", 0.0, pods.moments_s[-1] / size, most=8),
-        Axis("pods", 0.0, max(1.0, ceiling(top * 1.02, most)), most=most),
+        Axis("pods", 0.0, max(1.0, axis_end(top * 1.02, most)), most=most),
         *WIDE,
     )
     for name, values in pods.counts.items():
@@ -112,7 +112,7 @@ def waterfall_figure(result: LifecycleResult) -> Figure | None:
         began_s = 0.0
         for name, end_s in row.ends:
             if end_s > began_s:
-                taken, end = seconds(end_s - began_s), seconds(end_s)
+                taken, end = format_seconds(end_s - began_s), format_seconds(end_s)
                 tip = f"{row.name}: {SEGMENTS[name]} {taken}, until {end}"
                 start, css = began_s / size, classes[name]
                 chart.bar(start, end_s / size, number + 0.36, css, tip, number - 0.36)
@@ -132,8 +132,10 @@ def phase_charts(result: LifecycleResult, names: Sequence[str]) -> list[Chart]:
             continue
         spread, name = phase.spread, phase.step.name
         # of too few values nobody knows the rare ones
-        quantiles = [f"{share} {percentile(spread, share)}" for share in ("p50", "p95", "p99")]
-        shares = ", ".join([f"average {seconds(spread.mean)}", *quantiles])
+        quantiles = [
+            f"{share} {format_percentile(spread, share)}" for share in ("p50", "p95", "p99")
+        ]
+        shares = ", ".join([f"average {format_seconds(spread.mean)}", *quantiles])
         # seconds since the first submission, and the duration in s of each workload
         zero_s = chart_data.first_s(result.courses)
         points = []
@@ -144,7 +146,7 @@ def phase_charts(result: LifecycleResult, names: Sequence[str]) -> list[Chart]:
         description = f"{phase.text} ({shares})"
         charts += [
             _chart_over_run(name, phase.text, description, points),
-            histogram(
+            draw_histogram(
                 f"histogram-{name}",
                 shares,
                 description,
@@ -169,7 +171,7 @@ def _chart_over_run(name: str, title: str, description: str, points: Sequence[Po
         title,
         description,
         Axis(f"submitted after, {time}", 0.0, span_s / size * 1.01),
-        Axis(f"time, {unit}", 0.0, ceiling(top_s / length_s * 1.05, 5), most=5),
+        Axis(f"time, {unit}", 0.0, axis_end(top_s / length_s * 1.05, 5), most=5),
         *PANEL,
     )
     chart.dots([(start / size, value / length_s) for start, value in thin_points(points)], "c-dots")

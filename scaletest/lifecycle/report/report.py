@@ -27,14 +27,14 @@ from scaletest.lifecycle.report.charts import (
 )
 from scaletest.lifecycle.run_type import LifecycleRun
 from scaletest.model import VerdictKind
-from scaletest.model.times import iso
+from scaletest.model.times import format_time
 from scaletest.render import contents
 from scaletest.render.blocks import Block, Cell, Charts, Share, Table, Text
 from scaletest.render.chart import Chart
 from scaletest.render.contents import Case, Head, Report, Section, Sheet
-from scaletest.render.numbers import NOTHING, plural, seconds, significant
-from scaletest.render.text import clean
-from scaletest.report.words import percentile
+from scaletest.render.numbers import NOTHING, format_seconds, format_significant, plural
+from scaletest.render.text import clean_text
+from scaletest.report.words import format_percentile
 
 MOST_REJECTIONS = 3
 HEADINGS = ("phase", "values", "missing", "mean", "p50", "p95", "p99", "max", "source", "measure")
@@ -75,10 +75,10 @@ def lifecycle_report(run: LifecycleRun) -> Report:
         ("lost", str(books.lost)),
         ("rejected", str(books.rejected)),
         ("pods seen", str(rate.seen)),
-        ("pods scheduled a second", significant(rate.per_s) if rate.per_s else NOTHING),
+        ("pods scheduled a second", format_significant(rate.per_s) if rate.per_s else NOTHING),
     ]
     if total := result.step("total_ready"):
-        facts.append(("median time until ready", percentile(total.spread, "p50")))
+        facts.append(("median time until ready", format_percentile(total.spread, "p50")))
     head = Head(
         title=run.title,
         verdict=result.verdict,
@@ -112,7 +112,7 @@ def summary(result: LifecycleResult) -> list[Block]:
     """Return the phases, what became of the workloads, and the throughput of scheduling."""
     return [
         phase_table(result),
-        Text([books_line(result), placed(result)]),
+        Text([books_line(result), placement_line(result)]),
         Text(
             [f"rejected {count}: {reason}" for reason, count in result.books.rejections.items()],
             "warning",
@@ -141,9 +141,9 @@ def phase_table(result: LifecycleResult, note: str = "") -> Table:
                 phase.text,
                 str(spread.count),
                 str(phase.missing),
-                seconds(spread.mean),
-                *(percentile(spread, name) for name in ("p50", "p95", "p99")),
-                seconds(spread.max),
+                format_seconds(spread.mean),
+                *(format_percentile(spread, name) for name in ("p50", "p95", "p99")),
+                format_seconds(spread.max),
                 ", ".join(texts) if len(texts) > 1 else sources[0][0],
                 phase.step.name,
             )
@@ -163,7 +163,7 @@ def books_line(result: LifecycleResult) -> str:
     )
 
 
-def placed(result: LifecycleResult) -> str:
+def placement_line(result: LifecycleResult) -> str:
     """Return the throughput of scheduling in one line."""
     rate = result.throughput
     if not rate.seen:
@@ -176,8 +176,8 @@ def placed(result: LifecycleResult) -> str:
     if rate.per_s is None:
         return f"{scheduled} scheduled"
     return (
-        f"{scheduled} scheduled, {significant(rate.per_s)} pods/s on average, "
-        f"{significant(rate.peak_per_s or 0.0)} pods/s in the busiest {rate.bin_s:g} s"
+        f"{scheduled} scheduled, {format_significant(rate.per_s)} pods/s on average, "
+        f"{format_significant(rate.peak_per_s or 0.0)} pods/s in the busiest {rate.bin_s:g} s"
     )
 
 
@@ -188,9 +188,9 @@ def sections(result: LifecycleResult) -> list[Section]:
         " event is microseconds of an Event; mixed has one end of each. Missing values are counted"
         " and are no zero. Thresholds call a phase by its measure, as in total_ready.p99<60s."
     )
-    return contents.page(
+    return contents.make_page(
         {
-            "Workloads": [Text([books_line(result), placed(result), *_skipped(result)])],
+            "Workloads": [Text([books_line(result), placement_line(result), *_skipped(result)])],
             "Pods over time": [pods_figure(result)],
             "On the way to ready": [waterfall_figure(result)],
             "Phases": [phase_table(result, meaning)],
@@ -209,11 +209,11 @@ def _nodes(result: LifecycleResult) -> Table:
     longest_s = max((node.median_s or 0.0 for node in nodes), default=0.0) or 1.0
     rows: list[dict[str, Cell]] = [
         {
-            "node": clean(node.node, 60),
+            "node": clean_text(node.node, 60),
             "median time from scheduling to ready": Share(
-                (node.median_s or 0.0) / longest_s, seconds(node.median_s)
+                (node.median_s or 0.0) / longest_s, format_seconds(node.median_s)
             ),
-            "slowest": seconds(node.slowest_s),
+            "slowest": format_seconds(node.slowest_s),
             "pods": str(node.pods),
             "failed": str(node.failed or ""),
         }
@@ -278,7 +278,7 @@ def sheet(run: LifecycleRun) -> Sheet:
 
 
 def _time_cell(name: str, timeline: WorkloadTimeline) -> str:
-    return iso(best_time(timeline.stamp(name))) or ""
+    return format_time(best_time(timeline.stamp(name))) or ""
 
 
 def _duration_cell(name: str, since: str, timeline: WorkloadTimeline) -> str:

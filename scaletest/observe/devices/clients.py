@@ -192,7 +192,7 @@ class Clients:
             files.numbers = []
 
 
-def present(device: str = "") -> bool:
+def devices_present(device: str = "") -> bool:
     """Return whether this machine shows such devices, or this file is one, by the driver's
     number.
     """

@@ -34,7 +34,7 @@ def parse_machine(text: str) -> MachineTime:
     )
 
 
-def used_s(roots: Iterable[int]) -> float:
+def cpu_used_s(roots: Iterable[int]) -> float:
     """Return CPU seconds of processes, of all that live below them, and of the children that they
     waited for.
 
@@ -56,9 +56,9 @@ def used_s(roots: Iterable[int]) -> float:
     return total_s
 
 
-def own_used_s() -> float:
+def own_processes_cpu_s() -> float:
     """Return CPU seconds of this process and all its descendants."""
-    return used_s([os.getpid()])
+    return cpu_used_s([os.getpid()])
 
 
 class Effort:

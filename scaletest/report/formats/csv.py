@@ -9,7 +9,7 @@ import io
 import re
 
 from scaletest.render.contents import Report
-from scaletest.render.text import cell
+from scaletest.render.text import csv_cell
 
 # A duration may be below 0 where two clocks disagree; that is no formula.
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -27,6 +27,6 @@ def render(report: Report) -> str:
             if isinstance(value, float) and sheet.digits:
                 cells[column] = float(f"{value:.{sheet.digits}g}")
             elif isinstance(value, str) and not _NUMBER.fullmatch(value):
-                cells[column] = cell(value)
+                cells[column] = csv_cell(value)
         writer.writerow(cells)
     return out.getvalue()

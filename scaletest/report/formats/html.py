@@ -16,10 +16,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from scaletest.model.wording import as_options
 from scaletest.render.blocks import BLOCKS, Block, Charts, Figure, Pairs, Share, Table
 from scaletest.render.contents import Head, Report, Section, ThresholdLine
-from scaletest.render.numbers import NOTHING, seconds
+from scaletest.render.numbers import NOTHING, format_seconds
 from scaletest.render.style import CHART, COMMON, STYLE, notebook_palette
 from scaletest.render.svg import draw_chart, interval_bar
-from scaletest.render.text import Markup, clean, element
+from scaletest.render.text import Markup, clean_text, html_element
 from scaletest.report import formats
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -106,11 +106,13 @@ def notebook(report: Report) -> Markup:
             )
             has_charts = has_charts or not section.leads
     style = notebook_palette(NOTEBOOK) + style_below(NOTEBOOK) + NOTEBOOK_RULES
-    return element(
+    return html_element(
         "div",
-        element("style", Markup(style)),
-        element("h1", clean(head.title)),
-        element("p", " · ".join(filter(None, (f"run {head.name}", head.machine))), class_="soft"),
+        html_element("style", Markup(style)),
+        html_element("h1", clean_text(head.title)),
+        html_element(
+            "p", " · ".join(filter(None, (f"run {head.name}", head.machine))), class_="soft"
+        ),
         contents(head, parts),
         class_="scaletest-run",
     )
@@ -142,7 +144,7 @@ def environment() -> Environment:
         autoescape=True,
         undefined=StrictUndefined,
         # markup, numbers and the like stay as they are
-        finalize=lambda text: clean(text) if type(text) is str else text,
+        finalize=lambda text: clean_text(text) if type(text) is str else text,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
@@ -172,7 +174,7 @@ def pairs(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
         if key in ("schema_version", "template"):
             continue
         if isinstance(setting, int | float) and key.endswith("_s") and not key.endswith("_per_s"):
-            texts.append((key.removesuffix("_s").replace("_", " "), seconds(setting)))
+            texts.append((key.removesuffix("_s").replace("_", " "), format_seconds(setting)))
         else:
             texts.append((key.replace("_", " "), setting_text(setting)))
     return texts
@@ -186,4 +188,4 @@ def setting_text(setting: object) -> str:
         return ", ".join(f"{key} {setting_text(inner)}" for key, inner in setting.items())
     if isinstance(setting, list | tuple):
         return " ".join(map(setting_text, setting))
-    return clean(NOTHING if setting is None else setting, limit=4000)
+    return clean_text(NOTHING if setting is None else setting, limit=4000)

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from scaletest.model import VerdictKind
 from scaletest.model.wording import as_options
 from scaletest.render.contents import Case, Report
-from scaletest.render.text import clean, one_line
+from scaletest.render.text import clean_text, one_line
 
 # What has no verdict yet is no success either.
 TAGS = {VerdictKind.FAIL: "failure", VerdictKind.INVALID: "error", VerdictKind.RUNNING: "error"}
@@ -50,10 +50,10 @@ def render(report: Report) -> str:
             },
         )
         if case.kind in TAGS:
-            text = clean(as_options(case.message))
+            text = clean_text(as_options(case.message))
             kind = {"message": text.partition("\n")[0], "type": case.problem or str(case.kind)}
             ElementTree.SubElement(element, TAGS[case.kind], kind).text = text
         if case.output:
-            ElementTree.SubElement(element, "system-out").text = clean(case.output)
+            ElementTree.SubElement(element, "system-out").text = clean_text(case.output)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=False) + "\n"

@@ -9,8 +9,8 @@ from scaletest.model import VerdictKind
 from scaletest.model.wording import as_options
 from scaletest.render.blocks import Table, Text, lay_out
 from scaletest.render.contents import Report
-from scaletest.render.numbers import duration
-from scaletest.render.text import clean, code, one_line
+from scaletest.render.numbers import format_duration
+from scaletest.render.text import clean_text, code_span, one_line
 
 SIGNS = {
     VerdictKind.PASS: "✅",
@@ -28,8 +28,8 @@ def render(report: Report) -> str:
     if head.remedy:
         lines += [f"**What to do:** {plain(head.remedy)}", ""]
     conditions = map(plain, head.conditions)
-    elapsed = duration(head.elapsed_s) if head.elapsed_s else ""
-    parts = [code(head.title), *conditions, plain(head.labels.called), elapsed]
+    elapsed = format_duration(head.elapsed_s) if head.elapsed_s else ""
+    parts = [code_span(head.title), *conditions, plain(head.labels.called), elapsed]
     lines += [" · ".join(filter(None, parts)), ""]
     if head.labels.note:
         lines += [plain(head.labels.note), ""]
@@ -41,7 +41,7 @@ def render(report: Report) -> str:
             for line in block.shown:
                 lines += [f"* {plain(line)}"] if is_list else [plain(line), ""]
     lines += [
-        f"* {threshold.kind}: {code(threshold.text)}, {plain(as_options(threshold.reason))}"
+        f"* {threshold.kind}: {code_span(threshold.text)}, {plain(as_options(threshold.reason))}"
         for threshold in head.thresholds
     ]
     lines += [f"* Warning: {plain(as_options(warning))}" for warning in head.warnings]
@@ -57,18 +57,18 @@ def plain(text: str) -> str:
 def _table(table: Table) -> Iterator[str]:
     if table.title:
         yield from (f"**{table.title}**", "")
-    yield _row([clean(title) for title in table.titles])
+    yield _row([clean_text(title) for title in table.titles])
     sides = {True: ":--", False: "--:"}
     yield _row([sides[column in table.texts] for column in range(len(table.titles))])
     for row in table.rows:
         cells = []
         for column, text in enumerate(map(str, row)):
             if column in table.foreign:
-                cells.append(code(text) if text else "")
+                cells.append(code_span(text) if text else "")
             elif column in table.texts:
                 cells.append(plain(text))
             else:
-                cells.append(clean(text).replace("|", "\\|"))
+                cells.append(clean_text(text).replace("|", "\\|"))
         yield _row(cells)
     yield ""
 

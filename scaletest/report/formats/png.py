@@ -10,9 +10,9 @@ from scaletest.render.axis import Axis
 from scaletest.render.blocks import Charts, Figure
 from scaletest.render.chart import Chart, Mark
 from scaletest.render.contents import Report
-from scaletest.render.style import properties
+from scaletest.render.style import chart_properties
 from scaletest.render.svg import CAP
-from scaletest.render.text import clean
+from scaletest.render.text import clean_text
 
 # A pixel of a chart in points, of which an inch has 72.
 POINT = 0.75
@@ -34,17 +34,17 @@ def render(report: Report) -> bytes:
             if charts:  # those of the first section that has any
                 break
     head = report.head
-    return picture(charts, f"{clean(head.title, limit=70)}: {head.word}".replace("\n", " "))
+    return picture(charts, f"{clean_text(head.title, limit=70)}: {head.word}".replace("\n", " "))
 
 
 def picture(charts: Sequence[Chart], title: str) -> bytes:
     """Draw these charts, two in a row, below a title."""
     file = io.BytesIO()
-    drawn(charts, title).savefig(file, format="png")
+    draw_figure(charts, title).savefig(file, format="png")
     return file.getvalue()
 
 
-def drawn(charts: Sequence[Chart], title: str) -> Any:
+def draw_figure(charts: Sequence[Chart], title: str) -> Any:
     """Make a figure of matplotlib of the charts."""
     if not charts:
         raise UsageError("the run has nothing to draw", hint="the other formats have its tables")
@@ -72,7 +72,7 @@ def drawn(charts: Sequence[Chart], title: str) -> Any:
         _frame(axes.yaxis, axes.set_yscale, axes.set_ylim, chart.y, chart.y.labelled)
         axes.minorticks_off()
         axes.set_axisbelow(True)
-        axes.grid(axis="y", color=properties("c-grid")["stroke"])
+        axes.grid(axis="y", color=chart_properties("c-grid")["stroke"])
         axes.spines[["top", "right"]].set_visible(False)
         _draw_marks(axes, chart.marks)
         for text, css, shape in chart.explained:
@@ -111,7 +111,7 @@ def _frame(
 
 def _pen(css: str) -> dict[str, Any]:
     """Return how a line of these classes looks."""
-    style = properties(css)
+    style = chart_properties(css)
     width = float(style.get("stroke-width", "1")) * POINT
     pen: dict[str, Any] = {"color": style.get("stroke", style.get("fill")), "linewidth": width}
     if "stroke-dasharray" in style:
@@ -123,7 +123,7 @@ def _pen(css: str) -> dict[str, Any]:
 
 def _area(css: str) -> dict[str, Any]:
     """Return the fill and edge of an area with these classes."""
-    style = properties(css)
+    style = chart_properties(css)
     return {
         "facecolor": style["fill"],
         "alpha": float(style["fill-opacity"]) if "fill-opacity" in style else None,

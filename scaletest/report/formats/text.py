@@ -13,9 +13,9 @@ from rich.text import Text as Styled
 from scaletest.model import VerdictKind
 from scaletest.render.blocks import Block, Table, Text, lay_out
 from scaletest.render.contents import Head, Report
-from scaletest.render.numbers import duration
-from scaletest.render.text import clean, one_line
-from scaletest.render.text_table import aligned
+from scaletest.render.numbers import format_duration
+from scaletest.render.text import clean_text, one_line
+from scaletest.render.text_table import align_table
 
 COLOURS = {
     VerdictKind.PASS: "green",
@@ -88,11 +88,11 @@ def show(report: Report, console: Console) -> None:
 
 def heading(head: Head) -> str:
     """Say what was run, where, what was asked, and how long it took, in one line."""
-    elapsed = duration(head.elapsed_s) if head.elapsed_s else ""
+    elapsed = format_duration(head.elapsed_s) if head.elapsed_s else ""
     others = [part for part in (head.machine, *head.conditions, elapsed) if part]
-    line = " · ".join([clean(head.title), *others])
+    line = " · ".join([clean_text(head.title), *others])
     # a longer heading cuts the title
-    return line if len(line) <= 160 else " · ".join([clean(head.title, 64), *others])
+    return line if len(line) <= 160 else " · ".join([clean_text(head.title, 64), *others])
 
 
 def _say(console: Console, line: str, style: str = "") -> None:
@@ -101,7 +101,7 @@ def _say(console: Console, line: str, style: str = "") -> None:
 
 def _lines(block: Block, width: int) -> list[str]:
     if isinstance(block, Table):
-        return list(aligned(block, width))
+        return list(align_table(block, width))
     if isinstance(block, Text):
         is_too_wide = block.style == "chart" and max(map(len, block.shown), default=0) > width
         return [] if is_too_wide else block.shown

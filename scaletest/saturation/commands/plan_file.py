@@ -17,7 +17,7 @@ from scaletest.documents import reader
 from scaletest.model.declared import choice
 from scaletest.model.errors import UsageError
 from scaletest.model.file_documents import read_members
-from scaletest.model.json_schema import Form, Schema, described
+from scaletest.model.json_schema import Form, Schema, class_schema
 
 NAME = "saturation-plan-file"
 # What says where the file is, who reads it, or how something is shown is no setting of a run.
@@ -27,7 +27,7 @@ _NO_SETTINGS = ("file", "agent", "dry_run", "output", "form", "ui")
 def schema(command: click.Command) -> Schema:
     """Return the JSON Schema of a plan file. Every key may be left out."""
     description = "Settings of scaletest saturate -f."
-    return described(NAME, description, _file_class(command), Form(is_file=True))
+    return class_schema(NAME, description, _file_class(command), Form(is_file=True))
 
 
 def settings(command: click.Command) -> dict[str, click.Parameter]:

@@ -18,7 +18,7 @@ from scaletest.saturation.options import PlanOptions, SaturationOptions, make_pl
 @saturate_options.options
 @shared.labels
 @shared.report_output()
-@shared.grouped
+@shared.call_with_groups
 def command(
     run: SaturationOptions,
     plan: PlanOptions,

@@ -2,13 +2,13 @@
 
 import click
 
-from scaletest.cli.headings import group, heading
-from scaletest.cli.options import DURATION, RATE, context, namespace, watch
+from scaletest.cli.headings import join_options, under_heading
+from scaletest.cli.options import DURATION, RATE, context, namespace_option, watch
 from scaletest.saturation.commands.plan_file import take_file_first
 
-options = group(
+options = join_options(
     # the target
-    heading("Run"),
+    under_heading("Run"),
     click.option(
         "-f",
         "--file",
@@ -19,22 +19,22 @@ options = group(
         expose_value=False,
         help="Take settings from this YAML or JSON file, or from standard input (-).",
     ),
-    heading("Target"),
+    under_heading("Target"),
     click.option(
         "--service",
         default="",
         metavar="svc/NAME[:PORT][/PATH]",
         help="Load this Service of a Kubernetes cluster.",
     ),
-    heading("Kubernetes"),
-    namespace("Look for the Service in this namespace. [default: the current one]"),
+    under_heading("Kubernetes"),
+    namespace_option("Look for the Service in this namespace. [default: the current one]"),
     context,
     click.option(
         "--pause-autoscalers",
         is_flag=True,
         help="Hold HPA or KEDA during the run, instead of refusing to run.",
     ),
-    heading("Target"),
+    under_heading("Target"),
     click.option(
         "--queue",
         default="",
@@ -49,7 +49,7 @@ options = group(
         metavar="URL",
         help="Use the Redis at this address for --queue and --agents.",
     ),
-    heading("Requests"),
+    under_heading("Requests"),
     click.option(
         "--method",
         default="",
@@ -95,7 +95,7 @@ options = group(
         ),
     ),
     # the load
-    heading("Load"),
+    under_heading("Load"),
     click.option(
         "--load",
         type=click.Choice(["open", "closed"]),
@@ -159,7 +159,7 @@ options = group(
         ),
     ),
     # the search
-    heading("Verdict"),
+    under_heading("Verdict"),
     click.option(
         "--success",
         type=float,
@@ -175,7 +175,7 @@ options = group(
         metavar="'p95<200ms'",
         help="Call a level saturated when its latency breaks this limit, as in 'p95<200ms'.",
     ),
-    heading("Accuracy"),
+    under_heading("Accuracy"),
     click.option(
         "--precision",
         type=float,
@@ -184,8 +184,8 @@ options = group(
         metavar="P",
         help=("End the search when it knows the saturation point to this part of it; 0.02 is 2 %."),
     ),
-    heading("Accuracy"),
-    heading("Verdict"),
+    under_heading("Accuracy"),
+    under_heading("Verdict"),
     click.option(
         "--wanted",
         type=RATE,
@@ -194,7 +194,7 @@ options = group(
         help="Require that the service sustains this rate, as in 500/s; less is a FAIL.",
     ),
     # load agents
-    heading("Agents"),
+    under_heading("Agents"),
     click.option(
         "--agents",
         type=int,
@@ -211,7 +211,7 @@ options = group(
     ),
     click.option("--agent", default="", hidden=True),
     # tuning
-    heading("Tuning"),
+    under_heading("Tuning"),
     click.option(
         "--tune",
         "tune",
@@ -233,7 +233,7 @@ options = group(
         help="Wait at most this long until the pods are ready.",
     ),
     # what is kept and shown
-    heading("Run"),
+    under_heading("Run"),
     click.option(
         "--run-dir",
         default="",
@@ -241,7 +241,7 @@ options = group(
         help="Keep the run in this folder. [default: a new folder below the user's data]",
     ),
     watch,
-    heading("Run"),
+    under_heading("Run"),
     click.option(
         "--dry-run", is_flag=True, help="Print the plan and how long it will take, and do nothing."
     ),

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from scaletest.cli import stored
 from scaletest.cli.options import WatchOptions
 from scaletest.cli.output import Output
-from scaletest.cli.watching import watched
+from scaletest.cli.watching import watch_runs
 from scaletest.render.blocks import Table
-from scaletest.render.numbers import NOTHING, percent, seconds, significant
-from scaletest.render.text_table import aligned
+from scaletest.render.numbers import NOTHING, format_percent, format_seconds, format_significant
+from scaletest.render.text_table import align_table
 from scaletest.saturation.judging.forecast import SaturationForecast, forecast
 from scaletest.saturation.judging.sequence import LONGEST, MOST_AGAIN
 from scaletest.saturation.judging.tuning import rank_settings, settings
@@ -26,12 +26,12 @@ def run(
     plan: SaturationPlan, options: SaturationOptions, output: Output, watch: WatchOptions
 ) -> int:
     """Measure, and print the run in that form; its exit code."""
-    with watched(watch, options.agents.redis_url) as progress:
+    with watch_runs(watch, options.agents.redis_url) as progress:
         folder, code = saturate(plan, options, progress)
     judged = RUN_TYPE.judge(folder)
     extra = {"extra": judged.extra} if judged.extra else {}
     data = {**judged.result.to_dict(), "folder": judged.folder, **extra}
-    stored.deliver_ended(saturation_report(judged), output, data)
+    stored.deliver_finished(saturation_report(judged), output, data)
     return code
 
 
@@ -39,14 +39,14 @@ def run_tuning(
     plan: SaturationPlan, options: SaturationOptions, output: Output, watch: WatchOptions
 ) -> int:
     """Measure settings, and print them, the best first; the exit code."""
-    with watched(watch, options.agents.redis_url) as progress:
+    with watch_runs(watch, options.agents.redis_url) as progress:
         tried, code = tune(plan, options, progress)
     tried = rank_settings(tried)
     cells = [
         (
             " ".join(f"{key}={value}" for key, value in row.setting.items()),
             _rate(row.per_s),
-            seconds(row.latency_s),
+            format_seconds(row.latency_s),
             _share(row.used_cpu, row.cpu),
             _share(row.used_memory, row.memory),
             _rate(row.worth),
@@ -56,17 +56,17 @@ def run_tuning(
     ]
     output.show(
         {"schema_version": 1, "kind": "tuning", "settings": [row.to_dict() for row in tried]},
-        aligned(Table(TITLES, cells, texts=(6,))),
+        align_table(Table(TITLES, cells, texts=(6,))),
     )
     return code
 
 
 def _rate(per_s: float | None) -> str:
-    return f"{significant(per_s)}/s" if per_s else NOTHING
+    return f"{format_significant(per_s)}/s" if per_s else NOTHING
 
 
 def _share(used: float | None, asked: float) -> str:
-    return percent(used / asked, 0) if used is not None and asked else NOTHING
+    return format_percent(used / asked, 0) if used is not None and asked else NOTHING
 
 
 def show_plan(plan: SaturationPlan, tuning: Sequence[str], output: Output) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 
 from scaletest.model import Verdict
 from scaletest.model.attempt import Attempt
-from scaletest.model.declared import INNER, VERSIONED, called
+from scaletest.model.declared import INNER, VERSIONED, named_in_documents
 from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
 from scaletest.saturation.judging.point import proven_rate, saturation_point
@@ -20,7 +20,7 @@ from scaletest.saturation.judging.tester import machine_full
 from scaletest.saturation.judging.verdict import judge, lateness_that_matters
 from scaletest.saturation.plan import KIND, LoadKind, Phase, SaturationPlan, SaturationStep
 from scaletest.stats.estimate import Estimate
-from scaletest.stats.scaling import MeasuredThroughput, kneedle
+from scaletest.stats.scaling import MeasuredThroughput, find_knee
 
 # The backlog of a level that held may have grown by this many times the bracket's width; 5 s can
 # show 2 % at best.
@@ -40,23 +40,25 @@ class SaturationResult(Written):
     verdict: Verdict
     point: Annotated[
         Estimate | None,
-        called("saturation_per_s"),
+        named_in_documents("saturation_per_s"),
         "requests a second, interval from the bracket and the proof of its ends.",
     ]
     parallel: Annotated[
         int | None,
-        called("saturation_in_flight"),
+        named_in_documents("saturation_in_flight"),
         "smallest number in flight that reaches it (closed).",
     ]
     warm: Annotated[Assessed | None, INNER]
     steps: tuple[Assessed, ...]
     operating: Annotated[
         Assessed | None,
-        called("operating_point"),
+        named_in_documents("operating_point"),
         "the step at 70 % of it, None when not measured, or when the tester was late in it.",
     ]
     knee: Annotated[int | None, "level from which more load brings less, by Kneedle"]
-    searched: Annotated[int, called("steps_before_confirmation"), "steps before it was confirmed."]
+    searched: Annotated[
+        int, named_in_documents("steps_before_confirmation"), "steps before it was confirmed."
+    ]
     warnings: tuple[str, ...]
     elapsed_s: float
     interrupted: str
@@ -108,7 +110,7 @@ def conclude(
         warm=course.warm,
         steps=tuple(course.steps),
         operating=None if operating and operating.tester else operating,
-        knee=kneedle(curve),
+        knee=find_knee(curve),
         searched=bracket.steps if bracket else len(course.steps),
         warnings=tuple(warnings_of(course, is_known=point is not None)),
         elapsed_s=elapsed_s,

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from scaletest.saturation.plan import QUANTILES
-from scaletest.stats.percentiles import binomial, samples_needed
+from scaletest.stats.percentiles import binomial_masses, samples_needed
 
 # The chance with which one look may be wrong, in either direction.
 ERROR = 0.05
@@ -26,7 +26,7 @@ def at_least(count: int, over: int, share: float) -> float:
     """Return P(B >= over) for B binomial (count, share)."""
     if over <= 0:
         return 1.0
-    first, masses = binomial(count, share)
+    first, masses = binomial_masses(count, share)
     return min(1.0, sum(masses[max(0, over - first) :]))
 
 
@@ -34,7 +34,7 @@ def at_most(count: int, over: int, share: float) -> float:
     """Return P(B <= over) for B binomial (count, share)."""
     if over >= count:
         return 1.0
-    first, masses = binomial(count, share)
+    first, masses = binomial_masses(count, share)
     return min(1.0, sum(masses[: max(0, over - first + 1)]))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from scaletest.model.declared import called
+from scaletest.model.declared import named_in_documents
 from scaletest.model.writing import Written
 from scaletest.saturation.judging.bracket import CONFIRMATIONS, MOST_STEPS
 from scaletest.saturation.judging.open_search import MOST_CORRECTING_STEPS
@@ -36,10 +36,10 @@ class SaturationForecast(Written):
 
     steps: Annotated[
         int,
-        called("usual_steps"),
+        named_in_documents("usual_steps"),
         "that usually lie between probe and operating point, most: of these at most.",
     ]
-    most: Annotated[int, called("most_steps")]
+    most: Annotated[int, named_in_documents("most_steps")]
     usual_s: Annotated[
         float | None,
         "seconds of the whole run, where ten requests after each other take less than a step; "

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from scaletest.model.attempt import Attempt
-from scaletest.model.declared import called
+from scaletest.model.declared import named_in_documents
 from scaletest.model.writing import Written
 
 
@@ -21,7 +21,7 @@ class PodTimes(Written):
     slowest_s: float
     queueing: Annotated[
         float | None,
-        called("queueing_share"),
+        named_in_documents("queueing_share"),
         "part of the client's mean latency that is not the pod's, None if unknown.",
     ]
 

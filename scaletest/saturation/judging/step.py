@@ -25,7 +25,7 @@ from scaletest.saturation.judging.exceedance import Exceedance
 from scaletest.saturation.judging.tester import describe_lateness, lateness_s
 from scaletest.saturation.plan import LoadKind, Phase, SaturationPlan, SaturationStep, latency_limit
 from scaletest.stats.estimate import Estimate
-from scaletest.stats.percentiles import Distribution, summary
+from scaletest.stats.percentiles import Distribution, summarise_samples
 
 # The beginning of a step that is cut off: a fifth of it, a second at most, but this many usual
 # latencies at least, since until then the requests in flight grow even where nothing is saturated.
@@ -136,7 +136,7 @@ def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Attempt
     failed = Counter(attempt.outcome for attempt in counted if not attempt.ok)
     due = sorted(attempt.due_s for attempt in samples)
     lag_s = lateness_s(step, samples)
-    latency = summary(attempt.latency_s for attempt in succeeded)
+    latency = summarise_samples(attempt.latency_s for attempt in succeeded)
     # the growth of the backlog under open load, as long as requests were due: a step of a fixed
     # number of requests goes on until all have ended. Sending that number may take less time than
     # one request: then few completions show nothing
@@ -167,8 +167,10 @@ def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Attempt
         growth=backlog_growth,
         success=success,
         latency=latency,
-        service=summary(attempt.ended_s - attempt.sent_s for attempt in succeeded),
-        server=summary(attempt.server_s for attempt in succeeded if attempt.server_s is not None),
+        service=summarise_samples(attempt.ended_s - attempt.sent_s for attempt in succeeded),
+        server=summarise_samples(
+            attempt.server_s for attempt in succeeded if attempt.server_s is not None
+        ),
         errors=dict(failed.most_common()),
         lag_s=lag_s,
         overload=overload,

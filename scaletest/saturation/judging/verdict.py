@@ -11,7 +11,7 @@ from scaletest.saturation.judging.bracket import Bracket
 from scaletest.saturation.judging.sequence import OUTSIDE, SaturationSequence, at_level, same
 from scaletest.saturation.judging.step import Assessed
 from scaletest.stats.estimate import Estimate
-from scaletest.stats.verdict_order import Ground, Rank, decide
+from scaletest.stats.verdict_order import Ground, Rank, verdict_of_grounds
 
 SIZE = "see: scaletest size, for the pods and nodes that it takes"
 # A point whose interval reaches down by more than this part of it is too imprecise.
@@ -76,7 +76,7 @@ def judge(
         grounds.append(
             _judge_wanted(course, bracket, point) or _judge_search(course, bracket, point)
         )
-    return decide(grounds)
+    return verdict_of_grounds(grounds)
 
 
 def lateness_that_matters(course: SaturationSequence, point: Estimate | None) -> str:

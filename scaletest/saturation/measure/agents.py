@@ -56,7 +56,7 @@ def start_load(
     rendezvous.open(msgspec.to_builtins(work))
     if options.agent_jobs:
         # the pods of a Job, which is deleted with the stack
-        cluster = connection.connect(options.namespace, options.context)
+        cluster = connection.connect_cluster(options.namespace, options.context)
         job = AgentJob(cluster, rendezvous.name, options.agent_jobs, plan.agents, url)
         stack.callback(job.delete)
         job.create()

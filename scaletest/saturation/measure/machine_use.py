@@ -16,7 +16,7 @@ from scaletest.model import Activity, State
 from scaletest.model.activity import Wait
 from scaletest.model.measurement import MOST_ACTIVITIES, MachineUse
 from scaletest.observe.blocking import Blocking
-from scaletest.observe.node.used_time import machine_time, own_used_s, used_s
+from scaletest.observe.node.used_time import cpu_used_s, machine_time, own_processes_cpu_s
 from scaletest.observe.sampler import RequestSampler
 from scaletest.observe.sampling import OwnSchedule
 from scaletest.observe.sockets import CLIENTS, Sockets
@@ -68,7 +68,7 @@ class _MachineWatch:
         self._servers, self._port = servers, port
         self._own = OwnSchedule()
         self._began, self._machine = time.monotonic(), machine_time()
-        self._used_s, self._served_s = own_used_s(), used_s(servers)
+        self._used_s, self._served_s = own_processes_cpu_s(), cpu_used_s(servers)
         self._schedule = self._own.read()
         self._ends = threading.Event()
         self._activities: tuple[Activity, ...] = ()
@@ -95,8 +95,8 @@ class _MachineWatch:
         return MachineUse(
             cores=float(machine.cores),
             busy=cores(machine.busy_s - self._machine.busy_s),
-            tester=cores(own_used_s() - self._used_s),
-            service=cores(used_s(self._servers) - self._served_s),
+            tester=cores(own_processes_cpu_s() - self._used_s),
+            service=cores(cpu_used_s(self._servers) - self._served_s),
             waited=min(1.0, cores(waited_s)),
             activities=self._activities,
         )

@@ -12,17 +12,17 @@ from pathlib import Path
 
 from scaletest.load import busy_check, pace
 from scaletest.load.level_load import LevelLoad, LoadOrder
-from scaletest.model.attempt import Attempt, rounded
+from scaletest.model.attempt import Attempt, round_times
 from scaletest.model.errors import AgentLost, ScaletestError, Unreachable
 from scaletest.model.labels import Labels
-from scaletest.model.masking import HIDDEN, masked
-from scaletest.observe.node.used_time import own_used_s, used_s
-from scaletest.render.numbers import seconds
-from scaletest.runs.environment import environment
+from scaletest.model.masking import HIDDEN, mask_passwords
+from scaletest.observe.node.used_time import cpu_used_s, own_processes_cpu_s
+from scaletest.render.numbers import format_seconds
+from scaletest.runs.environment import read_environment
 from scaletest.runs.folder import RESULT
 from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
-from scaletest.runs.stopping import StopRequest, stopping
+from scaletest.runs.stopping import StopRequest, stop_on_signals
 from scaletest.saturation.folder import SaturationFolder
 from scaletest.saturation.judging.bracket import Probe
 from scaletest.saturation.judging.evaluation import SaturationResult, conclude
@@ -53,7 +53,7 @@ def saturate(
         folder = begin_folder(path, plan, options.labels, before)
         before.enter_context(progress.of_run(folder, plan.target))
         unwind = bool(options.cluster.service or options.agents.agent_jobs)
-        with stopping(stop, unwind=unwind) as stack:
+        with stop_on_signals(stop, unwind=unwind) as stack:
             for line in target.lines:
                 progress.message(line)
             causes = not options.agents.agent_jobs
@@ -70,7 +70,7 @@ def begin_folder(
     folder = SaturationFolder.create(path)
     stack.callback(folder.forget_empty)
     stack.enter_context(folder.locked())
-    folder.begin(plan, environment(without_secrets(sys.argv)), labels)
+    folder.begin(plan, read_environment(without_secrets(sys.argv)), labels)
     return folder
 
 
@@ -95,7 +95,9 @@ def measure(
     if target.is_here:
         # warn of what keeps this machine busy beside the tester and the service
         servers = target.servers()
-        look = busy_check.of_this_machine(lambda: own_used_s() + used_s(servers)).warnings
+        look = busy_check.of_this_machine(
+            lambda: own_processes_cpu_s() + cpu_used_s(servers)
+        ).warnings
     try:
         load = target.set_up(stack)
         if causes:
@@ -126,7 +128,7 @@ def without_secrets(arguments: Sequence[str]) -> list[str]:
         if hide or word.startswith("--header=") or (word.startswith("-H") and len(word) > 2):
             word = word.partition(":")[0] + f": {HIDDEN}"
         hide = word in _SECRETS
-        shown.append(masked(word, service=True) if "://" in word else word)
+        shown.append(mask_passwords(word, service=True) if "://" in word else word)
     return shown
 
 
@@ -264,14 +266,14 @@ class Runner:
             pods=result.pods,
         )
         # judged as they are stored: whoever reads the run decides the same
-        return step, list(map(rounded, result.samples))
+        return step, list(map(round_times, result.samples))
 
 
 def progress_line(assessed: Assessed) -> str:
     """Describe a step in one line."""
     step = assessed.step
     p95 = assessed.latency.p95 or assessed.latency.p50
-    latency = f", p{100 * p95.p:.0f} {seconds(p95.value)}" if p95 else ""
+    latency = f", p{100 * p95.p:.0f} {format_seconds(p95.value)}" if p95 else ""
     wrong = assessed.tester or assessed.saturated or assessed.undecided
     state = f": {wrong}" if wrong else ""
     rate = f"{assessed.goodput.value:.4g}/s"

@@ -46,7 +46,7 @@ class NamedService:
 
     def find(self, plan: SaturationPlan) -> Target:
         """Look at the Service; refuse while something scales it."""
-        cluster = connection.connect(self.agents.namespace, self.agents.context)
+        cluster = connection.connect_cluster(self.agents.namespace, self.agents.context)
         service = Service(cluster, self.service)
         deployment = service.deployment()
         name = service.reference.name

@@ -14,7 +14,7 @@ from scaletest.load.level_load import LevelLoad, LoadOrder
 from scaletest.load.payloads import read_payloads
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.observe.sockets import is_here, servers
+from scaletest.observe.sockets import is_here, server_processes
 from scaletest.render.numbers import plural
 from scaletest.saturation.measure.agent import HttpWork, QueueWork
 from scaletest.saturation.measure.agents import start_load
@@ -114,7 +114,7 @@ class NamedUrl:
         return Target(
             (),
             http_load(self.http, self.agents, plan, call),
-            servers=lambda: servers(port) if local else (),
+            servers=lambda: server_processes(port) if local else (),
             port=port,
             is_here=local,
         )

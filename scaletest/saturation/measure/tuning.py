@@ -7,8 +7,8 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 from scaletest.cluster.changes import Changes, refuse_changed
-from scaletest.cluster.connection import connect
-from scaletest.cluster.pod_requests import quantity
+from scaletest.cluster.connection import connect_cluster
+from scaletest.cluster.pod_requests import parse_quantity
 from scaletest.cluster.service import Service
 from scaletest.cluster.tuning import Tuning, Usage
 from scaletest.model.errors import ScaletestError, UsageError
@@ -16,7 +16,7 @@ from scaletest.model.labels import Labels
 from scaletest.processes.periodic import Periodic
 from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
-from scaletest.runs.stopping import StopRequest, stopping
+from scaletest.runs.stopping import StopRequest, stop_on_signals
 from scaletest.saturation.judging.tuning import TriedSetting, settings
 from scaletest.saturation.measure.runner import begin_folder, choose_target, measure
 from scaletest.saturation.measure.service_target import scalers
@@ -79,8 +79,8 @@ class _Trial:
         name = ", ".join(f"{key} {value}" for key, value in setting.items())
         self._progress.message(f"setting {name}")
         before_cpu, before_memory = tuning.resources()
-        cpu = float(quantity(setting.get("cpu", str(before_cpu))))
-        memory = float(quantity(setting.get("memory", str(before_memory))))
+        cpu = float(parse_quantity(setting.get("cpu", str(before_cpu))))
+        memory = float(parse_quantity(setting.get("memory", str(before_memory))))
         replicas = int(setting.get("replicas", tuning.replicas))
         base = TriedSetting(setting, None, None, replicas, cpu, memory / GIB)
         try:
@@ -121,7 +121,7 @@ def tune(
     """Measure every setting; return them, and the exit code, 0 when at least one was measured."""
     combinations = settings(options.tune)
     labels_of_runs = [options.labels.numbered(number) for number in range(1, len(combinations) + 1)]
-    cluster = connect(options.agents.namespace, options.agents.context)
+    cluster = connect_cluster(options.agents.namespace, options.agents.context)
     deployment = Service(cluster, options.cluster.service).deployment()
     if deployment is None:
         raise UsageError("no single Deployment stands behind this Service", hint="<tune> needs one")
@@ -131,7 +131,7 @@ def tune(
     tuning = Tuning(cluster, deployment, autoscalers, changes)
     for setting in combinations:
         for name in ("cpu", "memory"):
-            amount = quantity(setting.get(name, "1"))
+            amount = parse_quantity(setting.get(name, "1"))
             if not amount.is_finite() or amount <= 0:
                 raise UsageError(
                     f"<tune> {name}={setting[name][:40]} is no amount",
@@ -139,7 +139,7 @@ def tune(
                 )
     progress.message(scaler_line)
     trial = _Trial(plan, options, tuning, progress)
-    with stopping(trial.stop, unwind=True) as stack:
+    with stop_on_signals(trial.stop, unwind=True) as stack:
         stack.callback(changes.close)
         tried = [
             trial.measure(setting, labels)

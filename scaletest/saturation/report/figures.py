@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from scaletest.render.axis import Axis, ceiling, decades
+from scaletest.render.axis import Axis, axis_end, decades
 from scaletest.render.blocks import Charts
 from scaletest.render.chart import Chart
-from scaletest.render.numbers import plural, seconds, significant
+from scaletest.render.numbers import format_seconds, format_significant, plural
 from scaletest.saturation.judging.evaluation import SaturationResult
 from scaletest.saturation.judging.sequence import OUTSIDE
 from scaletest.saturation.judging.step import Assessed
@@ -127,9 +127,9 @@ def _latency(result: SaturationResult, levels: Sequence[Level]) -> Chart | None:
     chart = Chart(
         "latency",
         "Latency",
-        "; ".join(level.tip(seconds(value_s)) for level, value_s in courses["p50"]),
+        "; ".join(level.tip(format_seconds(value_s)) for level, value_s in courses["p50"]),
         _across(result, levels),
-        Axis("latency", low_s, high_s, "log10", marks, list(map(seconds, marks))),
+        Axis("latency", low_s, high_s, "log10", marks, list(map(format_seconds, marks))),
         *SIZE,
     )
     _draw_point(chart, result)
@@ -140,7 +140,7 @@ def _latency(result: SaturationResult, levels: Sequence[Level]) -> Chart | None:
         chart.legend(names[name], css)
         chart.line([(level.at, value_s) for level, value_s in courses[name]], css)
         for level, value_s in courses[name]:
-            tip = level.tip(f"{names[name]} {seconds(value_s)}")
+            tip = level.tip(f"{names[name]} {format_seconds(value_s)}")
             chart.dot(level.at, value_s, dots[name].get(level.state, FAINT), tip)
     _explain(chart, levels)
     return chart
@@ -158,9 +158,9 @@ def _throughput(result: SaturationResult, levels: Sequence[Level]) -> Chart:
     chart = Chart(
         "goodput",
         "What succeeded",
-        "; ".join(level.tip(f"{significant(level.goodput.value)}/s") for level in levels),
+        "; ".join(level.tip(f"{format_significant(level.goodput.value)}/s") for level in levels),
         _across(result, levels),
-        Axis("requests/s", 0.0, ceiling(top * 1.05)),
+        Axis("requests/s", 0.0, axis_end(top * 1.05)),
         *SIZE,
     )
     _draw_point(chart, result)
@@ -173,7 +173,7 @@ def _throughput(result: SaturationResult, levels: Sequence[Level]) -> Chart:
     for level, rate in zip(levels, rates, strict=True):
         if math.isfinite(rate.high):
             chart.error(level.at, rate.low, rate.high, "c-error")
-        tip = level.tip(f"{significant(rate.value)}/s")
+        tip = level.tip(f"{format_significant(rate.value)}/s")
         chart.dot(level.at, rate.value, DOTS.get(level.state, FAINT), tip)
     _explain(chart, levels)
     return chart
@@ -194,7 +194,7 @@ def _draw_point(chart: Chart, result: SaturationResult) -> None:
     elif result.plan.open:
         if _has_interval(result):
             chart.shade(point.low, point.high, "c-band")
-        chart.upright(point.value, "c-wanted", f"{significant(point.value)} requests/s")
+        chart.upright(point.value, "c-wanted", f"{format_significant(point.value)} requests/s")
     elif result.parallel:
         chart.upright(result.parallel, "c-wanted", f"{result.parallel} in flight")
 

@@ -8,12 +8,18 @@ import shlex
 
 from scaletest.model import VerdictKind
 from scaletest.model.measurement import MachineUse
-from scaletest.model.texts import short
+from scaletest.model.texts import short_number
 from scaletest.render import contents
 from scaletest.render.blocks import Block, Text
 from scaletest.render.contents import CLOCK_DIGITS, Case, Head, Report, Section, Sheet
-from scaletest.render.numbers import between, duration, percent, seconds, significant
-from scaletest.report.words import percentile, sentence, warnings
+from scaletest.render.numbers import (
+    format_duration,
+    format_percent,
+    format_seconds,
+    format_significant,
+    with_interval,
+)
+from scaletest.report.words import format_percentile, run_warnings, states_sentence
 from scaletest.saturation.judging.evaluation import SaturationResult
 from scaletest.saturation.judging.pods import PodTimes, times_of_pods
 from scaletest.saturation.judging.sequence import OPERATING_SHARE
@@ -77,17 +83,19 @@ def _head(run: SaturationRun) -> Head:
     facts = []
     if result.point:
         following = f"scaletest size --run {name}"
-        facts.append(("requests/s is the saturation point", significant(result.point.value, 4)))
+        facts.append(
+            ("requests/s is the saturation point", format_significant(result.point.value, 4))
+        )
     if result.parallel:
         facts.append(("in flight reach it", str(result.parallel)))
     if result.operating:
-        facts.append(("requests/s to operate at", significant(result.operating.step.level)))
-        facts.append(("mean latency there", seconds(result.operating.latency.mean)))
+        facts.append(("requests/s to operate at", format_significant(result.operating.step.level)))
+        facts.append(("mean latency there", format_seconds(result.operating.latency.mean)))
     after_probe = sum(assessed.step.phase != Phase.WARM for assessed in result.steps)
     facts.append(("steps", str(after_probe)))
     facts.append(("requests", str(sum(assessed.step.requests for assessed in result.steps))))
     if result.elapsed_s:  # not known while it is measured
-        facts.append(("duration", duration(result.elapsed_s)))
+        facts.append(("duration", format_duration(result.elapsed_s)))
     return Head(
         title=f"saturate {plan.target}",
         verdict=result.verdict,
@@ -96,7 +104,7 @@ def _head(run: SaturationRun) -> Head:
         conditions=(", ".join(filter(None, asked)),),
         elapsed_s=result.elapsed_s,
         facts=facts,
-        warnings=warnings(result.verdict, result.interrupted, result.warnings),
+        warnings=run_warnings(result.verdict, result.interrupted, result.warnings),
         following=following,
         environment=run.environment,
         plan=plan.to_dict(),
@@ -114,7 +122,7 @@ def summary(run: SaturationRun) -> list[Block]:
         Text(sentences(result)),
         Text(_settings(run), most=MOST_LINES),
         Text(
-            warnings(result.verdict, result.interrupted, result.warnings),
+            run_warnings(result.verdict, result.interrupted, result.warnings),
             "warning",
             label="warning",
             most=MOST_WARNINGS,
@@ -139,7 +147,7 @@ def sections(run: SaturationRun) -> list[Section]:
     """All sections that have anything to show."""
     result = run.result
     lines = sentences(result)
-    return contents.page(
+    return contents.make_page(
         {
             "What it can take": [
                 Text(lines, "list"),
@@ -166,11 +174,12 @@ def sentences(result: SaturationResult) -> list[str]:
     if measured is not None:
         latency = measured.latency
         known = [name for name in FEW_QUANTILES if getattr(latency, name)]
-        times = ", ".join(f"{name} {percentile(latency, name)}" for name in known)
+        times = ", ".join(f"{name} {format_percentile(latency, name)}" for name in known)
         state = f"; {measured.saturated}" if measured.saturated else ""
         lines.append(
-            f"operate at {short(measured.step.level, 4)} requests/s, {percent(OPERATING_SHARE, 0)}"
-            f" of it: mean latency {seconds(latency.mean)},"
+            f"operate at {short_number(measured.step.level, 4)} requests/s,"
+            f" {format_percent(OPERATING_SHARE, 0)}"
+            f" of it: mean latency {format_seconds(latency.mean)},"
             f" {times or 'too few for percentiles'}{state}"
         )
     lines.append(service_time(result))
@@ -185,8 +194,10 @@ def point_sentence(result: SaturationResult) -> str:
     if estimate is None:
         return ""
     if not math.isfinite(estimate.high):
-        return f"{significant(estimate.value)}/s were served, and no limit was reached"
-    point = f"saturation point {between(estimate.value, estimate.low, estimate.high)} requests/s"
+        return f"{format_significant(estimate.value)}/s were served, and no limit was reached"
+    point = (
+        f"saturation point {with_interval(estimate.value, estimate.low, estimate.high)} requests/s"
+    )
     return f"{point}, reached with {result.parallel} in flight" if result.parallel else point
 
 
@@ -208,7 +219,8 @@ def service_time(result: SaturationResult) -> str:
     over = [pair for pair in known if pair[0].saturated]
     limiting, around = over[0] if over else max(known, key=lambda pair: pair[0].step.level)
     return (
-        f"at {level_text(limiting.step)} the service's time: {sentence(around.activities)}; of"
+        f"at {level_text(limiting.step)} the service's time:"
+        f" {states_sentence(around.activities)}; of"
         f" {around.cores:.0f} cores it used {around.service:.2f}, the tester {around.tester:.2f},"
         f" other programs {around.others:.2f}"
     )

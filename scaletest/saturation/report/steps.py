@@ -3,11 +3,17 @@
 import math
 from collections.abc import Callable, Sequence
 
-from scaletest.model.texts import short
+from scaletest.model.texts import short_number
 from scaletest.render.blocks import Block, Table
-from scaletest.render.contents import Value, at
-from scaletest.render.numbers import between, percent, plural, seconds, significant
-from scaletest.report.words import percentile
+from scaletest.render.contents import Value, column_at
+from scaletest.render.numbers import (
+    format_percent,
+    format_seconds,
+    format_significant,
+    plural,
+    with_interval,
+)
+from scaletest.report.words import format_percentile
 from scaletest.saturation.judging.evaluation import SaturationResult
 from scaletest.saturation.judging.step import Assessed, failed_pods, level_text
 from scaletest.saturation.plan import LoadKind, Phase
@@ -23,8 +29,8 @@ def _rate(assessed: Assessed) -> str:
     """Write successes a second with their interval."""
     goodput = assessed.goodput
     if not math.isfinite(goodput.high):
-        return significant(goodput.value)
-    return between(goodput.value, goodput.low, goodput.high)
+        return format_significant(goodput.value)
+    return with_interval(goodput.value, goodput.low, goodput.high)
 
 
 def errors_by_kind(assessed: Assessed) -> str:
@@ -57,7 +63,7 @@ def _place(assessed: Assessed) -> dict[str, str]:
 
 
 def _quantiles(times: Distribution, names: Sequence[str]) -> dict[str, str]:
-    return {name: percentile(times, name) for name in names}
+    return {name: format_percentile(times, name) for name in names}
 
 
 def step_table(steps: Sequence[Assessed]) -> Table:
@@ -68,8 +74,8 @@ def step_table(steps: Sequence[Assessed]) -> Table:
             **_place(assessed),
             "succeeded/s": _rate(assessed),
             **_quantiles(assessed.latency, FEW_QUANTILES),
-            "queueing": percent(assessed.queueing, 0) if queueing else "",
-            "ok": percent(assessed.success),
+            "queueing": format_percent(assessed.queueing, 0) if queueing else "",
+            "ok": format_percent(assessed.success),
             "state": state(assessed),
         }
         for assessed in steps
@@ -89,17 +95,22 @@ def step_details(result: SaturationResult) -> list[Block]:
         step, growth, place = assessed.step, assessed.growth, _place(assessed)
         backlog = ""
         if growth:
-            backlog = f"{short(growth.value)} [{short(growth.low)}, {short(growth.high)}]"
+            backlog = (
+                f"{short_number(growth.value)} [{short_number(growth.low)},"
+                f" {short_number(growth.high)}]"
+            )
         rows.append(
             {
                 **place,
-                "offered/s": significant(assessed.offered) if step.load == LoadKind.OPEN else "",
+                "offered/s": format_significant(assessed.offered)
+                if step.load == LoadKind.OPEN
+                else "",
                 "succeeded/s": _rate(assessed),
                 "backlog/s": backlog,
-                "ok": percent(assessed.success),
+                "ok": format_percent(assessed.success),
                 "errors": errors_by_kind(assessed),
-                "tester late p99": seconds(assessed.lag_s),
-                "CPU": percent(step.cpu, 0),
+                "tester late p99": format_seconds(assessed.lag_s),
+                "CPU": format_percent(step.cpu, 0),
                 "state": state(assessed),
             }
         )
@@ -116,9 +127,9 @@ def step_details(result: SaturationResult) -> list[Block]:
                         **place,
                         "what": kind,
                         "requests": str(times.count),
-                        "mean": seconds(times.mean),
+                        "mean": format_seconds(times.mean),
                         **_quantiles(times, QUANTILES),
-                        "longest": seconds(times.max),
+                        "longest": format_seconds(times.max),
                     }
                 )
     return [
@@ -135,30 +146,30 @@ def step_details(result: SaturationResult) -> list[Block]:
 
 # New columns of the sheet come at the end.
 COLUMNS: dict[str, Callable[[Assessed], Value]] = {
-    "number": at("step.number"),
-    "phase": at("step.phase"),
-    "load": at("step.load"),
-    "level": at("step.level"),
-    "seconds": at("step.seconds"),
-    "requests": at("step.requests"),
-    "offered_per_s": at("offered"),
-    "goodput_per_s": at("goodput.value"),
-    "goodput_low_per_s": at("goodput.low"),
-    "goodput_high_per_s": at("goodput.high"),
-    "backlog_growth_per_s": at("growth.value"),
-    "backlog_growth_low_per_s": at("growth.low"),
-    "backlog_growth_high_per_s": at("growth.high"),
-    "success": at("success"),
-    "latency_mean_s": at("latency.mean"),
-    **{f"latency_{name}_s": at(f"latency.{name}.value") for name in QUANTILES},
-    "latency_max_s": at("latency.max"),
-    "server_mean_s": at("server.mean"),
-    "queueing_share": at("queueing"),
+    "number": column_at("step.number"),
+    "phase": column_at("step.phase"),
+    "load": column_at("step.load"),
+    "level": column_at("step.level"),
+    "seconds": column_at("step.seconds"),
+    "requests": column_at("step.requests"),
+    "offered_per_s": column_at("offered"),
+    "goodput_per_s": column_at("goodput.value"),
+    "goodput_low_per_s": column_at("goodput.low"),
+    "goodput_high_per_s": column_at("goodput.high"),
+    "backlog_growth_per_s": column_at("growth.value"),
+    "backlog_growth_low_per_s": column_at("growth.low"),
+    "backlog_growth_high_per_s": column_at("growth.high"),
+    "success": column_at("success"),
+    "latency_mean_s": column_at("latency.mean"),
+    **{f"latency_{name}_s": column_at(f"latency.{name}.value") for name in QUANTILES},
+    "latency_max_s": column_at("latency.max"),
+    "server_mean_s": column_at("server.mean"),
+    "queueing_share": column_at("queueing"),
     "errors": errors_by_kind,
     "pods": lambda assessed: failed_pods(assessed.step),
-    "lag_p99_s": at("lag_s"),
-    "cpu_cores": at("step.cpu"),
-    "saturated": at("saturated"),
-    "tester_bottleneck": at("tester"),
-    "undecided": at("undecided"),
+    "lag_p99_s": column_at("lag_s"),
+    "cpu_cores": column_at("step.cpu"),
+    "saturated": column_at("saturated"),
+    "tester_bottleneck": column_at("tester"),
+    "undecided": column_at("undecided"),
 }

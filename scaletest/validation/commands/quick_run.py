@@ -6,12 +6,12 @@ import shlex
 import uuid
 
 from scaletest.cli.output import echo
-from scaletest.cli.progress_views import shown
+from scaletest.cli.progress_views import show_progress
 from scaletest.model import Outcome, checks
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import UNLABELLED
-from scaletest.render.numbers import plural, seconds
-from scaletest.runs.environment import machine
+from scaletest.render.numbers import format_seconds, plural
+from scaletest.runs.environment import describe_host
 from scaletest.validation.before_run import device_names
 from scaletest.validation.judging.quick import quick_steps
 from scaletest.validation.measure.launch import start
@@ -45,7 +45,7 @@ def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: s
     if limit is not None:
         # with one worker alone nothing could be told
         checks.count(limit, "limit", minimum=2, maximum=MAX_WORKERS)
-    cores = int(machine()["cores"] or 1)
+    cores = int(describe_host()["cores"] or 1)
     # twice the smallest power of two that is not below the number of cores
     most = limit or min(USUAL_MOST, max(LEAST_LIMIT, 2 << (cores - 1).bit_length()))
     devices = DeviceOptions(device_glob, preset=preset)
@@ -87,11 +87,11 @@ def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: s
     )
     short = ", so little that the work of scaletest itself counts" if run_s < SHORT_S else ""
     echo(
-        f"it took {seconds(run_s)}{short}; measuring with up to {steps.limit} workers, about"
+        f"it took {format_seconds(run_s)}{short}; measuring with up to {steps.limit} workers, about"
         f" {len(plan.steps) * steps.step_s:.0f} s",
         err=True,
     )
-    with shown(steps=False) as progress:
+    with show_progress(steps=False) as progress:
         _, result = start(plan, HERE, device_names, "", UNLABELLED, progress)
     for line in quick_lines(result):
         echo(line)

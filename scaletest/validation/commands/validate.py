@@ -9,9 +9,9 @@ import cloup
 
 from scaletest.cli import options as shared
 from scaletest.cli import workloads
-from scaletest.cli.headings import heading
+from scaletest.cli.headings import under_heading
 from scaletest.cli.output import Output
-from scaletest.cli.plan_settings import setting
+from scaletest.cli.plan_settings import plan_option
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
 from scaletest.validation.options import ValidationPlace
@@ -19,17 +19,17 @@ from scaletest.validation.plan import Plan
 
 
 @cloup.command("validate")
-@heading("Target")
+@under_heading("Target")
 @click.option("--local", is_flag=True, help="Run the workers as processes of this machine.")
 @shared.redis_url(None)
-@heading("Kubernetes")
+@under_heading("Kubernetes")
 @click.option(
     "--deployment",
     default="",
     metavar="NAME",
     help="Scale this Deployment of workers on Kubernetes.",
 )
-@shared.namespace(
+@shared.namespace_option(
     "Look for the Deployment and the client in this namespace. [default: the current one]"
 )
 @shared.context
@@ -55,33 +55,33 @@ from scaletest.validation.plan import Plan
     is_flag=True,
     help="Hold HPA or KEDA during the run, instead of refusing to run.",
 )
-@heading("Load")
-@setting(Plan, "limit", "N")
-@heading("Verdict")
-@setting(Plan, "scale", "X")
-@heading("Load")
-@setting(Plan, "seconds", "TIME")
-@heading("Accuracy")
-@setting(Plan, "precision", "P")
-@setting(Plan, "max_step", "TIME")
-@setting(Plan, "step_time", "TIME")
-@setting(Plan, "warmup", "TIME")
-@setting(Plan, "repeats", "R")
-@heading("Load")
-@setting(Plan, "time_limit", "TIME")
-@heading("Verdict")
-@setting(Plan, "tolerate_failures", "N")
-@heading("Devices")
-@setting(Plan, "device_glob", "GLOB")
+@under_heading("Load")
+@plan_option(Plan, "limit", "N")
+@under_heading("Verdict")
+@plan_option(Plan, "scale", "X")
+@under_heading("Load")
+@plan_option(Plan, "seconds", "TIME")
+@under_heading("Accuracy")
+@plan_option(Plan, "precision", "P")
+@plan_option(Plan, "max_step", "TIME")
+@plan_option(Plan, "step_time", "TIME")
+@plan_option(Plan, "warmup", "TIME")
+@plan_option(Plan, "repeats", "R")
+@under_heading("Load")
+@plan_option(Plan, "time_limit", "TIME")
+@under_heading("Verdict")
+@plan_option(Plan, "tolerate_failures", "N")
+@under_heading("Devices")
+@plan_option(Plan, "device_glob", "GLOB")
 @shared.preset("Let the workers use the devices of this vendor.")
-@setting(Plan, "per_device", "K[,K...]")
-@heading("Accuracy")
+@plan_option(Plan, "per_device", "K[,K...]")
+@under_heading("Accuracy")
 @click.option(
     "--no-causes",
     is_flag=True,
     help="Do not let local workers sample where requests spend their time.",
 )
-@heading("Run")
+@under_heading("Run")
 @click.option(
     "--run-dir",
     default="",
@@ -90,7 +90,7 @@ from scaletest.validation.plan import Plan
 )
 @shared.labels
 @shared.watch
-@heading("Run")
+@under_heading("Run")
 @click.option(
     "--resume", default="", metavar="RUN", help="Resume this run, which was interrupted or killed."
 )
@@ -104,12 +104,12 @@ from scaletest.validation.plan import Plan
     metavar="PLAN",
     help="Take settings from this YAML file, or from standard input (-).",
 )
-@heading("Verdict")
-@setting(Plan, "thresholds", "EXPR", "--threshold", "SCALETEST_VALIDATE_THRESHOLD")
+@under_heading("Verdict")
+@plan_option(Plan, "thresholds", "EXPR", "--threshold", "SCALETEST_VALIDATE_THRESHOLD")
 @shared.report_output()
-@heading("Target")
+@under_heading("Target")
 @workloads.command_of_workers("[-- COMMAND ARG...]")
-@shared.grouped
+@shared.call_with_groups
 def command(
     place: ValidationPlace,
     run_dir: str,

@@ -12,7 +12,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from scaletest.cli.options import filled
+from scaletest.cli.options import fill_parameters
 from scaletest.documents import reader
 from scaletest.model.errors import UsageError
 from scaletest.model.file_documents import file_values, read_members
@@ -35,7 +35,7 @@ def plan(context: click.Context) -> tuple[Plan, bool]:
 
     InvalidValue for an unknown key, or a value of the wrong type.
     """
-    file = filled(PlanFileOptions, context.params).file
+    file = fill_parameters(PlanFileOptions, context.params).file
     from_file = read(file) if file else {}
     values, given = {}, set()
     for key, member in FILE_MEMBERS.items():

@@ -7,7 +7,7 @@ from scaletest.cli import options as shared
 from scaletest.cli import stored
 from scaletest.cli.options import WatchOptions
 from scaletest.cli.output import Output
-from scaletest.cli.watching import watched
+from scaletest.cli.watching import watch_runs
 from scaletest.model.labels import Labels
 from scaletest.model.wording import as_options
 from scaletest.runs.registry import report_of
@@ -50,7 +50,7 @@ def start_validation(
     """Run a new validation and print it; return its exit code."""
     if not place.deployment.deployment:
         before_run.check_plan(plan)
-    with watched(watch, place.redis_url or "") as progress:
+    with watch_runs(watch, place.redis_url or "") as progress:
         folder, result = start(plan, place, before_run.device_names, run_dir, labels, progress)
     return _deliver(folder, result, output)
 
@@ -58,7 +58,7 @@ def start_validation(
 def resume_validation(run: str, place: ValidationPlace, output: Output, watch: WatchOptions) -> int:
     """Go on with a run and print it; return its exit code."""
     shared.refuse_beside("--resume", allowed=AGAIN)
-    with watched(watch, place.redis_url or "") as progress:
+    with watch_runs(watch, place.redis_url or "") as progress:
         folder, result = resume(stored.find(run), place, before_run.device_names, progress)
     return _deliver(folder, result, output)
 
@@ -68,7 +68,7 @@ def _deliver(folder: ValidationFolder, result: Evaluation, output: Output) -> in
     data = {**result.to_dict(), "folder": str(folder.path)}
     # the result of this process, which has also what found no room on the disk
     judged = replace(RUN_TYPE.judge(folder), result=result)
-    return stored.deliver_ended(report_of(folder, judged), output, data)
+    return stored.deliver_finished(report_of(folder, judged), output, data)
 
 
 def show_plan(plan: Plan, output: Output) -> None:

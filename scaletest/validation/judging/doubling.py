@@ -20,13 +20,18 @@ from statistics import NormalDist
 from typing import Annotated
 
 from scaletest.model import VerdictKind
-from scaletest.model.declared import Unbounded, called, choice
+from scaletest.model.declared import Unbounded, choice, named_in_documents
 from scaletest.model.verdict import JUDGEMENTS
 from scaletest.model.writing import Written
 from scaletest.stats.student import t95
 from scaletest.validation.judging.machine_trend import STEADY, MachineTrend
 from scaletest.validation.judging.slow_requests import slowdowns
-from scaletest.validation.judging.step_parts import StepPart, middle_of, tail_of, together
+from scaletest.validation.judging.step_parts import (
+    StepPart,
+    middle_of,
+    tail_of,
+    throughput_of_parts,
+)
 from scaletest.validation.judging.throughput import Throughput
 from scaletest.validation.plan import Plan
 
@@ -64,7 +69,7 @@ class Ratio(Written):
     ] = ""
 
     @property
-    def kind(self) -> Annotated[VerdictKind, choice(JUDGEMENTS), called("verdict")]:
+    def kind(self) -> Annotated[VerdictKind, choice(JUDGEMENTS), named_in_documents("verdict")]:
         """The verdict of this ratio alone: PASS when all of the interval is high enough."""
         if self.low >= self.wanted:
             return VerdictKind.PASS
@@ -164,7 +169,10 @@ class _Pair:
             if base.usual and more.usual:
                 first, second = self.first[0].workers, self.second[0].workers
                 return math.log(second / more.usual_s * base.usual_s / first)
-        base_rate, rate = together(self.first).per_s, together(self.second).per_s
+        base_rate, rate = (
+            throughput_of_parts(self.first).per_s,
+            throughput_of_parts(self.second).per_s,
+        )
         return math.log(rate / base_rate) if rate > 0 and base_rate > 0 else 0.0
 
     def way(self, down: bool) -> "_Pair":
@@ -221,8 +229,8 @@ def _by_throughput(pairs: Sequence[_Pair], plan: Plan, factor: float) -> Ratio |
     ratios: list[Ratio] = []
     doublings = len(plan.steps) - 1
     for pair in pairs:
-        base = (pair.first[0].workers, together(pair.first))
-        rate = (pair.second[0].workers, together(pair.second))
+        base = (pair.first[0].workers, throughput_of_parts(pair.first))
+        rate = (pair.second[0].workers, throughput_of_parts(pair.second))
         pair_ratio = ratio(base, rate, plan.scale, factor, doublings)
         if pair_ratio is None:
             return None

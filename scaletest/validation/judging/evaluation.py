@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from scaletest.causes.attribution import attribute
+from scaletest.causes.attribution import attribute_causes
 from scaletest.causes.causes import Causes
 from scaletest.causes.evidence import add_evidence
-from scaletest.causes.interference import Interference, interferences
-from scaletest.causes.node_use import resources
+from scaletest.causes.interference import Interference, find_interferences
+from scaletest.causes.node_use import resources_by_step
 from scaletest.causes.resources import StepResources
 from scaletest.causes.steps import Rows
 from scaletest.model import Measurement, NodeSample, Record, Verdict, VerdictKind
-from scaletest.model.declared import VERSIONED, called, flat
+from scaletest.model.declared import VERSIONED, flat, named_in_documents
 from scaletest.model.writing import Written
 from scaletest.stats.chance import Chance
 from scaletest.stats.failures import FailureGroup, groups_of
@@ -64,7 +64,7 @@ class Evaluation(Written):
     ] = ()
     disturbed: Annotated[
         Sequence[Interference],
-        called("interference"),
+        named_in_documents("interference"),
         "disturbances of the run from outside, in the order of time",
     ] = ()
     noticed: Annotated[Sequence[str], "the warnings from before the run"] = ()
@@ -94,7 +94,7 @@ def evaluate(
     thresholds = evaluate_thresholds(plan, steps, grown.coefficients)
     shared = sharing(plan, steps)
     missed = any(threshold.kind is VerdictKind.FAIL for threshold in thresholds)
-    used, odd = resources(steps, records, samples)
+    used, odd = resources_by_step(steps, records, samples)
     throttled = {
         step.workers: part for step in used if (part := step.throttled_periods) is not None
     }
@@ -103,9 +103,11 @@ def evaluate(
     reached = all(ratio is not None and ratio.kind is VerdictKind.PASS for ratio in ratios)
     as_wanted = doubling is None and not missed and reached
     enough = [step for step in steps if step.throughput.enough]
-    grew = attribute(enough, doubling, records, chance, as_wanted=as_wanted, throttled=throttled)
+    grew = attribute_causes(
+        enough, doubling, records, chance, as_wanted=as_wanted, throttled=throttled
+    )
     causes = add_evidence(grew, used)
-    disturbed = interferences(steps, records, samples)
+    disturbed = find_interferences(steps, records, samples)
     worst = worst_disturbances(steps, disturbed)
     trend_per_s = course_of([step.samples for step in steps]).per_s
     return Evaluation(

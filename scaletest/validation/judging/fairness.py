@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from scaletest.model import Record
-from scaletest.model.declared import Unbounded, called
+from scaletest.model.declared import Unbounded, named_in_documents
 from scaletest.model.writing import Written
 
 GROUPS = ("worker", "pod", "node", "device")
@@ -30,7 +30,7 @@ class GroupShare(Written):
 class Fairness(Written):
     """Shares, largest first."""
 
-    shares: Annotated[tuple[GroupShare, ...], called("groups"), "most first"]
+    shares: Annotated[tuple[GroupShare, ...], named_in_documents("groups"), "most first"]
     ratio: Annotated[Unbounded, "largest over smallest"]
 
 

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from scaletest.causes.steps import UNSEEN
-from scaletest.model.declared import INNER, Positive, called, flat
+from scaletest.model.declared import INNER, Positive, flat, named_in_documents
 from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
 from scaletest.stats.chance import Chance
 from scaletest.stats.estimate import Estimate
-from scaletest.stats.law import Choice, choose, missing_steps
-from scaletest.stats.law_interval import LawInterval, coefficients, law_interval
+from scaletest.stats.law import Choice, choose_law, missing_steps
+from scaletest.stats.law_interval import LawInterval, law_coefficients, law_interval
 from scaletest.stats.peak import Peak, find_peak
-from scaletest.stats.scaling import Scaled, kneedle, scaling, usable
+from scaletest.stats.scaling import Scaled, find_knee, scaling_figures, usable_steps
 from scaletest.stats.student import t95
 from scaletest.validation.judging.steps import Step
 from scaletest.validation.judging.throughput import Throughput
@@ -62,7 +62,9 @@ class Growth(Written):
     def remedies(
         self,
     ) -> Annotated[
-        dict[str, str], called("lacking"), "by law: measurements that are missing to fit it"
+        dict[str, str],
+        named_in_documents("lacking"),
+        "by law: measurements that are missing to fit it",
     ]:
         """The measurements that are missing to fit each of the other laws."""
         return {
@@ -79,7 +81,7 @@ def growth(steps: Sequence[Step], chance: Chance) -> Growth:
     function of these.
     """
     enough = [step for step in steps if step.throughput.enough]
-    rates = usable(step.rate for step in enough)
+    rates = usable_steps(step.rate for step in enough)
     parts: list[tuple[float, Throughput]] = []
     for step in enough:
         parts += [(float(step.level), part.throughput) for part in step.judged_parts]
@@ -88,7 +90,7 @@ def growth(steps: Sequence[Step], chance: Chance) -> Growth:
     if not all(step.between for step in enough):
         spreads = [max(UNSEEN, rate.relative / t95(math.inf)) for _, rate in parts]
     # a step without a throughput may be the one that refutes every law
-    choice = choose(points, spreads) if len(enough) == len(steps) else None
+    choice = choose_law(points, spreads) if len(enough) == len(steps) else None
     law, interval = None, None
     if choice:
         law = choice.law
@@ -98,7 +100,7 @@ def growth(steps: Sequence[Step], chance: Chance) -> Growth:
         interval=interval,
         lacking=missing_steps([workers for workers, _ in points]),
         peak=find_peak(rates, law, interval),
-        knee=kneedle(rates),
-        scaling=scaling(rates),
-        coefficients=coefficients(points, chance, spreads),
+        knee=find_knee(rates),
+        scaling=scaling_figures(rates),
+        coefficients=law_coefficients(points, chance, spreads),
     )

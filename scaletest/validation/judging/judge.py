@@ -7,7 +7,7 @@ from scaletest.causes.causes import Causes
 from scaletest.causes.interference import Interference
 from scaletest.model import Verdict
 from scaletest.stats.thresholds import ThresholdResult, ground_of
-from scaletest.stats.verdict_order import Ground, Rank, decide
+from scaletest.stats.verdict_order import Ground, Rank, verdict_of_grounds
 from scaletest.validation.judging.doublings import (
     all_measured,
     failed_ratio,
@@ -68,7 +68,7 @@ def judge(
     # what the thresholds say
     refuted = ground_of(thresholds, Rank.REFUTED)
     unmet = ground_of(thresholds, Rank.OPEN)
-    return decide(
+    return verdict_of_grounds(
         [
             lost,
             stalled,

@@ -18,7 +18,7 @@ from scaletest.validation.judging.step_parts import (
     middle_of,
     parts_to_judge,
     tail_of,
-    together,
+    throughput_of_parts,
 )
 
 # A trend needs so many steps; and the best jump a chi square that is larger by so much.
@@ -108,7 +108,7 @@ def _up_and_down(parts: Sequence[StepPart]) -> UpAndDown | None:
             return None
         error = math.hypot(up.error, down.error)
         return UpAndDown(seconds, math.log(up.usual_s / down.usual_s), error)
-    first, second = together(up_parts), together(down_parts)
+    first, second = throughput_of_parts(up_parts), throughput_of_parts(down_parts)
     if first.per_s <= 0 or second.per_s <= 0:
         return None
     error = math.hypot(first.error, second.error)

@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from scaletest.causes.interference import Interference, between
+from scaletest.causes.interference import Interference, costliest_between
 from scaletest.render.numbers import plural
 from scaletest.stats.verdict_order import Ground, Rank
 from scaletest.validation.judging.measured_step import MeasuredStep
@@ -171,7 +171,7 @@ def worst_disturbances(
     worst = {}
     for sample in itertools.chain.from_iterable(step.samples for step in steps):
         end_s = sample.began_s + sample.measurement.measured_s
-        spell = between(disturbed, sample.began_s, end_s)
+        spell = costliest_between(disturbed, sample.began_s, end_s)
         if spell:
             worst[sample.measurement.key] = spell
     return worst

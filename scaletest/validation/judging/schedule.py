@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from scaletest.model import VerdictKind
 from scaletest.validation.judging.doubling import doubling
 from scaletest.validation.judging.machine_trend import run_course
-from scaletest.validation.judging.step_parts import StepPart, together
+from scaletest.validation.judging.step_parts import StepPart, throughput_of_parts
 from scaletest.validation.judging.stopping import PARTS, WIDER
 from scaletest.validation.plan import Plan
 
@@ -71,7 +71,8 @@ def further_pair(plan: Plan, steps: Sequence[Sequence[StepPart]]) -> list[Turn]:
             wider.kind is VerdictKind.INVALID
             and (
                 wider.widened_by
-                or max(together(first).relative, together(second).relative) > plan.precision
+                or max(throughput_of_parts(first).relative, throughput_of_parts(second).relative)
+                > plan.precision
             )
         ):
             pair = (first[0].workers, second[0].workers)

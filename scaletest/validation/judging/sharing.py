@@ -23,8 +23,8 @@ from scaletest.causes.steps import UNSEEN
 from scaletest.model.declared import Positive
 from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
-from scaletest.stats.estimate import Estimate, within
-from scaletest.stats.student import t_quantile, welch
+from scaletest.stats.estimate import Estimate, estimate_within
+from scaletest.stats.student import t_quantile, welch_freedom
 from scaletest.validation.judging.steps import Step
 from scaletest.validation.plan import Plan
 
@@ -121,9 +121,9 @@ def _compared(step: Step, leader: Step, comparisons: int) -> Candidate:
     if step is leader:
         return Candidate(step.per_device, Estimate(1.0, 1.0, 1.0), False)
     errors = [_error(step), _error(leader)]
-    freedom = welch(errors, [step.throughput.freedom, leader.throughput.freedom])
+    freedom = welch_freedom(errors, [step.throughput.freedom, leader.throughput.freedom])
     spread = t_quantile(1 - FAMILY_ERROR / (2 * comparisons), freedom) * math.hypot(*errors)
-    estimate = within(step.throughput.per_s / leader.throughput.per_s, spread)
+    estimate = estimate_within(step.throughput.per_s / leader.throughput.per_s, spread)
     return Candidate(step.per_device, estimate, estimate.high < 1.0)
 
 

@@ -40,7 +40,7 @@ class StepPart:
         return None
 
 
-def together(parts: Sequence[StepPart]) -> Throughput:
+def throughput_of_parts(parts: Sequence[StepPart]) -> Throughput:
     """Return the throughput of a step from its parts, each weighted with its length.
 
     The scatter of requests in a second is pooled over the parts, each with its degrees of
@@ -101,8 +101,8 @@ def join_parts(plan: Plan, parts: Sequence[StepPart]) -> tuple[Throughput, bool]
     used = parts_to_judge(parts)
     pairs = pairs_of(used)
     if plan.repeats == 1 or len(pairs) < REPEATS_FOR_INTERVAL:
-        return together(used), False
-    rates = [together(pair) for pair in pairs]
+        return throughput_of_parts(used), False
+    rates = [throughput_of_parts(pair) for pair in pairs]
     count = len(rates)
     mean = statistics.fmean(rate.per_s for rate in rates)
     half = t95(count - 1) * statistics.stdev(rate.per_s for rate in rates) / math.sqrt(count)

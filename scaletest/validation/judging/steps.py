@@ -13,12 +13,20 @@ from typing import Annotated
 
 from scaletest.causes.steps import Rows
 from scaletest.model import Measurement, Record
-from scaletest.model.declared import INNER, Count, Positive, Unbounded, called, choice, flat
+from scaletest.model.declared import (
+    INNER,
+    Count,
+    Positive,
+    Unbounded,
+    choice,
+    flat,
+    named_in_documents,
+)
 from scaletest.model.record import Outcome
 from scaletest.model.writing import Written
 from scaletest.render.text import device_name
 from scaletest.stats.completions import Completions
-from scaletest.stats.percentiles import Distribution, summary
+from scaletest.stats.percentiles import Distribution, summarise_samples
 from scaletest.stats.scaling import MeasuredThroughput
 from scaletest.stats.student import t95
 from scaletest.validation.judging.doubling import Ratio, doubling, ratio
@@ -59,13 +67,17 @@ class Step(Written):
         "whether the interval is the one between pairs of ways; else it is the one within them.",
     ]
     samples: Annotated[
-        tuple[MeasuredStep, ...], called("repeats"), "one for every measurement of the step"
+        tuple[MeasuredStep, ...],
+        named_in_documents("repeats"),
+        "one for every measurement of the step",
     ]
     ratio: Ratio | None
     efficiency: Annotated[float | None, "throughput over that of as many single workers"]
     failures: Annotated[Count, "requests that failed for a reason of their own"]
-    wait: Annotated[Distribution, called("wait_s"), "from enqueued to started, successful requests"]
-    run: Annotated[Distribution, called("run_s"), "run time of successful requests"]
+    wait: Annotated[
+        Distribution, named_in_documents("wait_s"), "from enqueued to started, successful requests"
+    ]
+    run: Annotated[Distribution, named_in_documents("run_s"), "run time of successful requests"]
     overhead_s: Annotated[float, "mean time that the tester itself added to a request"]
     suspects: Annotated[tuple[str, ...], "workers that failed all of at least five requests"]
     fairness: Annotated[
@@ -78,7 +90,9 @@ class Step(Written):
         "amounts that requests report, per second, by the name of the figure, such as frames.",
     ] = field(default_factory=dict)
     memory_hits: Annotated[
-        Count, called("memory_limit_hits"), "requests that met the limit of a device's memory"
+        Count,
+        named_in_documents("memory_limit_hits"),
+        "requests that met the limit of a device's memory",
     ] = 0
     nodes: Annotated[
         Mapping[str, Count], "successful requests by node, the most first; all repeats"
@@ -103,7 +117,7 @@ class Step(Written):
         self,
     ) -> Annotated[
         Mapping[str, WorkRate],
-        called("work"),
+        named_in_documents("work"),
         "work that requests report, per second: frames, samples, bytes",
     ]:
         """Work a second by the name of the figure."""
@@ -228,9 +242,9 @@ def _summarise_step(
         ratio=step_ratio,
         efficiency=efficiency,
         failures=sum(failed(record) for record in records),
-        wait=summary(record.reply.wait_s for record in succeeded),
-        run=summary(record.reply.run_s for record in succeeded),
-        overhead_s=summary(record.overhead_s for record in succeeded).mean or 0.0,
+        wait=summarise_samples(record.reply.wait_s for record in succeeded),
+        run=summarise_samples(record.reply.run_s for record in succeeded),
+        overhead_s=summarise_samples(record.overhead_s for record in succeeded).mean or 0.0,
         suspects=suspects(records),
         fairness=fairness_by_group(list(chain.from_iterable(each.counted for each in samples))),
         per_device=plan.share(workers) if plan.compares else 0,
@@ -277,8 +291,8 @@ class BackgroundStep(Written):
     repeat: Annotated[Count, "as in the steps"]
     throughput: Annotated[Throughput, flat()]
     failures: Count
-    wait: Annotated[Distribution, called("wait_s"), "from enqueued to started"]
-    run: Annotated[Distribution, called("run_s"), "run time"]
+    wait: Annotated[Distribution, named_in_documents("wait_s"), "from enqueued to started"]
+    run: Annotated[Distribution, named_in_documents("run_s"), "run time"]
 
 
 def queue_of(plan: Plan, background: Background) -> str:
@@ -307,8 +321,8 @@ def summarise_background(
                     repeat=measurement.repeat,
                     throughput=throughput(Completions.of(own), background.workers),
                     failures=sum(failed(record) for record in own),
-                    wait=summary(record.reply.wait_s for record in good),
-                    run=summary(record.reply.run_s for record in good),
+                    wait=summarise_samples(record.reply.wait_s for record in good),
+                    run=summarise_samples(record.reply.run_s for record in good),
                 )
             )
     return steps

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from scaletest.model import VerdictKind
-from scaletest.model.threshold import PERCENTILES, parse_of_steps
+from scaletest.model.threshold import PERCENTILES, parse_step_threshold
 from scaletest.stats.completions import Completions
 from scaletest.stats.percentiles import samples_needed
 from scaletest.stats.student import spread_bound, t95
@@ -88,7 +88,7 @@ def requirements_of(plan: Plan, workers: int) -> StepRequirements:
     """Return the requirements of the thresholds for the step with that many workers."""
     requests, precise = 0, False
     for text in plan.thresholds:
-        threshold = parse_of_steps(text, plan.steps)
+        threshold = parse_step_threshold(text, plan.steps)
         measure, named = threshold.measure, threshold.workers
         # a threshold uses a step by its name, by naming none, or as the base of what it names
         used = {named}

@@ -18,12 +18,12 @@ each with a remedy of its own.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from scaletest.model.threshold import PERCENTILES, Threshold, parse_of_steps
+from scaletest.model.threshold import PERCENTILES, Threshold, parse_step_threshold
 from scaletest.render.numbers import plural
-from scaletest.stats.estimate import Estimate, exactly
+from scaletest.stats.estimate import Estimate, exact_estimate
 from scaletest.stats.percentiles import Distribution, Percentile, samples_needed
-from scaletest.stats.scaling import scaled
-from scaletest.stats.thresholds import Measured, ThresholdResult, judge
+from scaletest.stats.scaling import scaling_over
+from scaletest.stats.thresholds import Measured, ThresholdResult, judge_threshold
 from scaletest.validation.judging.doubling import Ratio
 from scaletest.validation.judging.drift import BATCHES
 from scaletest.validation.judging.steps import Step
@@ -41,7 +41,7 @@ def evaluate_thresholds(
     by_workers = {step.workers: step for step in steps}
     results = []
     for text in plan.thresholds:
-        threshold = parse_of_steps(text, plan.steps)
+        threshold = parse_step_threshold(text, plan.steps)
         measure, named = threshold.measure, threshold.workers
         if measure in ("contention", "coherency"):
             coefficient = Measured(
@@ -51,7 +51,7 @@ def evaluate_thresholds(
             )
             if coefficients and measure in coefficients:
                 coefficient = Measured(coefficients[measure])
-            results.append(judge(threshold, [coefficient]))
+            results.append(judge_threshold(threshold, [coefficient]))
             continue
         if measure == "failures" and named is None:
             # of the whole run: while steps are missing only a refuted bound counts
@@ -59,7 +59,7 @@ def evaluate_thresholds(
             holds = failures.estimate and threshold.holds(failures.estimate.value)
             if holds and by_workers.keys() != {*plan.steps}:
                 failures = Measured(None, "not every step was measured", "run it to the end")
-            results.append(judge(threshold, [failures]))
+            results.append(judge_threshold(threshold, [failures]))
             continue
         wanted = plan.steps
         if named is not None:
@@ -74,7 +74,7 @@ def evaluate_thresholds(
                 measured = _measure(threshold, step, steps)
             place = plural(workers, "worker") if named is None else ""
             places.append(replace(measured, workers=workers, place=place))
-        results.append(judge(threshold, places))
+        results.append(judge_threshold(threshold, places))
     return tuple(results)
 
 
@@ -108,7 +108,7 @@ def _measure(threshold: Threshold, step: Step, steps: Sequence[Step]) -> Measure
 def _efficiency(step: Step, base: Step) -> Measured:
     if min(step.throughput.per_s, base.throughput.per_s) <= 0:
         return Measured(None, "there is no throughput to compare with")
-    return Measured(scaled(step.rate, base.rate).efficiency)
+    return Measured(scaling_over(step.rate, base.rate).efficiency)
 
 
 def _ratio(ratio: Ratio | None) -> Measured:
@@ -138,7 +138,7 @@ def _drift(step: Step) -> Measured:
         return Measured(
             None, f"drift needs {2 * BATCHES} requests of every worker, there are {least}"
         )
-    return Measured(exactly(max(abs(measured.drift.shift) for measured in step.samples)))
+    return Measured(exact_estimate(max(abs(measured.drift.shift) for measured in step.samples)))
 
 
 def _failures(threshold: Threshold, steps: Sequence[Step]) -> Measured:
@@ -146,4 +146,4 @@ def _failures(threshold: Threshold, steps: Sequence[Step]) -> Measured:
     ended = failed + sum(step.run.count for step in steps)
     if threshold.share and not ended:
         return Measured(None, "no request ended")
-    return Measured(exactly(failed / ended if threshold.share else float(failed)))
+    return Measured(exact_estimate(failed / ended if threshold.share else float(failed)))

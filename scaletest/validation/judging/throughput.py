@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from scaletest.model.declared import INNER, Count, Unbounded, called
+from scaletest.model.declared import INNER, Count, Unbounded, named_in_documents
 from scaletest.model.writing import Written
 from scaletest.stats.completions import Completions
 from scaletest.stats.estimate import Estimate
@@ -42,10 +42,10 @@ MOST_CORRELATION = 0.95
 class Throughput(Written):
     """Requests per second with the half-width of its 95 % interval."""
 
-    per_s: Annotated[Unbounded, called("throughput_per_s"), "requests per second"]
+    per_s: Annotated[Unbounded, named_in_documents("throughput_per_s"), "requests per second"]
     half_width: Annotated[
         Unbounded,
-        called("half_width_per_s"),
+        named_in_documents("half_width_per_s"),
         "half of the 95 % interval; null without enough completions",
     ]
     completions: Annotated[Count, "successful requests counted"]

@@ -20,7 +20,7 @@ from scaletest.cluster.connection import Busy, Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import Autoscalers
 from scaletest.cluster.objects import DEPLOYMENTS
-from scaletest.cluster.pod_requests import removed
+from scaletest.cluster.pod_requests import warn_of_removed
 from scaletest.load import ClosedLoop
 from scaletest.model import checks
 from scaletest.model.errors import UsageError, WaitTimeout
@@ -109,17 +109,17 @@ def find_target(options: DeploymentOptions, redis_url: str, limit: int) -> Deplo
             "nobody would load the queue",
             hint="give <client> svc/NAME, or <redis_url> URL to submit from here",
         )
-    cluster = connection.connect(options.namespace, options.context)
+    cluster = connection.connect_cluster(options.namespace, options.context)
     wanted = rights.NEEDED
     if client and not client.startswith(URLS):
         wanted += (rights.PROXY,)
     if may_hold:
         wanted += rights.HOLD
-    if discovery.KEDA in discovery.groups(cluster):
+    if discovery.KEDA in discovery.api_groups(cluster):
         wanted += (rights.KEDA,)
         if may_hold:
             wanted += rights.PAUSE
-    lacking = rights.missing(cluster, wanted)
+    lacking = rights.missing_rights(cluster, wanted)
     if lacking:
         raise rights.refusal(lacking, cluster.namespace)
     deployment = Deployment(cluster, options.deployment)
@@ -159,7 +159,7 @@ def _room(cluster: Cluster, deployment: Deployment, limit: int) -> tuple[str, ..
     supply = Supply.read(cluster)
     room = supply.headroom(spec, deployment.placed())
     if room.room is None or room.room >= limit:
-        lines = removed(f"deployment {deployment.name}", spec)
+        lines = warn_of_removed(f"deployment {deployment.name}", spec)
         return tuple(filter(None, [*lines, *supply.unknown, room.doubt]))
     hint = "look at requests, device resources, node selector and taints: scaletest cluster check"
     if room.room:

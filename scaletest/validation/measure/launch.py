@@ -9,11 +9,11 @@ from dataclasses import replace
 from scaletest.load import busy_check
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
-from scaletest.runs.environment import environment
+from scaletest.runs.environment import read_environment
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
-from scaletest.runs.stopping import stopping
+from scaletest.runs.stopping import stop_on_signals
 from scaletest.validation.folder import StoredValidation, ValidationFolder
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.steps import queue_of
@@ -44,7 +44,7 @@ def start(
         plan = replace(plan, queue=target.queue)
     folder = ValidationFolder.create(new_path(os.environ, run_dir))
     with folder.locked():
-        folder.begin(plan, environment(command_line or sys.argv, plan.device_glob), labels)
+        folder.begin(plan, read_environment(command_line or sys.argv, plan.device_glob), labels)
         with progress.of_run(folder, plan.workload):
             result = _validate(
                 plan, folder, place, target, devices, progress, hand_on=bool(command_line)
@@ -122,7 +122,7 @@ def _same_machine(stored: StoredValidation) -> None:
     """UsageError when the steps measured so far are those of another machine: a ratio of the two
     says nothing.
     """
-    here = environment([])
+    here = read_environment([])
     for name in ("machine", "processor", "cores"):
         recorded = stored.environment.get(name, here[name])
         if stored.measurements and recorded != here[name]:
@@ -154,7 +154,7 @@ def _validate(
         look=tuple if target else busy_check.of_this_machine().warnings,
     )
     unwind = hand_on or bool(target)
-    with stopping(runner.stop, unwind=unwind, hand_on=hand_on) as stack:
+    with stop_on_signals(runner.stop, unwind=unwind, hand_on=hand_on) as stack:
         if target:
             progress.warn([*unlike_devices(plan, devices), *target.warnings])
             backend, load, samples = target.set_up(plan, runner, stack)

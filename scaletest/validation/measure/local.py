@@ -15,7 +15,7 @@ from scaletest.broker import Client, EmbeddedServer, Queues, connect
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.samples import SampleReader
 from scaletest.load import ClosedLoop
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.processes.children import end_all, python_module
 from scaletest.processes.guard import Guard
@@ -158,7 +158,7 @@ class LocalBackend:
         except OSError:
             return "it has no log"
         return next(
-            (cut(line.strip()) for line in reversed(lines) if line.strip()), "its log is empty"
+            (cut_text(line.strip()) for line in reversed(lines) if line.strip()), "its log is empty"
         )
 
 

@@ -19,7 +19,7 @@ from scaletest.causes.steps import Rows
 from scaletest.model import Measurement, Record, VerdictKind, wire
 from scaletest.model.errors import UsageError, WaitTimeout
 from scaletest.processes.wake import Wake
-from scaletest.render.numbers import percent, plural, significant
+from scaletest.render.numbers import format_percent, format_significant, plural
 from scaletest.runs.folder import RESULT, elapsed_s
 from scaletest.runs.progress import Progress
 from scaletest.stats.completions import Completions
@@ -77,7 +77,9 @@ def progress_line(
     rate: Throughput | None,
 ) -> str:
     """The state of a step. rate: throughput at its last evaluation, if there is one."""
-    seen = f", {significant(rate.per_s, 4)}/s ± {percent(rate.relative)}" if rate else ""
+    seen = (
+        f", {format_significant(rate.per_s, 4)}/s ± {format_percent(rate.relative)}" if rate else ""
+    )
     failed = f", {tally.failures} failed" if tally.failures else ""
     time_used = f"{passed_s:.0f} s of {longest_s:.0f} s at most"
     return (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 
 from scaletest.model import NodeSample
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.errors import UsageError
 from scaletest.processes.periodic import Periodic
 from scaletest.validation.folder import ValidationFolder
@@ -105,7 +105,7 @@ class Collector:
             logger.warning(
                 "samples of the nodes are missing: %s: %s",
                 type(error).__name__,
-                cut(str(error), 300),
+                cut_text(str(error), 300),
             )
 
 

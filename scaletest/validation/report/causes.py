@@ -2,7 +2,7 @@
 
 from scaletest.causes.causes import ALONE, NO_CAUSE, Cause, Causes
 from scaletest.render.blocks import Cell, Share, Table
-from scaletest.render.numbers import seconds
+from scaletest.render.numbers import format_seconds
 from scaletest.validation.report.words import share_text
 
 # A page and a comment show so many.
@@ -54,13 +54,15 @@ def causes_table(causes: Causes, *, on_page: bool, title: str = "", note: str = 
     """Return a row for each cause, the largest first. A page has room for what was before."""
     rows: list[dict[str, Cell]] = []
     for cause in causes.causes[:MOST_CAUSES_SHOWN]:
-        course = {"per request": f"{seconds(cause.before_s)} -> {seconds(cause.after_s)}"}
+        course = {
+            "per request": f"{format_seconds(cause.before_s)} -> {format_seconds(cause.after_s)}"
+        }
         part, text = cause.share, share_text(cause.share, 0)
         rows.append(
             {
                 "cause": cause.label,
                 "share of the added time": Share(part.value, text, (part.low, part.high)),
-                "added": seconds(cause.grown_s.value),
+                "added": format_seconds(cause.grown_s.value),
                 **(course if on_page else {}),
                 "object": cause.object,
                 "measured": evidence_text(cause),

@@ -2,9 +2,9 @@
 
 from itertools import chain
 
-from scaletest.render.axis import Axis, ceiling
+from scaletest.render.axis import Axis, axis_end
 from scaletest.render.chart import Chart
-from scaletest.render.numbers import measured, plural, seconds
+from scaletest.render.numbers import format_seconds, plural, with_half_width
 from scaletest.stats.completions import Completions
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.measured_step import MeasuredStep
@@ -47,10 +47,11 @@ def _panel(result: Evaluation, sample: MeasuredStep) -> Chart | None:
     chart = Chart(
         f"course-{at.workers}-{at.repeat}",
         name,
-        f"throughput over {seconds(long)}: {measured(rate.per_s, rate.half_width)} requests/s after"
-        f" {seconds(sample.warmup_s)} of warm-up",
+        f"throughput over {format_seconds(long)}:"
+        f" {with_half_width(rate.per_s, rate.half_width)} requests/s after"
+        f" {format_seconds(sample.warmup_s)} of warm-up",
         Axis("time in s", 0.0, long, most=5),
-        Axis("requests/s", 0.0, ceiling(max(*course, rate.per_s) * 1.08, 5), most=5),
+        Axis("requests/s", 0.0, axis_end(max(*course, rate.per_s) * 1.08, 5), most=5),
         *PANEL_SIZE,
     )
     # what disturbed the measurement, as far as it lies in the chart

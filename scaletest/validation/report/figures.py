@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from scaletest.render.axis import Axis
 from scaletest.render.blocks import Figure
 from scaletest.render.chart import Chart, Point
-from scaletest.render.numbers import plural, significant
+from scaletest.render.numbers import format_significant, plural
 from scaletest.stats.law import Law
 from scaletest.validation.judging.steps import Step
 from scaletest.validation.report.rows import rate_text
@@ -110,7 +110,7 @@ def throughput(run: ValidationRun) -> Figure | None:
     if law and peak and peak <= FARTHEST * last.level:
         end = max(end, peak * 1.1)
     data = Curve(steps, law, peak, end)
-    times = significant(last.throughput.per_s / first.throughput.per_s)
+    times = format_significant(last.throughput.per_s / first.throughput.per_s)
     many = len(data.steps) > 1
     sound = all(step.sound for step in data.steps)
     parts = {

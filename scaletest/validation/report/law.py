@@ -3,11 +3,11 @@
 import math
 
 from scaletest.render.numbers import (
-    between,
-    percent,
+    format_percent,
+    format_significant,
     percent_between,
     plural,
-    significant,
+    with_interval,
 )
 from scaletest.stats.estimate import Estimate
 from scaletest.validation.judging.evaluation import Evaluation
@@ -64,7 +64,7 @@ def _missed(result: Evaluation) -> str:
     if missed(worst) <= MISSED:
         return ""
     off = _off(at(worst.level), worst)
-    amount = f"{percent(abs(off), 0)} {'more' if off > 0 else 'less'}"
+    amount = f"{format_percent(abs(off), 0)} {'more' if off > 0 else 'less'}"
     return f"; the law gives {amount} than {plural(worst.workers, 'worker')} did"
 
 
@@ -90,9 +90,9 @@ def _law(growth: Growth) -> str:
                 f" time, and each pair of workers adds {coherency} (universal scalability law)"
             )
         case "capped" if math.isfinite(fitted.ceiling):
-            most = significant(fitted.ceiling)
+            most = format_significant(fitted.ceiling)
             if known and known.ceiling:
-                most = between(fitted.ceiling, known.ceiling.low, known.ceiling.high)
+                most = with_interval(fitted.ceiling, known.ceiling.low, known.ceiling.high)
             return f"a ceiling at {most} requests/s"
     return "linear: no shared bottleneck in the tested range"
 
@@ -104,9 +104,11 @@ def _coefficient(value: float, interval: Estimate | None) -> str:
     A low end that is shown as 0 leaves nothing that is known.
     """
     if interval is None:
-        return percent(value)
+        return format_percent(value)
     if interval.high <= 1.0:
         return percent_between(value, interval.low, interval.high, 3)
     return (
-        f"{percent(interval.low, 0)} or more" if interval.low >= LEAST_KNOWN else "an unknown part"
+        f"{format_percent(interval.low, 0)} or more"
+        if interval.low >= LEAST_KNOWN
+        else "an unknown part"
     )

@@ -8,7 +8,7 @@ from itertools import chain
 from scaletest.causes.steps import Rows
 from scaletest.model import Record
 from scaletest.render.blocks import Cell, Share, Table
-from scaletest.render.numbers import percent, seconds
+from scaletest.render.numbers import format_percent, format_seconds
 from scaletest.validation.judging.steps import Step, failed
 
 KINDS = ("worker", "node", "pod", "device")
@@ -60,8 +60,8 @@ def _members(kind: str, by_name: Mapping[str, Sequence[Record]]) -> Table:
             {
                 kind: name,
                 "requests": str(done),
-                "share": Share(done / most, percent(done / total)),
-                "mean run": seconds(mean),
+                "share": Share(done / most, format_percent(done / total)),
+                "mean run": format_seconds(mean),
                 "failed": str(sum(map(failed, by_name[name]))),
             }
         )

@@ -6,11 +6,11 @@ from scaletest.render.blocks import Block, Charts, Table, Text
 from scaletest.render.contents import Section
 from scaletest.render.numbers import (
     NOTHING,
-    between,
-    measured,
-    percent,
-    seconds,
+    format_percent,
+    format_seconds,
     seconds_between,
+    with_half_width,
+    with_interval,
 )
 from scaletest.report import failures
 from scaletest.stats.percentiles import samples_needed
@@ -38,7 +38,7 @@ def sections(parts: ReportParts) -> list[Section]:
     """Return all sections that have anything to show."""
     run, result = parts.run, parts.result
     limits = "What limits it"
-    return contents.page(
+    return contents.make_page(
         {
             "How far it scales": _scaling(parts),
             limits: _limits(result),
@@ -142,13 +142,13 @@ def _steps(parts: ReportParts) -> list[Block | None]:
             {
                 "workers": str(step.workers),
                 **row.rates,
-                "ratio": between(ratio.value, ratio.low, ratio.high) if ratio else "",
+                "ratio": with_interval(ratio.value, ratio.low, ratio.high) if ratio else "",
                 "speed-up": row.cells["speed-up"],
                 "efficiency": efficiency,
                 "failed": str(step.failures),
-                "tester": percent(step.overhead_share),
+                "tester": format_percent(step.overhead_share),
                 "ended": step.stops,
-                "measured": seconds(step.measured_s),
+                "measured": format_seconds(step.measured_s),
             }
         )
     meaning = (
@@ -191,17 +191,17 @@ def _percentiles(step: Step, kind: str) -> dict[str, str]:
         "workers": str(step.workers),
         "time": kind,
         "requests": str(spread.count),
-        "mean": seconds(spread.mean),
+        "mean": format_seconds(spread.mean),
     }
     for name in QUANTILES:
         percentile = getattr(spread, name)
         if percentile is None:
             cells[name] = f"{NOTHING} (needs ≥ {samples_needed(QUANTILES[name])})"
         elif percentile.low is None or percentile.high is None:
-            cells[name] = seconds(percentile.value)
+            cells[name] = format_seconds(percentile.value)
         else:
             cells[name] = seconds_between(percentile.value, percentile.low, percentile.high)
-    return {**cells, "max": seconds(spread.max)}
+    return {**cells, "max": format_seconds(spread.max)}
 
 
 def _shares(run: ValidationRun) -> list[Block | None]:
@@ -228,9 +228,9 @@ def _background(result: Evaluation) -> Table:
             "queue": step.name,
             "workers of the step": str(step.workers),
             "measuring": way(step.repeat),
-            "requests/s": measured(step.throughput.per_s, step.throughput.half_width),
-            "mean wait": seconds(step.wait.mean),
-            "mean run": seconds(step.run.mean),
+            "requests/s": with_half_width(step.throughput.per_s, step.throughput.half_width),
+            "mean wait": format_seconds(step.wait.mean),
+            "mean run": format_seconds(step.run.mean),
             "failed": str(step.failures),
         }
         for step in result.background

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from scaletest.render.blocks import Figure, Table, Text
-from scaletest.render.numbers import leading, plural
+from scaletest.render.numbers import leading_names, plural
 from scaletest.report import words as common_words
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.steps import Step
@@ -62,7 +62,7 @@ class ReportParts:
     def warnings(self) -> Sequence[str]:
         """The warnings, and what they leave of the verdict."""
         result = self.result
-        return common_words.warnings(result.verdict, result.interrupted, result.warnings)
+        return common_words.run_warnings(result.verdict, result.interrupted, result.warnings)
 
     @cached_property
     def spread(self) -> Sequence[Text]:
@@ -100,7 +100,7 @@ def spread_texts(measured: Sequence[Step]) -> list[Text]:
         del counted["nodes"]
     workers = plural(steps[-1].workers, "worker")
     return [
-        Text([leading(counts, MOST_SPREAD)], label=f"{kind}, {workers}")
+        Text([leading_names(counts, MOST_SPREAD)], label=f"{kind}, {workers}")
         for kind, counts in counted.items()
         if counts
     ]

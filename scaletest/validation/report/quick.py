@@ -5,8 +5,8 @@ import shlex
 from collections.abc import Iterator
 
 from scaletest.causes.resource_texts import cores_text
-from scaletest.render.numbers import plural, significant
-from scaletest.render.text import clean
+from scaletest.render.numbers import format_significant, plural
+from scaletest.render.text import clean_text
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.quick import QuickAnswer, cores_needed, quick_answer
 from scaletest.validation.report.causes import limits_known
@@ -28,7 +28,7 @@ def quick_lines(result: Evaluation) -> Iterator[str]:
     yield from bars
     count = sum(step.failures for step in result.steps)
     if count:
-        error = clean(result.failures[0].error, LONGEST_ERROR) if result.failures else ""
+        error = clean_text(result.failures[0].error, LONGEST_ERROR) if result.failures else ""
         yield f"{plural(count, 'request')} failed: {error}".rstrip(": ")
     if answer is not None and len(result.steps) > 1:
         yield _reached(answer, result)
@@ -43,13 +43,13 @@ def _reached(answer: QuickAnswer, result: Evaluation) -> str:
     by_workers = {step.workers: step.throughput.per_s for step in result.steps}
     first = by_workers[result.steps[0].workers]
     if not answer.is_limited:
-        gain = significant(by_workers[answer.tried] / first)
+        gain = format_significant(by_workers[answer.tried] / first)
         return (
             f"It scales up to {answer.tried} workers, the most that were tried: {gain}x the"
             " throughput of one."
         )
     beyond = _beyond(answer, result)
-    gain = significant(by_workers[beyond] / by_workers[answer.reached])
+    gain = format_significant(by_workers[beyond] / by_workers[answer.reached])
     if answer.reached == 1:
         return f"It does not scale here: {beyond} workers bring {gain}x the throughput of one."
     return (

@@ -18,11 +18,11 @@ from scaletest.render.contents import (
 )
 from scaletest.render.numbers import (
     NOTHING,
-    between,
-    duration,
-    percent,
+    format_duration,
+    format_percent,
+    format_significant,
     plural,
-    significant,
+    with_interval,
 )
 from scaletest.report import failures
 from scaletest.validation.judging.evaluation import Evaluation
@@ -101,14 +101,14 @@ def _facts(parts: ReportParts) -> list[tuple[str, str]]:
         pairs.append(("workers on each device are best", str(result.sharing.best)))
     elif last:
         workers = plural(last.workers, "worker")
-        pairs.append((f"speed-up with {workers}", f"{significant(last.speedup.value)}x"))
-        pairs.append(("efficiency there", percent(last.efficiency.value, 0)))
+        pairs.append((f"speed-up with {workers}", f"{format_significant(last.speedup.value)}x"))
+        pairs.append(("efficiency there", format_percent(last.efficiency.value, 0)))
     done = sum(step.run.count for step in result.steps)
     failed = sum(step.failures for step in result.steps)
     pairs += [("requests done", str(done)), ("failed", str(failed))]
     # until the last step only, and pages show how long the run takes by now
     if result.verdict.kind is not VerdictKind.RUNNING:
-        pairs.append(("duration", duration(result.elapsed_s)))
+        pairs.append(("duration", format_duration(result.elapsed_s)))
     return pairs
 
 
@@ -141,7 +141,9 @@ def _doubling_case(fewer: int, more: int, steps: Mapping[int, Step], run: Verdic
         if run is VerdictKind.RUNNING:
             return Case(name, run, "it is not measured yet", time_s)
         return Case(name, VerdictKind.INVALID, "it was not measured", time_s)
-    message = f"ratio {between(ratio.value, ratio.low, ratio.high)}, wanted {ratio.wanted:.2f}"
+    message = (
+        f"ratio {with_interval(ratio.value, ratio.low, ratio.high)}, wanted {ratio.wanted:.2f}"
+    )
     if before.sound and after.sound:
         return Case(name, ratio.kind, message, time_s)
     message = f"{message}; one of the two steps may not be judged"

@@ -8,7 +8,13 @@ from typing import Any
 from scaletest.causes.resources import Figures, NodeUse, StepResources
 from scaletest.model.node_sample import CONTAINER, CPU, DISK, NETWORK, PRESSURE
 from scaletest.render.blocks import Table
-from scaletest.render.numbers import NOTHING, percent, plural, quantity, significant
+from scaletest.render.numbers import (
+    NOTHING,
+    format_percent,
+    format_quantity,
+    format_significant,
+    plural,
+)
 from scaletest.validation.judging.evaluation import Evaluation
 
 # Of more nodes and steps only the sums of each step are shown.
@@ -27,7 +33,7 @@ def table(result: Evaluation, **options: Any) -> Table:
     for step in steps:
         uses = [_sum(step)] if whole else step.nodes
         # it is of the whole step, so it stands in the row of its first node
-        energy = _text(step.joules_per_request, significant)
+        energy = _text(step.joules_per_request, format_significant)
         for use in uses:
             node = {"node": use.node} if several else {}
             rows.append({"workers": str(step.workers), **node, **_cells(use), "J/request": energy})
@@ -53,7 +59,7 @@ def _known(values: Mapping[str, float | None]) -> dict[str, float]:
 def _cells(use: NodeUse) -> dict[str, str]:
     cores, limit = use.value(CPU, "cores"), use.value(CONTAINER, "cpu_limit")
     throttled = use.value(CONTAINER, "throttled_periods")
-    periods = "" if throttled is None else f", throttled {percent(throttled, 0)}"
+    periods = "" if throttled is None else f", throttled {format_percent(throttled, 0)}"
     busy_cores = _decimal(use.cores_busy)
     disks, networks = use.of_kind(DISK), use.of_kind(NETWORK)
     busy = {name: figures["busy"] for name, figures in disks.items() if "busy" in figures}
@@ -61,7 +67,7 @@ def _cells(use: NodeUse) -> dict[str, str]:
     # on the CPUs, and on memory and disks where there is any
     pressures = _known({name: use.value(PRESSURE, figure) for name, figure in PRESSURES.items()})
     pressure = ", ".join(
-        f"{name} {percent(value, 0)}"
+        f"{name} {format_percent(value, 0)}"
         for name, value in pressures.items()
         if value >= 0.005 or name == "CPU"
     )
@@ -71,8 +77,8 @@ def _cells(use: NodeUse) -> dict[str, str]:
         "steal": _decimal(use.value(CPU, "steal")),
         "pressure": pressure,
         "CPU limit": NOTHING if limit is None else f"{limit:.3g}{periods}",
-        "disk": _largest(busy, lambda part: percent(part, 0)),
-        "network": _largest(moved, lambda per_s: quantity(per_s, "B/s", 3)),
+        "disk": _largest(busy, lambda part: format_percent(part, 0)),
+        "network": _largest(moved, lambda per_s: format_quantity(per_s, "B/s", 3)),
         "device": _devices(use),
     }
 
@@ -102,7 +108,7 @@ def _devices(use: NodeUse) -> str:
     """Each device that requests ran on, with the part of the time that it was busy."""
     parts = []
     for name, figures in sorted(use.used_devices().items()):
-        states = [percent(figures["busy"], 0)] if "busy" in figures else []
+        states = [format_percent(figures["busy"], 0)] if "busy" in figures else []
         if figures.get("throttled", 0.0) >= 0.5:
             states.append("throttled")
         if states:
@@ -134,10 +140,10 @@ def line(result: Evaluation) -> str:
     cores = [step.cores for step in steps if step.cores and step.cores_busy is not None]
     pressures = [step.highest(PRESSURE, "cpu_some") for step in steps]
     busy = _course([step.cores and step.cores_busy for step in steps], _decimal)
-    joules = _course([step.joules_per_request for step in steps], significant)
+    joules = _course([step.joules_per_request for step in steps], format_significant)
     parts = {
         "cores busy": f"{busy} of {cores[-1]:g}" if cores else "",
-        "pressure": _course(pressures, lambda part: percent(part, 0)),
+        "pressure": _course(pressures, lambda part: format_percent(part, 0)),
         "joules a request": joules,
     }
     courses = "; ".join(f"{name} {course}" for name, course in parts.items() if course)

@@ -12,56 +12,56 @@ from itertools import chain
 
 from scaletest.causes.resources import StepResources
 from scaletest.model.node_sample import DEVICE, DISK, PRESSURE
-from scaletest.render.contents import CLOCK_DIGITS, Sheet, Value, at
-from scaletest.render.numbers import NOTHING, measured, percent, significant
-from scaletest.report.words import percentile
+from scaletest.render.contents import CLOCK_DIGITS, Sheet, Value, column_at
+from scaletest.render.numbers import NOTHING, format_percent, format_significant, with_half_width
+from scaletest.report.words import format_percentile
 from scaletest.stats.scaling import Scaled
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.steps import FIGURES, Step
 
 COLUMNS: dict[str, Callable[[Row], Value]] = {
-    "workers": at("step.workers"),
-    "throughput_per_s": at("step.throughput.per_s"),
-    "half_width_per_s": at("step.throughput.half_width"),
+    "workers": column_at("step.workers"),
+    "throughput_per_s": column_at("step.throughput.per_s"),
+    "half_width_per_s": column_at("step.throughput.half_width"),
     "interval": lambda row: "between" if row.step.between else "within",
     "repeats": lambda row: len(row.step.samples),
-    "completions": at("step.throughput.completions"),
-    "failures": at("step.failures"),
-    "ratio": at("step.ratio.value"),
-    "ratio_low": at("step.ratio.low"),
-    "ratio_high": at("step.ratio.high"),
-    "ratio_wanted": at("step.ratio.wanted"),
-    "ratio_verdict": at("step.ratio.kind"),
-    "speedup": at("scaled.speedup.value"),
-    "efficiency": at("scaled.efficiency.value"),
-    "efficiency_low": at("scaled.efficiency.low"),
-    "efficiency_high": at("scaled.efficiency.high"),
-    "wait_mean_s": at("step.wait.mean"),
-    "wait_p50_s": at("step.wait.p50.value"),
-    "wait_p95_s": at("step.wait.p95.value"),
-    "wait_p99_s": at("step.wait.p99.value"),
-    "run_mean_s": at("step.run.mean"),
-    "run_p50_s": at("step.run.p50.value"),
-    "run_p95_s": at("step.run.p95.value"),
-    "run_p99_s": at("step.run.p99.value"),
-    "overhead_s": at("step.overhead_s"),
+    "completions": column_at("step.throughput.completions"),
+    "failures": column_at("step.failures"),
+    "ratio": column_at("step.ratio.value"),
+    "ratio_low": column_at("step.ratio.low"),
+    "ratio_high": column_at("step.ratio.high"),
+    "ratio_wanted": column_at("step.ratio.wanted"),
+    "ratio_verdict": column_at("step.ratio.kind"),
+    "speedup": column_at("scaled.speedup.value"),
+    "efficiency": column_at("scaled.efficiency.value"),
+    "efficiency_low": column_at("scaled.efficiency.low"),
+    "efficiency_high": column_at("scaled.efficiency.high"),
+    "wait_mean_s": column_at("step.wait.mean"),
+    "wait_p50_s": column_at("step.wait.p50.value"),
+    "wait_p95_s": column_at("step.wait.p95.value"),
+    "wait_p99_s": column_at("step.wait.p99.value"),
+    "run_mean_s": column_at("step.run.mean"),
+    "run_p50_s": column_at("step.run.p50.value"),
+    "run_p95_s": column_at("step.run.p95.value"),
+    "run_p99_s": column_at("step.run.p99.value"),
+    "overhead_s": column_at("step.overhead_s"),
     "measured_s": lambda row: row.step.measured_s,
     "warmup_s": lambda row: max((sample.warmup_s for sample in row.step.samples), default=0.0),
     "stop": lambda row: row.step.stops,
     "per_device": lambda row: row.step.per_device or None,
-    **{f"{name}_per_s": at(f"step.work.{name}.per_s") for name in FIGURES},
-    **{f"{name}_half_width_per_s": at(f"step.work.{name}.half_width") for name in FIGURES},
-    "fairness_workers": at("step.fairness.worker.ratio"),
-    "fairness_devices": at("step.fairness.device.ratio"),
-    "memory_limit_hits": at("step.memory_hits"),
-    "cores": at("resources.cores"),
-    "cores_busy": at("resources.cores_busy"),
+    **{f"{name}_per_s": column_at(f"step.work.{name}.per_s") for name in FIGURES},
+    **{f"{name}_half_width_per_s": column_at(f"step.work.{name}.half_width") for name in FIGURES},
+    "fairness_workers": column_at("step.fairness.worker.ratio"),
+    "fairness_devices": column_at("step.fairness.device.ratio"),
+    "memory_limit_hits": column_at("step.memory_hits"),
+    "cores": column_at("resources.cores"),
+    "cores_busy": column_at("resources.cores_busy"),
     "cpu_pressure": lambda row: row.highest("cpu_some"),
     "memory_pressure": lambda row: row.highest("memory_some"),
     "io_pressure": lambda row: row.highest("io_some"),
     "disk_busy": lambda row: row.busiest(DISK),
     "device_busy": lambda row: row.busiest(DEVICE),
-    "joules_per_request": at("resources.joules_per_request"),
+    "joules_per_request": column_at("resources.joules_per_request"),
     "nodes": lambda row: _counted(row.step.nodes),
     "devices": lambda row: _counted(row.step.devices),
 }
@@ -97,13 +97,13 @@ def rows_of(result: Evaluation, quantile: str) -> list[Row]:
         scaled = scaled_by_level.get(step.level)
         # how much more the busiest of a group did than the idlest; "" where there is only one
         groups = [step.fairness.get(group) for group in ("worker", "device")]
-        workers, devices = (significant(group.ratio) if group else "" for group in groups)
+        workers, devices = (format_significant(group.ratio) if group else "" for group in groups)
         # a ratio with its 90 % interval as ±: the wider side of it
         ratio_text = ""
         if step.ratio:
             ratio = step.ratio
             wider = max(ratio.high - ratio.value, ratio.value - ratio.low)
-            ratio_text = measured(ratio.value, wider)
+            ratio_text = with_half_width(ratio.value, wider)
         work = {f"{figure}/s": rate_text(step, figure) for figure in figures}
         rates = {"requests/s": rate_text(step), **work}
         cells = {
@@ -111,10 +111,10 @@ def rows_of(result: Evaluation, quantile: str) -> list[Row]:
             "workers": str(step.workers),
             **rates,
             "ratio": ratio_text,
-            "speed-up": significant(scaled.speedup.value) if scaled else NOTHING,
-            "efficiency": percent(scaled.efficiency.value if scaled else None, 0),
-            f"wait {quantile}": percentile(step.wait, quantile),
-            f"run {quantile}": percentile(step.run, quantile),
+            "speed-up": format_significant(scaled.speedup.value) if scaled else NOTHING,
+            "efficiency": format_percent(scaled.efficiency.value if scaled else None, 0),
+            f"wait {quantile}": format_percentile(step.wait, quantile),
+            f"run {quantile}": format_percentile(step.run, quantile),
             "fair": "/".join(filter(None, (workers, devices))) or NOTHING,
             "fair workers": workers or NOTHING,
             "fair devices": devices or NOTHING,
@@ -137,7 +137,7 @@ def common_quantile(steps: Sequence[Step]) -> str:
 def rate_text(step: Step, figure: str = "") -> str:
     """Return throughput with its interval; of a figure of work, as frames/s, where one is named."""
     per_s = step.work.get(figure) if figure else step.throughput
-    return measured(per_s.per_s, per_s.half_width) if per_s and per_s.per_s > 0 else NOTHING
+    return with_half_width(per_s.per_s, per_s.half_width) if per_s and per_s.per_s > 0 else NOTHING
 
 
 def _counted(counts: Mapping[str, int]) -> str | None:

@@ -1,7 +1,7 @@
 """The speed-up of each step as a bar of text, beside what ideal growth would bring."""
 
 from scaletest.render.bars import IDEAL, Bar, bar_lines
-from scaletest.render.numbers import plural, significant
+from scaletest.render.numbers import format_significant, plural
 from scaletest.validation.judging.evaluation import Evaluation
 
 
@@ -17,8 +17,8 @@ def speedup_bars(result: Evaluation) -> list[str]:
         return []
     bars = []
     for step in steps:
-        speedup, rate = step.throughput.per_s / first, significant(step.throughput.per_s)
-        text = f"{significant(speedup)}x  {rate}/s"
+        speedup, rate = step.throughput.per_s / first, format_significant(step.throughput.per_s)
+        text = f"{format_significant(speedup)}x  {rate}/s"
         bars.append(Bar(plural(step.workers, "worker"), speedup, text, ideal=step.workers))
     lines = list(bar_lines(bars, most=steps[-1].workers))
     if IDEAL in "".join(lines):

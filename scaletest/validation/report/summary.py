@@ -3,9 +3,9 @@
 from scaletest.causes.causes import Cause
 from scaletest.render.blocks import Block, Text
 from scaletest.render.numbers import (
-    seconds,
+    format_seconds,
 )
-from scaletest.render.text import clean, one_line
+from scaletest.render.text import clean_text, one_line
 from scaletest.report import failures
 from scaletest.stats.percentiles import samples_needed
 from scaletest.validation.judging.evaluation import Evaluation
@@ -82,9 +82,9 @@ def _cause_line(cause: Cause) -> str:
 
     How that was before is left out.
     """
-    named = clean(", ".join(filter(None, (cause.label, cause.object))), 48)
+    named = clean_text(", ".join(filter(None, (cause.label, cause.object))), 48)
     evidence = evidence_text(cause, 1).partition(" (")[0]
-    added = f"+{seconds(cause.grown_s.value)}"
+    added = f"+{format_seconds(cause.grown_s.value)}"
     parts = ", ".join(filter(None, (named, evidence)))
     line = one_line(f"  {share_text(cause.share, 0):<14} {added:<8} {parts}")
     return line if len(line) <= WIDTH else f"{line[: WIDTH - 3]}..."

@@ -1,10 +1,10 @@
 """The chart of where the time of a request goes, by state, as stacked bars, one a step."""
 
 from scaletest.causes.places import PLACE_TEXTS, PLACES
-from scaletest.render.axis import Axis, ceiling
+from scaletest.render.axis import Axis, axis_end
 from scaletest.render.blocks import Figure
 from scaletest.render.chart import Chart
-from scaletest.render.numbers import percent, plural, seconds, unit_of
+from scaletest.render.numbers import format_percent, format_seconds, plural, unit_of
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.report.words import workers_label
 
@@ -34,7 +34,7 @@ def time_spent(result: Evaluation) -> Figure | None:
     size, unit = unit_of(max(wholes_s))
     described = []
     for time in times:
-        parts = (f"{_label(place)} {seconds(part)}" for place, part in time.seconds.items())
+        parts = (f"{_label(place)} {format_seconds(part)}" for place, part in time.seconds.items())
         described.append(f"{plural(time.workers, 'worker')}: {', '.join(parts)}")
     chart = Chart(
         "time-spent",
@@ -47,7 +47,7 @@ def time_spent(result: Evaluation) -> Figure | None:
             marks=range(len(times)),
             names=[str(time.level) for time in times],
         ),
-        Axis(f"{unit} per request", 0.0, ceiling(max(wholes_s) / size * 1.02)),
+        Axis(f"{unit} per request", 0.0, axis_end(max(wholes_s) / size * 1.02)),
         *TIME_SIZE,
     )
     # the places with a bar of their own, the most active at the bottom, and what is left
@@ -73,8 +73,8 @@ def time_spent(result: Evaluation) -> Figure | None:
             if part_s <= 0:
                 continue
             tip = (
-                f"{plural(time.workers, 'worker')}: {_label(place)} {seconds(part_s)},"
-                f" {percent(part_s / whole_s, 0)}"
+                f"{plural(time.workers, 'worker')}: {_label(place)} {format_seconds(part_s)},"
+                f" {format_percent(part_s / whole_s, 0)}"
             )
             low, high = bottom_s / size, (bottom_s + part_s) / size
             chart.bar(index - HALF, index + HALF, high, f"c-time-{place}", tip, low)

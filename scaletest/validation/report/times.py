@@ -8,12 +8,12 @@ from itertools import chain
 
 from scaletest.causes.steps import Rows
 from scaletest.model import Record
-from scaletest.render.axis import Axis, up_to
+from scaletest.render.axis import Axis, marks_up_to
 from scaletest.render.blocks import Charts
 from scaletest.render.chart import Chart
-from scaletest.render.histogram import bins, draw, ends
-from scaletest.render.numbers import percent, plural, seconds, unit_of
-from scaletest.render.text import clean
+from scaletest.render.histogram import count_bins, draw_bars, histogram_ends
+from scaletest.render.numbers import format_percent, format_seconds, plural, unit_of
+from scaletest.render.text import clean_text
 from scaletest.stats.percentiles import quantile
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.steps import Step
@@ -72,7 +72,7 @@ def histograms_of_nodes(step: Step, records: Rows) -> Charts:
     for row in _succeeded(step, records):
         by_node[row.reply.node].append(row.reply.run_s)
     nodes = [
-        RunTimes(f"node-{number}", clean(name, LONGEST_NODE), sorted(values))
+        RunTimes(f"node-{number}", clean_text(name, LONGEST_NODE), sorted(values))
         for number, (name, values) in enumerate(sorted(by_node.items()))
         if name and len(values) >= LEAST_FOR_HISTOGRAM
     ]
@@ -95,34 +95,37 @@ def _histograms(steps: Sequence[RunTimes]) -> list[Chart]:
     farthest_s = FARTHEST * max(step.at(0.95) for step in steps)
     shown = [step.up_to(farthest_s) for step in steps]
     least_s = NARROWEST * max(step.at(0.5) for step in steps) or 1e-6
-    low_s, high_s = ends(list(chain.from_iterable(shown)), least_s)
+    low_s, high_s = histogram_ends(list(chain.from_iterable(shown)), least_s)
     if low_s < high_s / 2:
         # from 0 on, doubled times lie twice as far
         low_s = 0.0
     ends_s = low_s, high_s
     most = max(map(len, shown))
     number = min(MOST_BINS, max(LEAST_BINS, round(3 * most**0.5)))
-    counted = [bins(values, number, *ends_s) for values in shown]
+    counted = [count_bins(values, number, *ends_s) for values in shown]
     parts = [max(counts) / sum(counts) for counts in counted]
-    marks = up_to(max(parts), 3)
-    up = Axis("requests", 0.0, marks[-1], marks=marks, names=[percent(at, 0) for at in marks])
+    marks = marks_up_to(max(parts), 3)
+    up = Axis(
+        "requests", 0.0, marks[-1], marks=marks, names=[format_percent(at, 0) for at in marks]
+    )
     length_s, unit = unit_of(high_s)
     charts = []
     for step, counts in zip(steps, counted, strict=True):
         slowest = len(step.values) - sum(counts)
-        left_out = f", {slowest} of them beyond {seconds(high_s)}" if slowest else ""
+        left_out = f", {slowest} of them beyond {format_seconds(high_s)}" if slowest else ""
         # the lowest names the axis of all
         label = f"run in {unit}" if step is steps[-1] else ""
         chart = Chart(
             f"histogram-{step.key}",
             f"{step.name}, {plural(len(step.values), 'request')}{left_out}",
-            f"run from {seconds(step.values[0])} to {seconds(step.values[-1])}, median"
-            f" {seconds(step.at(0.5))}",
+            f"run from {format_seconds(step.values[0])} to {format_seconds(step.values[-1])},"
+            " median"
+            f" {format_seconds(step.at(0.5))}",
             Axis(label, low_s / length_s, high_s / length_s, most=8),
             up,
             *HISTOGRAM_SIZE,
         )
-        draw(chart, counts, ends_s, "request", sum(counts))
-        chart.upright(step.at(0.5) / length_s, "c-mark", f"median {seconds(step.at(0.5))}")
+        draw_bars(chart, counts, ends_s, "request", sum(counts))
+        chart.upright(step.at(0.5) / length_s, "c-mark", f"median {format_seconds(step.at(0.5))}")
         charts.append(chart)
     return charts

@@ -79,7 +79,7 @@ def test_without_the_scheduler_a_benchmark_fails_at_once_with_the_reason(
 def test_the_api_server_accepts_every_object_of_a_gang(
     plane: ControlPlane, namespace: str, admitters: None, kind: str
 ) -> None:
-    iperf = benchmark.read({"kind": kind, "metadata": {"name": "one"}, "spec": GANG})
+    iperf = benchmark.read_benchmark({"kind": kind, "metadata": {"name": "one"}, "spec": GANG})
     owner = {
         "apiVersion": "scaletest.dev/v1alpha1",
         "kind": kind,

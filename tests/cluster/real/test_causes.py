@@ -16,7 +16,7 @@ from hack.kubernetes import ControlPlane
 from scaletest import __version__
 from scaletest.model import State
 from scaletest.model.visibility import visibility_gaps
-from scaletest.observe.visibility import visibility
+from scaletest.observe.visibility import read_visibility
 from tests.cluster.charts import CHART
 from tests.cluster.conftest import Helm, helm_program, kubeconfig_of, restricted
 from tests.conftest import call
@@ -194,7 +194,7 @@ def test_pods_with_a_limit_each_are_linear(real: ControlPlane, tmp_path: Path) -
     )
     assert checked.returncode == 0, checked.stderr
     (row,) = json.loads(checked.stdout)["causes"]
-    here = dataclasses.replace(visibility(), devices={}, counters=())
+    here = dataclasses.replace(read_visibility(), devices={}, counters=())
     assert (row["node"], row["known"], row["gaps"]) == ("real", True, visibility_gaps(here)), row
     # when they are doubled
     done = call(

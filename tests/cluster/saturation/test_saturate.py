@@ -17,7 +17,7 @@ import pytest
 from hack.kubernetes import ControlPlane
 from scaletest.cli import main
 from scaletest.cluster.changes import BEFORE, Changes
-from scaletest.cluster.connection import Cluster, connect
+from scaletest.cluster.connection import Cluster, connect_cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import Autoscalers
 from scaletest.cluster.jobs import AgentJob
@@ -76,7 +76,7 @@ def cluster(plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
             },
         ]
     )
-    cluster = connect(namespace)
+    cluster = connect_cluster(namespace)
     eventually(lambda: Service(cluster, "svc/model").endpoints() == (2, 2))
     return cluster
 

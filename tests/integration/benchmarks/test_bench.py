@@ -48,7 +48,7 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
 
 
 def measure(kind: str, folder: Path, **spec: Any) -> tuple[BenchmarkResult, list[BenchmarkPhase]]:
-    asked = benchmark.read({"kind": kind, "spec": spec})
+    asked = benchmark.read_benchmark({"kind": kind, "spec": spec})
     executor = LocalExecutor(logs=folder)
     executor.refuse(asked)
     phases: list[BenchmarkPhase] = []

@@ -16,7 +16,7 @@ from scaletest.broker.queues import PURGE_BATCH, REMOVE_BATCH
 from scaletest.broker.reaping import REAP_BATCH, Watcher, reap
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.scripts import Script
-from scaletest.broker.snapshot import snapshot
+from scaletest.broker.snapshot import read_snapshot
 from scaletest.model import Request
 from scaletest.model.histogram import LAST_BUCKET
 from tests.conftest import check_books, eventually, wait_for
@@ -251,7 +251,7 @@ def test_very_many_queues_are_read_in_pages(
         numbers = struct.pack(">qq", 5, 7) * (LAST_BUCKET + 1 if number % 50 == 0 else 20)
         redis.set(keys.ended(f"q-{number}"), bytes(8000) + numbers)
     # when they are read
-    state = snapshot(redis)
+    state = read_snapshot(redis)
     # expect all of them, and no call that reads very much
     assert [queue.name for queue in state.queues] == sorted(
         ["q", *[f"q-{number}" for number in range(150)]]
@@ -269,10 +269,10 @@ def test_a_snapshot_costs_no_more_where_more_requests_wait(
 ) -> None:
     client.submit_one(Request(client.new_id(), "q"))
     for _ in range(2):
-        snapshot(redis)
+        read_snapshot(redis)
     few = calls[-1]
     client.submit([Request(client.new_id(), "q") for _ in range(5000)])
-    snapshot(redis)
+    read_snapshot(redis)
     assert calls[-1] == few
 
 
@@ -292,7 +292,7 @@ def test_books_balance_in_every_page(
         return real(self, *arguments)
 
     monkeypatch.setattr(Script, "__call__", busy)
-    state = snapshot(redis)
+    state = read_snapshot(redis)
     assert [queue.waiting for queue in state.queues] == [
         queue.counters.get("submitted", 0) for queue in state.queues
     ]
@@ -312,7 +312,7 @@ def test_a_queue_that_is_removed_between_two_pages_is_left_out(
         return answer
 
     monkeypatch.setattr(Script, "__call__", removing)
-    state = snapshot(redis)
+    state = read_snapshot(redis)
     assert ([queue.name for queue in state.queues], state.unreadable) == (["q"], ())
 
 
@@ -320,7 +320,7 @@ def test_a_hash_of_far_too_many_fields_is_not_read(
     redis: Any, queues: Queues, calls: list[tuple[str, int]]
 ) -> None:
     redis.hset(keys.counters("q"), mapping=dict.fromkeys(range(3000), 1))
-    assert [name for name, why in snapshot(redis).unreadable if "3000 fields" in why] == ["q"]
+    assert [name for name, why in read_snapshot(redis).unreadable if "3000 fields" in why] == ["q"]
 
 
 def test_a_large_job_of_stock_rq_is_taken_without_reading_it(

@@ -15,7 +15,7 @@ from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.fast_lane import FastLane, NothingTaken, Taken
-from scaletest.broker.jobs import stored
+from scaletest.broker.jobs import read_stored_reply
 from scaletest.broker.scripts import script
 from scaletest.model import Outcome, Reason, Request
 from tests.conftest import check_books, eventually, wait_for
@@ -30,7 +30,7 @@ def test_a_kept_result_that_cannot_be_read_is_a_failed_one(client: Client, redis
     job: Any = Job.fetch(request.id, connection=redis, serializer=JSONSerializer)
     value = {"id": request.id, "outcome": "postponed"}
     Result.create(job, Result.Type.SUCCESSFUL, ttl=500, return_value=value)
-    answer = stored(redis, request.id)
+    answer = read_stored_reply(redis, request.id)
     assert (answer.outcome, answer.reason) == (Outcome.FAILED, Reason.LOST)
     assert "postponed" in answer.error
 

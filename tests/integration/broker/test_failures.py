@@ -11,7 +11,7 @@ import pytest
 from rq import Queue
 
 from scaletest.broker import Client, Queues
-from scaletest.broker.failures import FailedRequest, failures
+from scaletest.broker.failures import FailedRequest, last_failures
 from scaletest.model import Request
 from tests.conftest import call_here, eventually, wait_for
 
@@ -27,7 +27,7 @@ def ids_of(client: Client, *requests: tuple[str, float]) -> list[str]:
 
 
 def by_id(redis: Any) -> dict[str, FailedRequest]:
-    return {row.id: row for row in failures(redis, "q")}
+    return {row.id: row for row in last_failures(redis, "q")}
 
 
 def test_every_way_to_fail_is_kept_and_success_is_not(

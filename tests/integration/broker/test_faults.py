@@ -19,7 +19,7 @@ from redis.exceptions import ResponseError
 
 from hack.proxy import Link, Proxy, port_of
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, embedded
-from scaletest.broker.redis_errors import transient
+from scaletest.broker.redis_errors import is_transient
 from scaletest.broker.retrying import Retrying
 from scaletest.load import ClosedLoop
 from scaletest.model import Record, Request
@@ -196,11 +196,11 @@ def test_only_transient_errors_are_retried() -> None:
         "NOREPLICAS x",
         "UNBLOCKED force",
     ]
-    assert all(transient(ResponseError(text)) for text in passing)
+    assert all(is_transient(ResponseError(text)) for text in passing)
     assert not any(
-        transient(ResponseError(text)) for text in ["ERR unknown", "WRONGTYPE x", "STALECALL x"]
+        is_transient(ResponseError(text)) for text in ["ERR unknown", "WRONGTYPE x", "STALECALL x"]
     )
-    assert not transient(ValueError("BUSY"))
+    assert not is_transient(ValueError("BUSY"))
 
 
 def test_retries_wait_longer_each_time_and_end_when_patience_is_over() -> None:

@@ -20,7 +20,7 @@ from scaletest.broker.fast_lane import FastLane
 from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.scripts import script
-from scaletest.broker.snapshot import snapshot
+from scaletest.broker.snapshot import read_snapshot
 from scaletest.model import Request
 from tests.conftest import Gate, check_books, eventually, submit, wait_for
 from tests.integration.conftest import workers
@@ -213,7 +213,7 @@ def test_a_submission_whose_connection_is_cut_is_counted_once(
     cut("submit")
     assert client.submit([Request(client.new_id(), "q") for _ in range(3)]) == 3
     check_books(queues, waiting=3, submitted=3)
-    assert sum(slot.submitted for slot in snapshot(redis).queues[0].slots) == 3
+    assert sum(slot.submitted for slot in read_snapshot(redis).queues[0].slots) == 3
 
 
 def test_a_cycle_whose_connection_is_cut_settles_one_request_and_takes_another(
@@ -241,7 +241,7 @@ def test_a_result_whose_connection_is_cut_is_settled_once(
     assert list(wait_for(client, 1)) == [taken_job.id]
     assert client.replies(0.05) == []
     check_books(queues, succeeded=1, stale=0)
-    assert sum(slot.ended for slot in snapshot(redis).queues[0].slots) == 1
+    assert sum(slot.ended for slot in read_snapshot(redis).queues[0].slots) == 1
 
 
 def test_a_release_whose_connection_is_cut_puts_the_request_back_once(

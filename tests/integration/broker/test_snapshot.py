@@ -13,16 +13,16 @@ from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.fast_lane import Done, FastLane
 from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.reaping import Watcher
-from scaletest.broker.snapshot import snapshot
+from scaletest.broker.snapshot import read_snapshot
 from scaletest.model import Request
-from scaletest.model.histogram import bucket
+from scaletest.model.histogram import bucket_of
 
 
 def done(taken: Any, wait_s: float, run_s: float, pod: str = "pod-1") -> Done:
     reply = json.dumps(
         {"id": taken.id, "outcome": "succeeded", "node": "node-1", "pod": pod, "exit_code": 0}
     )
-    return Done(taken, "succeeded", bucket(wait_s), bucket(run_s), reply, False)
+    return Done(taken, "succeeded", bucket_of(wait_s), bucket_of(run_s), reply, False)
 
 
 def test_every_queue_with_its_counts_workers_and_histograms(
@@ -40,14 +40,14 @@ def test_every_queue_with_its_counts_workers_and_histograms(
     began = redis.time()[0]
     lane.cycle(done(first, 0.5, 2.0))
     # expect all of it at once
-    state = snapshot(redis)
+    state = read_snapshot(redis)
     other, queue = state.queues
     assert (other.name, other.maximum, other.note, other.paused, other.oldest_waiting_s) == (
         "other", 3, "a note", True, None)  # fmt: skip
     assert (queue.waiting, queue.running, queue.paused) == (1, 1, False)
     assert queue.oldest_waiting_s is not None
     assert queue.counters["submitted"] == 3
-    assert (queue.wait, queue.run) == ({bucket(0.5): 1}, {bucket(2.0): 1})
+    assert (queue.wait, queue.run) == ({bucket_of(0.5): 1}, {bucket_of(2.0): 1})
     worker = queue.workers[0]
     assert (worker.name, worker.busy, worker.suspect, worker.pod, worker.node) == (
         "w",
@@ -60,7 +60,7 @@ def test_every_queue_with_its_counts_workers_and_histograms(
     assert sum(slot.submitted for slot in queue.slots) == 3
     # and once idle, it runs nothing
     lane.cycle(None, take=False)
-    assert snapshot(redis).queues[1].workers[0].started_s is None
+    assert read_snapshot(redis).queues[1].workers[0].started_s is None
     line.stop()
     line.forget()
 
@@ -72,7 +72,7 @@ def test_a_slot_keeps_the_maxima_and_where_the_longest_ran(
     taken = lane.cycle(None)
     for wait_s, run_s, pod in ((4.0, 1.0, "a"), (0.5, 3.0, "b\"'é"), (1.0, 2.0, "c")):
         taken = lane.cycle(done(taken, wait_s, run_s, pod))
-    slots = [slot for slot in snapshot(redis).queues[0].slots if slot.ended]
+    slots = [slot for slot in read_snapshot(redis).queues[0].slots if slot.ended]
     assert sum(slot.ended for slot in slots) == 3
     assert sum(slot.run_sum_s for slot in slots) == pytest.approx(6.0, rel=0.01)
     assert max(slot.max_wait_s for slot in slots) == pytest.approx(4.0, rel=0.01)
@@ -89,11 +89,11 @@ def test_a_slot_is_found_without_a_search(client: Client, redis: Any, lane: Fast
     second = lane.cycle(done(first, 0.5, 2.0, pod="p"))
     # expect a hash table at once, and the names as they were
     assert redis.object("encoding", keys.slots("q")) == b"hashtable"
-    assert [(slot.node, slot.pod) for slot in snapshot(redis).queues[0].slots if slot.ended] == [
-        ("node-1", "p")
-    ]
+    assert [
+        (slot.node, slot.pod) for slot in read_snapshot(redis).queues[0].slots if slot.ended
+    ] == [("node-1", "p")]
     lane.cycle(done(second, 0.5, 3.0, pod=""), take=False)
-    assert [slot.pod for slot in snapshot(redis).queues[0].slots if slot.ended][-1] == ""
+    assert [slot.pod for slot in read_snapshot(redis).queues[0].slots if slot.ended][-1] == ""
 
 
 def test_foreign_fields_in_the_slots_stop_no_worker(
@@ -103,7 +103,7 @@ def test_foreign_fields_in_the_slots_stop_no_worker(
         redis.hset(keys.slots("q"), mapping={f"a{number}": "y" * 99})
     client.submit_one(Request(client.new_id(), "q"))
     lane.cycle(Done(lane.cycle(None), "succeeded", 1, 1, '{"node": null, "pod": 7}', False))
-    slots = [slot for slot in snapshot(redis).queues[0].slots if slot.number > 64]
+    slots = [slot for slot in read_snapshot(redis).queues[0].slots if slot.number > 64]
     assert [(sum(s.submitted for s in slots), sum(s.ended for s in slots))] == [(1, 1)]
     assert {(slot.node, slot.pod) for slot in slots} == {("", "")}
 
@@ -112,12 +112,12 @@ def test_an_undeclared_or_broken_job_at_the_front_does_not_break_the_read(
     redis: Any, queues: Queues
 ) -> None:
     redis.rpush("rq:queue:q", "nothing")
-    assert snapshot(redis).queues[0].oldest_waiting_s is None
+    assert read_snapshot(redis).queues[0].oldest_waiting_s is None
     redis.hset("rq:job:nothing", "enqueued_us", "soon")
-    assert snapshot(redis).queues[0].oldest_waiting_s is None
+    assert read_snapshot(redis).queues[0].oldest_waiting_s is None
     redis.delete("rq:job:nothing")
     redis.set("rq:job:nothing", "text")
-    assert snapshot(redis).queues[0].waiting == 1
+    assert read_snapshot(redis).queues[0].waiting == 1
 
 
 FOREIGN: dict[str, Callable[[Any], object]] = {
@@ -146,7 +146,7 @@ def test_a_damaged_queue_is_reported_and_others_are_read(
     redis.rpush("rq:queue:q", "a")
     FOREIGN[damage](redis)
     # expect the other to be read, and this one named
-    state = snapshot(redis)
+    state = read_snapshot(redis)
     assert [(queue.name, queue.waiting) for queue in state.queues] == [("q", 1)]
     assert [name for name, why in state.unreadable if why] == ["bad"]
 
@@ -154,7 +154,7 @@ def test_a_damaged_queue_is_reported_and_others_are_read(
 def test_names_that_are_not_utf8_are_replaced(redis: Any, queues: Queues) -> None:
     redis.hset(keys.QUEUES, b"\xff", "{}")
     redis.zadd(keys.workers("q"), {b"\xfe": 9e18})
-    state = snapshot(redis)
+    state = read_snapshot(redis)
     assert [worker.name for queue in state.queues for worker in queue.workers] == ["\ufffd"]
     assert [name for name, _ in state.unreadable] == [r"\xff"]
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from scaletest.broker import Queues, keys
 from scaletest.exporter.app import make_app as make_exporter
 from scaletest.exporter.view import ViewReader
-from scaletest.model.checks import printable
+from scaletest.model.checks import escape_unprintable
 from scaletest.model.desired_workers import Targets
 from scaletest.model.run_progress import RunProgress
 from scaletest.ui.app import make_app
@@ -209,7 +209,9 @@ def is_harmless(text: str) -> bool:
     """Whether a page has no element of a foreign text, and nothing that a terminal obeys."""
     # \u202f stands between the thousands of large numbers
     return (
-        "<img" not in text and "<script>" not in text and printable(text, keep="\n\u202f") == text
+        "<img" not in text
+        and "<script>" not in text
+        and escape_unprintable(text, keep="\n\u202f") == text
     )
 
 

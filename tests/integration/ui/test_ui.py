@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
-from scaletest.broker.run_progress import published
+from scaletest.broker.run_progress import read_published
 from scaletest.cli.ui import PAGE_PRIORITY
 from scaletest.model import Request
 from scaletest.pages.turns import READS
@@ -151,7 +151,7 @@ def test_a_run_with_a_redis_is_shown_by_a_ui_elsewhere(
         other = Site(far, stack)
         here, elsewhere = site.ui(log="ui"), other.ui("--redis-url", url, log="ui")
         command = site.start(*VALIDATE, "--redis-url", url, "--", *gate.command, log="run")
-        run = eventually(lambda: [known.run for known in published(redis)])[0]
+        run = eventually(lambda: [known.run for known in read_published(redis)])[0]
         # one UI reads the archive, the other one nothing but Redis: expect the progress in both
         for address in (here, elsewhere):
             eventually(lambda: "step 1 of about 4" in page(f"{address}/live/{run}"))  # noqa: B023

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.observe.node.used_time import used_s
+from scaletest.observe.node.used_time import cpu_used_s
 from tests.conftest import call, eventually, need
 from tests.integration.services import running
 
@@ -32,7 +32,7 @@ def busy() -> Iterator[None]:
         start_new_session=True,
     ) as process:
         try:
-            eventually(lambda: used_s([process.pid]) > 0.1 * cores)
+            eventually(lambda: cpu_used_s([process.pid]) > 0.1 * cores)
             yield
         finally:
             os.killpg(process.pid, signal.SIGKILL)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from scaletest.broker import Client, Queues, keys
-from scaletest.broker.samples import SampleReader, latest
+from scaletest.broker.samples import SampleReader, latest_samples
 from scaletest.exporter.view import ViewReader
 from scaletest.model import NodeSample, Request
 from scaletest.model.desired_workers import Targets
@@ -71,7 +71,7 @@ def test_a_worker_without_work_stops_sampling_and_leaves_at_once(
     # what an idle node does is sampled as well
     assert next_samples(redis, 1)[0].value("memory", "total")
 
-    eventually(lambda: redis.exists(keys.samples("q")) and not latest(redis, {"q": 1}))
+    eventually(lambda: redis.exists(keys.samples("q")) and not latest_samples(redis, {"q": 1}))
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(60) == 0
     queues.remove("q")

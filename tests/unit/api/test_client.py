@@ -65,7 +65,7 @@ Make = Callable[..., tuple[scaletest.Client, FakeBroker]]
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     """Make a client of a fake broker; `answer` is None where the test answers."""
-    monkeypatch.setattr("scaletest.api.client.longer", lambda _: 0.001)
+    monkeypatch.setattr("scaletest.api.client.longer_delay", lambda _: 0.001)
     monkeypatch.setattr("scaletest.api.client.LONGEST_DELAY_S", 0.002)
     monkeypatch.setattr(broker, "connect", lambda _: SimpleNamespace(close=lambda: None))
     state = SimpleNamespace(state=lambda _: SimpleNamespace(maximum=0))

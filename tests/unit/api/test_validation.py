@@ -21,8 +21,8 @@ from scaletest.model import Record
 from scaletest.model.errors import InvalidValue, NotPassed, UsageError
 from scaletest.model.file_documents import file_values
 from scaletest.model.run_progress import RunProgress
-from scaletest.runs.places import opened
-from scaletest.runs.stopping import stopping
+from scaletest.runs.places import open_run
+from scaletest.runs.stopping import stop_on_signals
 from scaletest.validation.measure import launch
 from scaletest.validation.options import ValidationPlace
 from scaletest.validation.plan import Plan as StoredPlan
@@ -55,7 +55,7 @@ class Begun:
         self.lines.append(command_line)
         self.python_path = os.environ.get("PYTHONPATH")
         self.make(Path(run_dir))
-        return opened(Path(run_dir)), None
+        return open_run(Path(run_dir)), None
 
 
 @pytest.fixture
@@ -308,7 +308,7 @@ def usual() -> Iterator[list[int]]:
 
 def test_a_signal_reaches_the_program_when_all_is_taken_down(usual: list[int]) -> None:
     events: list[str] = []
-    with stopping(events.append, unwind=True, hand_on=True) as stack:
+    with stop_on_signals(events.append, unwind=True, hand_on=True) as stack:
         stack.callback(lambda: events.append(f"down {usual}"))
         signal.raise_signal(signal.SIGTERM)
         assert events == ["SIGTERM"]
@@ -319,7 +319,7 @@ def test_a_second_signal_ends_it_at_once_and_one_reaches_the_program(usual: list
     events: list[str] = []
     with (
         pytest.raises(SystemExit),
-        stopping(events.append, unwind=True, hand_on=True) as stack,
+        stop_on_signals(events.append, unwind=True, hand_on=True) as stack,
     ):
         stack.callback(lambda: events.append("down"))
         signal.raise_signal(signal.SIGTERM)
@@ -332,7 +332,7 @@ def test_a_hangup_that_nohup_lets_us_ignore_ends_nothing() -> None:
     events: list[str] = []
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with stopping(events.append, unwind=True):
+        with stop_on_signals(events.append, unwind=True):
             signal.raise_signal(signal.SIGHUP)
         assert (events, signal.getsignal(signal.SIGHUP)) == ([], signal.SIG_IGN)
     finally:

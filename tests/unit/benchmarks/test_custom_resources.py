@@ -9,8 +9,8 @@ import pytest
 
 from scaletest.benchmarks.documents import benchmark, custom_resources
 from scaletest.benchmarks.kinds.registry import KINDS
-from scaletest.model.file_documents import read_written
-from scaletest.model.writing import members, plain
+from scaletest.model.file_documents import read_file_document
+from scaletest.model.writing import document_members, to_plain
 
 DEFINITIONS = {
     definition["spec"]["names"]["kind"]: definition for definition in custom_resources.definitions()
@@ -59,9 +59,9 @@ def test_every_printer_column_shows_an_existing_field(name: str) -> None:
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
 def test_the_schema_accepts_and_refuses_the_same_documents_as_the_reader(kind: Any) -> None:
     spec = schema_of(kind.name)["properties"]["spec"]
-    spec_of_kind = benchmark.read({"kind": kind.name}).spec
-    whole = {member.name: plain(member.default) for member in members(kind.spec)}
-    assert read_written(kind.spec, whole, "the spec") == spec_of_kind
+    spec_of_kind = benchmark.read_benchmark({"kind": kind.name}).spec
+    whole = {member.name: to_plain(member.default) for member in document_members(kind.spec)}
+    assert read_file_document(kind.spec, whole, "the spec") == spec_of_kind
     assert set(whole) == set(spec["properties"])
     jsonschema.validate({name: value for name, value in whole.items() if value is not None}, spec)
     with pytest.raises(jsonschema.ValidationError):

@@ -19,8 +19,8 @@ from scaletest.benchmarks.documents.result import (
     MARK,
     BenchmarkPhase,
     BenchmarkResult,
-    frame,
-    unframe,
+    frame_result,
+    read_framed_result,
 )
 from scaletest.benchmarks.documents.sweep import plan_of
 from scaletest.benchmarks.kinds import fio, openfoam_case, pytorch
@@ -29,10 +29,10 @@ from scaletest.benchmarks.kinds.kind import ExecutionSite, PartAddress, ToolOutp
 from scaletest.benchmarks.kinds.network import Network, check_network, parse_network
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.measure import machine, programs
-from scaletest.model.checks import printable
+from scaletest.model.checks import escape_unprintable
 from scaletest.model.errors import InvalidValue
-from scaletest.render.numbers import quantity, quantity_measured
-from scaletest.stats.repetitions import summarise
+from scaletest.render.numbers import format_quantity, quantity_with_half_width
+from scaletest.stats.repetitions import summarise_repetitions
 from scaletest_workers.workloads import torch_options as torch
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "benchmarks"
@@ -131,7 +131,7 @@ def text_of(name: str) -> str:
 
 
 def parse(kind: str, spec: dict[str, Any], output: ToolOutput) -> Any:
-    parsed = benchmark.read({"kind": kind, "spec": spec})
+    parsed = benchmark.read_benchmark({"kind": kind, "spec": spec})
     return parsed.kind.parse(parsed.spec, output)
 
 
@@ -284,7 +284,7 @@ def test_the_network_that_was_used_must_be_the_one_asked_for() -> None:
     links = '[{"ifname":"lo","mtu":65536},{"ifname":"eth0","mtu":9000}]'
     network = parse_network("198.18.0.1", route, links)
     assert network == Network("eth0", "IPv4", 9000, "198.18.0.2", "198.18.0.1")
-    spec = benchmark.read({"kind": "IPerf", "spec": {"mtu": 9000}}).spec
+    spec = benchmark.read_benchmark({"kind": "IPerf", "spec": {"mtu": 9000}}).spec
     check_network(spec, network, "198.18.0.1")
     check_network(spec, network, "::ffff:198.18.0.1")
     for wrong, remote, problem in (
@@ -294,7 +294,9 @@ def test_the_network_that_was_used_must_be_the_one_asked_for() -> None:
         ({}, "198.18.0.9", "talked to 198.18.0.9"),
     ):
         with pytest.raises(BenchmarkFailed, match=problem) as error:
-            check_network(benchmark.read({"kind": "IPerf", "spec": wrong}).spec, network, remote)
+            check_network(
+                benchmark.read_benchmark({"kind": "IPerf", "spec": wrong}).spec, network, remote
+            )
         assert error.value.failure is Failure.MISMATCH
     with pytest.raises(BenchmarkFailed):
         parse_network("198.18.0.1", "", "")
@@ -309,17 +311,17 @@ def test_a_framed_result_is_found_in_any_log() -> None:
         lines=("a",),
         repetition=2,
     )
-    log = f"noise\n{MARK}{{broken\n{frame(ended)}\nmore noise\n{MARK}"
-    assert unframe(log) == ended
-    assert unframe("nothing") is None
+    log = f"noise\n{MARK}{{broken\n{frame_result(ended)}\nmore noise\n{MARK}"
+    assert read_framed_result(log) == ended
+    assert read_framed_result("nothing") is None
     # separators of lines, spaces and directions that a terminal must not get are part of what tools
     # say
     foreign = replace(ended, message="1\u00a0234 \u2028\u0085\u202e\x7f", lines=("\u200b",))
-    assert unframe(printable(frame(foreign))) == foreign
-    large = frame(
+    assert read_framed_result(escape_unprintable(frame_result(foreign))) == foreign
+    large = frame_result(
         BenchmarkResult("one", BenchmarkPhase.COMPLETED, {"a": 1.0}, {"rows": ["x" * 1000] * 1000})
     )
-    read_result = unframe(large)
+    read_result = read_framed_result(large)
     assert (
         len(large) < 10_000
         and read_result
@@ -334,7 +336,7 @@ def test_a_framed_result_is_found_in_any_log() -> None:
 )
 def test_the_torch_workload_accepts_the_arguments_of_the_kind(model: str, mode: str) -> None:
     spec = {"model": model, "benchmarkType": mode, "inputBatchSize": 8, "batches": 3}
-    torch_benchmark = benchmark.read({"kind": "PyTorch", "spec": spec})
+    torch_benchmark = benchmark.read_benchmark({"kind": "PyTorch", "spec": spec})
     (task,) = torch_benchmark.kind.tasks(torch_benchmark.spec, ExecutionSite({}))
     _, words = json.loads(task.argv[4])
     work = torch.from_words(words)
@@ -377,13 +379,13 @@ def test_a_spec_that_cannot_work_is_refused_with_what_to_do(
     kind: str, spec: Any, problem: str
 ) -> None:
     with pytest.raises(InvalidValue, match=problem) as error:
-        benchmark.read({"kind": kind, "spec": spec if spec != [] else [1]})
+        benchmark.read_benchmark({"kind": kind, "spec": spec if spec != [] else [1]})
     assert error.value.hint
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
 def test_every_kind_has_one_part_that_measures_and_a_task_for_it(kind: Any) -> None:
-    spec = benchmark.read({"kind": kind.name}).spec
+    spec = benchmark.read_benchmark({"kind": kind.name}).spec
     parts = kind.layout(spec)
     assert [part.role for part in parts].count(kind.measures) == 1
     peers: dict[str, list[PartAddress]] = {}
@@ -404,7 +406,7 @@ def test_the_original_arguments_are_what_the_tools_get() -> None:
         "server": [PartAddress("server", 0, "a", "198.18.0.1")],
         "client": [PartAddress("client", 0, "b", "198.18.0.2")],
     }
-    spec = benchmark.read(
+    spec = benchmark.read_benchmark(
         {"kind": "RDMABandwidth", "spec": {"qps": 4, "extraArgs": ["--tclass=96"]}}
     )
     server, client = spec.kind.tasks(spec.spec, ExecutionSite(peers))
@@ -414,7 +416,7 @@ def test_the_original_arguments_are_what_the_tools_get() -> None:
 
 
 def test_fio_defaults_are_those_of_the_original_crd() -> None:
-    default = benchmark.read({"kind": "Fio"})
+    default = benchmark.read_benchmark({"kind": "Fio"})
     rows = dict(line.split("=") for line in fio.job_file(default.spec).splitlines()[1:])  # type: ignore[arg-type]
     wanted = {
         "rw": "read",
@@ -512,35 +514,37 @@ def test_any_document_is_read_or_refused(body: Any, kind: str) -> None:
     ],
 )
 def test_1_units_are_right_at_every_size(value: float, unit: str, text: str) -> None:
-    assert quantity(value, unit) == text
+    assert format_quantity(value, unit) == text
 
 
 def test_1_an_interval_has_the_unit_of_its_value() -> None:
-    summary = summarise([10e9, 11e9, 12e9])
-    assert quantity_measured(summary.mean, summary.half_width, "bit/s") == "11.0 ± 2.5 Gbit/s"
-    assert quantity_measured(5e9, float("inf"), "bit/s") == "5.000 Gbit/s"
+    summary = summarise_repetitions([10e9, 11e9, 12e9])
+    assert (
+        quantity_with_half_width(summary.mean, summary.half_width, "bit/s") == "11.0 ± 2.5 Gbit/s"
+    )
+    assert quantity_with_half_width(5e9, float("inf"), "bit/s") == "5.000 Gbit/s"
 
 
 def test_4_a_slow_link_has_decimals() -> None:
-    iperf = benchmark.read({"kind": "IPerf", "spec": {"tool": "iperf", "duration": 2}})
+    iperf = benchmark.read_benchmark({"kind": "IPerf", "spec": {"tool": "iperf", "duration": 2}})
     line = "[  1] 0.0000-2.1448 sec  14.1 KBytes  53.8 Kbits/sec\n"
     assert iperf.kind.parse(iperf.spec, ToolOutput(line)).headlines == {"bandwidth": 53800.0}
 
 
 @pytest.mark.parametrize("pattern", ["rw,readwrite", "rw", "readwrite"])
 def test_9_an_alias_of_a_fio_pattern_is_read_as_readwrite_with_a_warning(pattern: str) -> None:
-    fio_benchmark = benchmark.read({"kind": "Fio", "spec": {"rw": pattern}})
+    fio_benchmark = benchmark.read_benchmark({"kind": "Fio", "spec": {"rw": pattern}})
     assert "rw=readwrite\n" in fio.job_file(fio_benchmark.spec)  # type: ignore[arg-type]
     assert bool(fio_benchmark.warnings) == (pattern != "readwrite")
 
 
 def test_9_an_empty_claim_template_is_ignored_and_an_existing_volume_is_used() -> None:
-    fio_benchmark: Any = benchmark.read(
+    fio_benchmark: Any = benchmark.read_benchmark(
         {"kind": "Fio", "spec": {"volumeClaimTemplate": {}, "volume": {"emptyDir": {}}}}
     ).spec
     assert fio_benchmark.volume == {"emptyDir": {}} and not fio_benchmark.volume_claim_template
     with pytest.raises(InvalidValue, match="exclude each other"):
-        benchmark.read(
+        benchmark.read_benchmark(
             {"kind": "Fio", "spec": {"volumeClaimTemplate": {"a": 1}, "volume": {"emptyDir": {}}}}
         )
 
@@ -562,7 +566,7 @@ def test_12_a_list_is_replaced_and_a_value_can_be_unset() -> None:
 
 @pytest.mark.parametrize("kind", ["IPerf", "Fio", "RDMALatency", "RDMABandwidth"])
 def test_13_commands_reach_peers_over_ipv6_where_the_spec_asks_for_it(kind: str) -> None:
-    peers_benchmark = benchmark.read({"kind": kind, "spec": {"ipFamily": "IPv6"}})
+    peers_benchmark = benchmark.read_benchmark({"kind": kind, "spec": {"ipFamily": "IPv6"}})
     peers = {
         role: [PartAddress(role, 0, "a", "2001:2::1", "/w")]
         for role in ("server", "client", "worker", "master")
@@ -576,7 +580,7 @@ def test_13_commands_reach_peers_over_ipv6_where_the_spec_asks_for_it(kind: str)
 
 
 def test_15_results_do_not_grow_with_bins_and_intervals() -> None:
-    fio_benchmark = benchmark.read(
+    fio_benchmark = benchmark.read_benchmark(
         {"kind": "Fio", "spec": {"rw": "randrw", "numJobs": 2, "runtime": "3s"}}
     )
     text = (SAMPLES / "fio-client-1worker-2jobs.out").read_text("utf-8")
@@ -584,14 +588,14 @@ def test_15_results_do_not_grow_with_bins_and_intervals() -> None:
     assert len(json.dumps(parsed.result)) < len(text) / 10
     data = json.loads((SAMPLES / "iperf3-tcp-2streams.json").read_text("utf-8"))
     data["intervals"] = data["intervals"] * 5000
-    long = benchmark.read({"kind": "IPerf", "spec": {"streams": 2, "duration": 3}})
+    long = benchmark.read_benchmark({"kind": "IPerf", "spec": {"streams": 2, "duration": 3}})
     assert len(long.kind.parse(long.spec, ToolOutput(json.dumps(data))).result["intervals"]) <= 120
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
 def test_17_every_benchmark_has_a_deadline(kind: Any) -> None:
-    assert 0 < benchmark.read({"kind": kind.name}).limit_s < float("inf")
-    assert benchmark.read({"kind": kind.name, "spec": {"timeLimit": 7}}).limit_s == 7
+    assert 0 < benchmark.read_benchmark({"kind": kind.name}).limit_s < float("inf")
+    assert benchmark.read_benchmark({"kind": kind.name, "spec": {"timeLimit": 7}}).limit_s == 7
 
 
 def test_18_percentiles_retransmits_directions_and_datagrams_are_there() -> None:
@@ -614,7 +618,7 @@ def test_18_percentiles_retransmits_directions_and_datagrams_are_there() -> None
             | {"packets": 100, "lost_packets": 10, "lost_percent": 10},
         },
     }
-    iperf = benchmark.read({"kind": "IPerf", "spec": {"protocol": "UDP"}})
+    iperf = benchmark.read_benchmark({"kind": "IPerf", "spec": {"protocol": "UDP"}})
     headlines = iperf.kind.parse(iperf.spec, ToolOutput(json.dumps(udp))).headlines
     assert headlines == {
         "bandwidth": pytest.approx(9e5),
@@ -634,13 +638,13 @@ def test_19_a_program_that_does_not_say_its_version_costs_no_result(
     monkeypatch.setattr(programs, "ASK_S", 0.05)
     monkeypatch.setattr(machine, "PATIENCE_S", 0.05)
     # expect their words to be missing, and nothing else
-    pingpong = benchmark.read({"kind": "MPIPingPong"})
+    pingpong = benchmark.read_benchmark({"kind": "MPIPingPong"})
     assert machine.describe_machine(pingpong)["programs"]["mpirun"] == ""
     assert machine.describe_card((), "fast0", tmp_path) == {"name": "fast0"}
 
 
 def test_19_a_machine_and_its_card_are_recorded(tmp_path: Path) -> None:
-    iperf = benchmark.read({"kind": "IPerf"})
+    iperf = benchmark.read_benchmark({"kind": "IPerf"})
     facts = machine.describe_machine(iperf)
     assert facts["kernel"] == os.uname().release
     assert {"processor", "memory", "cores", "system", "programs"} <= set(facts)

@@ -58,7 +58,7 @@ def test_without_their_group_there_are_our_definitions_alone() -> None:
 
 def test_a_network_of_the_pod_is_ignored_with_that_of_the_node() -> None:
     spec = {"hostNetwork": True, "networkName": "ns/net", "mtu": 9000, "streams": 8}
-    on_node = benchmark.read({"apiVersion": API, "kind": "IPerf", "spec": spec})
+    on_node = benchmark.read_benchmark({"apiVersion": API, "kind": "IPerf", "spec": spec})
     assert on_node.warnings[1:] == (
         "networkName is ignored: with hostNetwork pods use the node's network",
         "mtu is ignored: with hostNetwork pods use the node's network",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scaletest.benchmarks.documents import benchmark
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame_result
 from scaletest.benchmarks.documents.sweep import plan_of
 from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.benchmarks.objects import manifests
@@ -95,7 +95,7 @@ def test_5_a_pod_with_nonsense_output_fails_the_benchmark_with_its_lines() -> No
 def test_the_failure_that_a_server_reports_is_that_of_the_benchmark() -> None:
     cluster = cluster_with(ready=False)
     look(cluster)
-    cluster.logs["one-server-0"] = frame(
+    cluster.logs["one-server-0"] = frame_result(
         BenchmarkResult(
             "one",
             BenchmarkPhase.FAILED,
@@ -117,7 +117,7 @@ def test_6_a_phase_never_goes_back() -> None:
     # when looked at again, whatever its objects are
     assert look(cluster) == done
     assert cluster.requests == before + 1
-    iperf = benchmark.read(cluster.objects["iperfs", "one"] | {"status": {}})
+    iperf = benchmark.read_benchmark(cluster.objects["iperfs", "one"] | {"status": {}})
     observation = Observation(BenchmarkPhase.PREPARING)
     assert status.status_of(iperf, observation, {"phase": "Running"}, 0.0)["phase"] == "Running"
 
@@ -175,7 +175,7 @@ def test_a_peer_that_was_reached_from_elsewhere_is_a_mismatch(
     cluster.objects["pods", "one-client-0"]["metadata"]["annotations"][manifests.MULTUS_STATUS] = (
         json.dumps(annotation)
     )
-    cluster.logs["one-client-0"] = frame(
+    cluster.logs["one-client-0"] = frame_result(
         BenchmarkResult(
             "one",
             BenchmarkPhase.COMPLETED,
@@ -251,7 +251,7 @@ def test_14_the_client_is_made_when_the_server_is_ready_and_not_before() -> None
 
 
 def test_15_a_status_is_bounded() -> None:
-    iperf = benchmark.read({"kind": "IPerf"})
+    iperf = benchmark.read_benchmark({"kind": "IPerf"})
     pods = tuple(
         {
             "metadata": {"name": "x" * 250, "labels": {manifests.ROLE: "server"}},

@@ -314,7 +314,7 @@ def test_20_only_core_kubernetes_objects_are_created_and_no_priority_is_set() ->
         "jobs",
         "leases",
     }
-    iperf = benchmark.read({"kind": "IPerf"})
+    iperf = benchmark.read_benchmark({"kind": "IPerf"})
     text = json.dumps(manifests.job(iperf, "server", {"uid": "u"}, "image"))
     assert "schedulerName" not in text and "priorityClassName" not in text and "volcano" not in text
 
@@ -323,6 +323,6 @@ def test_20_only_core_kubernetes_objects_are_created_and_no_priority_is_set() ->
 def test_a_benchmark_is_read_again_whatever_the_operators_options_are(
     options: tuple[str | None, str],
 ) -> None:
-    iperf = benchmark.read({"kind": "IPerf", "metadata": {"name": "one"}})
+    iperf = benchmark.read_benchmark({"kind": "IPerf", "metadata": {"name": "one"}})
     iperf = replace(iperf, spec=replace(iperf.spec, **operator._pod_fields(*options)))
     assert read_agreed(manifests.peers_map(iperf, {"uid": "u"})) == iperf

@@ -5,7 +5,7 @@ from scaletest.benchmarks.documents.result import BenchmarkPhase
 from scaletest.benchmarks.measure.operator_executor import RUN, OperatorExecutor
 from tests.unit.fake_cluster import FakeCluster, asked, cluster_with, look
 
-IPERF = benchmark.read({"kind": "IPerf", "metadata": {"name": "one"}})
+IPERF = benchmark.read_benchmark({"kind": "IPerf", "metadata": {"name": "one"}})
 
 
 def test_an_executor_has_the_operator_measure_and_leaves_no_object() -> None:

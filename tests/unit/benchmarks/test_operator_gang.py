@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from scaletest.benchmarks.documents import benchmark
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame_result
 from scaletest.benchmarks.kinds.failure import BenchmarkFailed
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.measure import pod_main
@@ -58,7 +58,7 @@ def withdraw(cluster: FakeCluster) -> None:
 
 
 def test_volcano_gets_a_group_of_all_pods() -> None:
-    pingpong = benchmark.read(
+    pingpong = benchmark.read_benchmark(
         {"kind": "MPIPingPong", "spec": {"gang": "volcano", "queueName": "fast"}}
     )
     group = gang_scheduling.pod_group(pingpong, {"uid": "u"})
@@ -212,7 +212,7 @@ def test_a_kind_without_servers_waits_for_its_admission() -> None:
 )
 def test_a_queue_name_without_effect_is_refused(spec: dict[str, str]) -> None:
     with pytest.raises(InvalidValue):
-        benchmark.read({"kind": "IPerf", "spec": spec})
+        benchmark.read_benchmark({"kind": "IPerf", "spec": spec})
 
 
 def test_a_gang_admitted_while_another_measures_is_measured_next() -> None:
@@ -243,7 +243,7 @@ def test_a_gang_admitted_while_another_measures_is_measured_next() -> None:
     # and to have the usual time to start from its turn on
     cluster.delete(JOBS, "ns", "two-client")
     assert until_ended(cluster, "two")["failure"] == "interrupted"
-    cluster.logs["one-client-0"] = frame(
+    cluster.logs["one-client-0"] = frame_result(
         BenchmarkResult("one", BenchmarkPhase.COMPLETED, {"bandwidth": 5e9})
     )
     assert until_ended(cluster)["phase"] == "Completed"
@@ -268,7 +268,7 @@ def test_servers_that_are_admitted_wait_for_their_turn(
     spec: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # given a server whose peers are told long after it was started, since another is being measured
-    pingpong, now = benchmark.read({"kind": "MPIPingPong", "spec": spec}), [0.0]
+    pingpong, now = benchmark.read_benchmark({"kind": "MPIPingPong", "spec": spec}), [0.0]
 
     def sleep(seconds: float) -> None:
         now[0] += 60.0
@@ -290,7 +290,9 @@ def test_servers_that_are_admitted_wait_for_their_turn(
 def test_the_deadline_of_a_job_includes_the_wait_in_its_queue() -> None:
     # given a queue that is waited for for a week
     week = 7 * 24 * 3600
-    pingpong = benchmark.read({"kind": "MPIPingPong", "spec": {**VOLCANO, "queueLimit": week}})
+    pingpong = benchmark.read_benchmark(
+        {"kind": "MPIPingPong", "spec": {**VOLCANO, "queueLimit": week}}
+    )
     # then its Jobs, which run while Volcano has no place for their pods, last longer
     jobs = gang_scheduling.jobs(pingpong, {"uid": "u"}, "image")
     assert len(jobs) == 2

@@ -64,7 +64,7 @@ def test_deleting_a_running_benchmark_deletes_its_key() -> None:
 
 
 def test_only_parts_that_need_it_have_a_key() -> None:
-    pingpong = benchmark.read({"kind": "MPIPingPong"})
+    pingpong = benchmark.read_benchmark({"kind": "MPIPingPong"})
     for role in ("worker", "master"):
         pod = pod_of(pingpong, role)
         (volume,) = [row for row in pod["volumes"] if "secret" in row]
@@ -72,12 +72,12 @@ def test_only_parts_that_need_it_have_a_key() -> None:
         assert {"name": "ssh", "mountPath": ssh.MOUNT, "readOnly": True} in pod["containers"][0][
             "volumeMounts"
         ]
-    other = benchmark.read({"kind": "IPerf"})
+    other = benchmark.read_benchmark({"kind": "IPerf"})
     assert not [row for row in pod_of(other, "client")["volumes"] if "secret" in row]
 
 
 def test_two_benchmarks_of_one_name_have_two_keys() -> None:
-    pingpong = benchmark.read({"kind": "MPIPingPong"})
+    pingpong = benchmark.read_benchmark({"kind": "MPIPingPong"})
     first, second = (
         manifests.secret(pingpong, {"uid": uid}) for uid in ("3f0a1b2c-1", "99999999-2")
     )
@@ -106,7 +106,7 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_server_lets_in_this_key_alone_on_the_measured_address(
     keys: Path, tmp_path: Path
 ) -> None:
-    foam = benchmark.read({"kind": "OpenFOAM", "spec": {"sshPort": 2345}})
+    foam = benchmark.read_benchmark({"kind": "OpenFOAM", "spec": {"sshPort": 2345}})
     task = ssh.server(foam, site(), 1, keys, tmp_path / "ssh")
     settings = (tmp_path / "ssh" / "sshd_config").read_text("utf-8")
     assert (task.port, task.argv[0]) == (2345, "/usr/sbin/sshd")
@@ -119,7 +119,7 @@ def test_a_server_lets_in_this_key_alone_on_the_measured_address(
 
 
 def test_mpirun_gets_the_configuration_and_starts_every_daemon_itself() -> None:
-    pingpong = benchmark.read({"kind": "MPIPingPong"})
+    pingpong = benchmark.read_benchmark({"kind": "MPIPingPong"})
     (task,) = pingpong.kind.tasks(pingpong.spec, site(ssh="/tmp/ssh/ssh_config"))
     line = " ".join(task.argv)
     assert "--mca plm_rsh_args -F /tmp/ssh/ssh_config --mca plm_rsh_no_tree_spawn 1" in line
@@ -128,7 +128,7 @@ def test_mpirun_gets_the_configuration_and_starts_every_daemon_itself() -> None:
 
 def test_the_case_is_copied_to_every_worker_when_there_are_several_processes() -> None:
     for processes, wanted in ((1, False), (2, True)):
-        foam = benchmark.read(
+        foam = benchmark.read_benchmark(
             {"kind": "OpenFOAM", "spec": {"problemSize": "XS", "numProcs": processes}}
         )
         (task,) = foam.kind.tasks(foam.spec, site())
@@ -163,7 +163,7 @@ def test_a_copied_case_lies_at_the_same_path_on_every_worker(tmp_path: Path) -> 
 def test_a_missing_key_server_or_shell_of_mpi_is_named(
     keys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pingpong = benchmark.read({"kind": "MPIPingPong"})
+    pingpong = benchmark.read_benchmark({"kind": "MPIPingPong"})
     with pytest.raises(BenchmarkFailed, match="key of this benchmark"):
         ssh.client(pingpong, tmp_path / "none", tmp_path / "ssh")
     monkeypatch.setattr(ssh.shutil, "which", lambda name: None)

@@ -5,7 +5,7 @@ another kind.
 import pytest
 
 from scaletest.benchmarks.documents import benchmark
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame_result
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.measure.operator_executor import RUN, OperatorExecutor
 from scaletest.benchmarks.objects import manifests
@@ -35,7 +35,7 @@ def leave_a_pod(cluster: FakeCluster, role: str, phase: str = "Running") -> None
         started_s=1.0,
         finished_s=2.0,
     )
-    cluster.logs[meta["name"]] = frame(ended)
+    cluster.logs[meta["name"]] = frame_result(ended)
 
 
 def test_the_result_of_a_deleted_benchmark_is_not_used_for_a_new_one() -> None:
@@ -147,7 +147,7 @@ def test_a_run_that_goes_on_waits_until_what_it_deleted_is_gone() -> None:
         if len(waited) > 3:
             look(cluster)
 
-    iperf = benchmark.read({"kind": "IPerf", "metadata": {"name": "one"}})
+    iperf = benchmark.read_benchmark({"kind": "IPerf", "metadata": {"name": "one"}})
     executor = OperatorExecutor(cluster, "ns", "run-1", lambda: cluster.now, sleep)
     # expect it to be measured, not to be taken for deleted by somebody
     assert executor.run(iperf, lambda phase: None).headlines == {"bandwidth": 5e9}

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame_result
 from scaletest.benchmarks.kinds.registry import GROUP, KINDS
 from scaletest.benchmarks.operator import benchmark_reconciler
 from scaletest.cluster import rights
@@ -115,7 +115,7 @@ def measured_and_deleted(cluster: FakeCluster, kind: str, name: str, **spec: Any
             for (resource, pod) in cluster.objects
             if resource == "pods" and KINDS[kind].measures in pod
         ]:
-            cluster.logs[pod] = frame(
+            cluster.logs[pod] = frame_result(
                 BenchmarkResult(name, BenchmarkPhase.COMPLETED, started_s=1.0, finished_s=2.0)
             )
         if ("podgroups", name) in cluster.objects:

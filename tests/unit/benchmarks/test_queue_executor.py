@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from scaletest.benchmarks.documents.benchmark import read as read_benchmark
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame
+from scaletest.benchmarks.documents.benchmark import read_benchmark
+from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame_result
 from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.benchmarks.measure.queue_executor import result_of
 from scaletest.model import Outcome, Reason, Reply
@@ -45,7 +45,9 @@ def test_a_result_framed_by_the_worker_is_used() -> None:
         message="too large",
         remedy="choose a smaller size",
     )
-    reply = Reply("r", Outcome.FAILED, Reason.EXIT, node="a", figures={"result": frame(framed)})
+    reply = Reply(
+        "r", Outcome.FAILED, Reason.EXIT, node="a", figures={"result": frame_result(framed)}
+    )
     ended = result_of(BENCHMARK, reply)
     assert (
         replace(ended, environment={}) == replace(framed, name="iperf")

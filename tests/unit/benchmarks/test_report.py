@@ -29,7 +29,7 @@ from scaletest.report import formats
 from scaletest.report.formats import md
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.registry import type_of
-from scaletest.stats.comparison import Comparison, Side, compare
+from scaletest.stats.comparison import Comparison, Side, compare_runs
 from tests.unit.golden_files import golden
 
 SET = {
@@ -235,7 +235,7 @@ def compared(
     """The comparison of two runs of benchmarks."""
     first, other = (Side(run.name, run.folder, RUN_TYPE.measures(run)) for run in (base, candidate))
     contrasted = [(other, RUN_TYPE.contrast(base, candidate))]
-    return compare("benchmark", first, contrasted, tolerance, force=force)
+    return compare_runs("benchmark", first, contrasted, tolerance, force=force)
 
 
 def test_two_runs_are_compared_by_permutation_and_only_where_a_side_is_better() -> None:

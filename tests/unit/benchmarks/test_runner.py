@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from scaletest.benchmarks.documents.benchmark import Benchmark, read
+from scaletest.benchmarks.documents.benchmark import Benchmark, read_benchmark
 from scaletest.benchmarks.documents.generators import Node
 from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
 from scaletest.benchmarks.measure.runner import PhaseListener, run_plan, startable
@@ -99,7 +99,7 @@ def test_an_interrupted_benchmark_is_not_stored() -> None:
 
 
 def on(*names: str) -> Benchmark:
-    return read({"kind": "IPerf", "spec": {"nodes": list(names)}})
+    return read_benchmark({"kind": "IPerf", "spec": {"nodes": list(names)}})
 
 
 def test_only_benchmarks_that_share_no_node_run_at_once() -> None:

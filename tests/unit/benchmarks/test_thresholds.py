@@ -17,7 +17,7 @@ from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.plan import EXAMPLE, BenchmarkPlan, table_of
 from scaletest.benchmarks.report import benchmark_report
 from scaletest.model.errors import InvalidValue
-from scaletest.model.threshold import UNITS, parse
+from scaletest.model.threshold import UNITS, parse_threshold
 from scaletest.report import formats
 
 HEADLINES = [headline for kind in KINDS.values() for headline in kind.headlines]
@@ -61,7 +61,7 @@ def run(planned: BenchmarkPlan, values: list[float]) -> BenchmarkRun:
     ],
 )
 def test_bounds_are_in_base_units(text: str, bound: float) -> None:
-    assert parse(text, TABLE, EXAMPLE).bound == pytest.approx(bound)
+    assert parse_threshold(text, TABLE, EXAMPLE).bound == pytest.approx(bound)
 
 
 def test_every_unit_of_a_headline_has_bounds() -> None:
@@ -167,7 +167,7 @@ def test_a_number_that_the_tool_did_not_report_is_not_waited_for() -> None:
 @given(st.text(max_size=300))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
-        threshold = parse(text, TABLE, EXAMPLE)
+        threshold = parse_threshold(text, TABLE, EXAMPLE)
     except InvalidValue:
         return
     assert threshold.bound >= 0

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from scaletest.broker import Client, Queues, keys
 from scaletest.broker.accounting import Accounting, TakenJob
-from scaletest.broker.failures import FailedRequest, failures
+from scaletest.broker.failures import FailedRequest, last_failures
 from scaletest.broker.fast_lane import Done, FastLane, Taken
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.scripts import LONGEST_FAILURE, MOST_FAILURES, script
-from scaletest.broker.snapshot import snapshot
+from scaletest.broker.snapshot import read_snapshot
 from scaletest.model import Outcome, Request
 from scaletest.model.errors import InvalidValue
-from scaletest.model.histogram import LAST_BUCKET, bucket, middle
-from scaletest.model.queue_counts import LONGEST_ROW, EndedCounts, added, counted, read
-from scaletest.model.time_slots import unpack
+from scaletest.model.histogram import LAST_BUCKET, bucket_middle_s, bucket_of
+from scaletest.model.queue_counts import LONGEST_ROW, EndedCounts, add_counts, count_arguments, read
+from scaletest.model.time_slots import unpack_slots
 from tests.integration.lanes import done, lane_of
 from tests.unit.virtual_redis import Clock, VirtualRedis
 
@@ -31,7 +31,7 @@ def test_every_request_is_counted_once_in_each_way(
 ) -> None:
     # given a request of each outcome that a worker tells, with the shortest and the longest times
     lane = lane_of(redis)
-    buckets = ((0, LAST_BUCKET), (LAST_BUCKET, 0), (bucket(0.5), bucket(2.0)))
+    buckets = ((0, LAST_BUCKET), (LAST_BUCKET, 0), (bucket_of(0.5), bucket_of(2.0)))
     client.submit([Request(client.new_id(), "q") for _ in buckets])
     for outcome, (wait, run) in zip(("succeeded", "failed", "timed_out"), buckets, strict=True):
         taken = lane.cycle(None)
@@ -40,7 +40,7 @@ def test_every_request_is_counted_once_in_each_way(
         )
     # expect them in outcomes and histograms, the balance kept, and the row no longer than
     # documented
-    (queue,) = snapshot(redis).queues
+    (queue,) = read_snapshot(redis).queues
     assert queue.wait == {wait: 1 for wait, _ in buckets}
     assert queue.run == {run: 1 for _, run in buckets}
     state = queues.state("q")
@@ -55,7 +55,7 @@ def test_a_row_of_anything_is_read_or_refused(row: bytes) -> None:
     except ValueError:
         return
     assert min([0, *counts.outcomes.values(), *counts.wait.values(), *counts.run.values()]) == 0
-    assert all(slot.number >= 0 and slot.ended > 0 for slot in unpack({}, counts.slots))
+    assert all(slot.number >= 0 and slot.ended > 0 for slot in unpack_slots({}, counts.slots))
 
 
 def test_a_row_longer_than_any_of_ours_is_refused() -> None:
@@ -68,7 +68,7 @@ def test_a_row_longer_than_any_of_ours_is_refused() -> None:
 def test_a_foreign_row_of_counts_hides_no_other_queue(redis: VirtualRedis, queues: Queues) -> None:
     queues.add("bad")
     redis.set(keys.ended("bad"), struct.pack(">q", -1))
-    view = snapshot(redis)
+    view = read_snapshot(redis)
     assert [queue.name for queue in view.queues] == ["q"]
     assert view.unreadable == (("bad", "a number of requests that ended is negative"),)
     with pytest.raises(InvalidValue, match="is negative"):
@@ -77,20 +77,20 @@ def test_a_foreign_row_of_counts_hides_no_other_queue(redis: VirtualRedis, queue
 
 def test_a_queue_without_counts_has_no_ended_requests() -> None:
     assert read(None) == read(b"") == read(b"abc") == EndedCounts()
-    assert added({"a": 1, "b": 2}, {"b": 3, "c": 4}) == {"a": 1, "b": 5, "c": 4}
+    assert add_counts({"a": 1, "b": 2}, {"b": 3, "c": 4}) == {"a": 1, "b": 5, "c": 4}
 
 
 @given(st.sampled_from(list(Outcome)), st.integers(0, LAST_BUCKET), st.integers(0, LAST_BUCKET))
 def test_every_bucket_has_numbers_of_its_own(outcome: Outcome, wait: int, run: int) -> None:
-    *numbers, wait_us, run_us = counted(outcome.value, wait, run)
+    *numbers, wait_us, run_us = count_arguments(outcome.value, wait, run)
     row = bytearray(LONGEST_ROW)
     for number in numbers:
         struct.pack_into(">q", row, 8 * int(number[1:]), 7)
     counts = read(bytes(row))
     assert (counts.outcomes, counts.slots) == ({outcome.value: 7}, ())
     assert (counts.wait, counts.run) == ({wait: 7}, {run: 7})
-    assert wait_us == pytest.approx(middle(wait) * 1e6, abs=0.5)
-    assert run_us == pytest.approx(middle(run) * 1e6, abs=0.5)
+    assert wait_us == pytest.approx(bucket_middle_s(wait) * 1e6, abs=0.5)
+    assert run_us == pytest.approx(bucket_middle_s(run) * 1e6, abs=0.5)
 
 
 def test_a_row_longer_than_ours_is_not_read_from_redis(redis: VirtualRedis, queues: Queues) -> None:
@@ -151,7 +151,7 @@ def test_a_failed_request_is_kept_with_what_its_reply_says(
     request = taken(client, lane)
     clock.step(5.0)
     lane.cycle(failed(request), take=False)
-    assert failures(redis, "q") == [
+    assert last_failures(redis, "q") == [
         FailedRequest(
             clock.seconds(),
             request.id,
@@ -165,7 +165,7 @@ def test_a_failed_request_is_kept_with_what_its_reply_says(
             REPLY["error"],
         )
     ]
-    row = failures(redis, "q")[0].to_dict()
+    row = last_failures(redis, "q")[0].to_dict()
     assert row["pattern"] == "[AVHWDeviceContext @ <address>] Failed to initialise VAAPI"
     assert row["exit_code"] == 234
 
@@ -176,8 +176,8 @@ def test_a_result_that_came_too_late_is_neither_kept_nor_in_a_slot(
     request = taken(client, lane)
     redis.delete(keys.leases("q"))
     lane.cycle(failed(request), take=False)
-    assert failures(redis, "q") == []
-    assert [slot.ended for slot in snapshot(redis).queues[0].slots] == [0]
+    assert last_failures(redis, "q") == []
+    assert [slot.ended for slot in read_snapshot(redis).queues[0].slots] == [0]
 
 
 def test_the_last_hundred_are_kept_the_newest_first(
@@ -188,7 +188,7 @@ def test_the_last_hundred_are_kept_the_newest_first(
         request = taken(client, lane)
         ids.append(request.id)
         lane.cycle(failed(request), take=False)
-    assert [row.id for row in failures(redis, "q")] == ids[: -MOST_FAILURES - 1 : -1]
+    assert [row.id for row in last_failures(redis, "q")] == ids[: -MOST_FAILURES - 1 : -1]
     assert redis.xlen(keys.failures("q")) == MOST_FAILURES
 
 
@@ -202,7 +202,7 @@ def test_a_job_that_nobody_may_execute_is_kept(redis: VirtualRedis) -> None:
     Accounting(redis, Retrying("test")).poison(
         TakenJob("refused", "q", "w", refused.attempt), "function 'x' is not allowed"
     )
-    assert [(row.id, row.reason, row.error) for row in failures(redis, "q")] == [
+    assert [(row.id, row.reason, row.error) for row in last_failures(redis, "q")] == [
         ("refused", "poison", "function 'x' is not allowed"),
         ("empty", "poison", "it has no data"),
     ]
@@ -214,7 +214,7 @@ def test_a_request_that_rq_ran_is_kept_once_and_only_when_it_failed(redis: Virtu
     for name, outcome in (("good", "succeeded"), ("bad", "failed"), ("bad", "failed")):
         reply = json.dumps({**REPLY, "id": name, "outcome": outcome})
         accounting.settle(TakenJob(name, "q", "w", None), outcome, 0.1, 0.1, reply)
-    assert [row.id for row in failures(redis, "q")] == ["bad"]
+    assert [row.id for row in last_failures(redis, "q")] == ["bad"]
 
 
 def test_a_removed_queue_leaves_neither_failures_nor_slots(
@@ -224,14 +224,14 @@ def test_a_removed_queue_leaves_neither_failures_nor_slots(
     assert redis.exists(keys.failures("q"), keys.slots("q")) == 2
     queues.remove("q")
     assert not redis.exists(keys.failures("q"), keys.slots("q"))
-    assert snapshot(redis).queues == ()
+    assert read_snapshot(redis).queues == ()
 
 
 def test_a_long_error_keeps_its_beginning_and_its_end(
     client: Client, redis: VirtualRedis, lane: FastLane
 ) -> None:
     lane.cycle(failed(taken(client, lane), error="a" * 5000 + "\u20ac" * 5000), take=False)
-    (row,) = failures(redis, "q")
+    (row,) = last_failures(redis, "q")
     assert len(row.error.encode("utf-8", "replace")) <= LONGEST_FAILURE + 8
     assert row.error.startswith("aaa")
     assert row.error.endswith("\u20ac")
@@ -244,7 +244,7 @@ def test_a_reply_that_cannot_be_read_is_counted_and_not_kept(
     request = taken(client, lane)
     lane.cycle(Done(request, "failed", 1, 1, foreign, False), take=False)
     assert queues.state("q").counters["failed"] == 1
-    assert failures(redis, "q") == []
+    assert last_failures(redis, "q") == []
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -263,7 +263,7 @@ def test_foreign_entries_are_left_out_and_never_raise(
     redis.delete(keys.failures("q"))
     redis.xadd(keys.failures("q"), fields)
     redis.xadd(keys.failures("q"), {"at_us": "1000000", "id": "a-1", "outcome": "failed"})
-    rows = failures(redis, "q")
+    rows = last_failures(redis, "q")
     assert rows[0] == FailedRequest(1.0, "a-1")
     assert all(row.outcome in (Outcome.FAILED, Outcome.TIMED_OUT) for row in rows)
     assert all(len(row.error) <= LONGEST_FAILURE for row in rows)
@@ -271,4 +271,4 @@ def test_foreign_entries_are_left_out_and_never_raise(
 
 def test_the_name_of_a_queue_is_checked(redis: VirtualRedis) -> None:
     with pytest.raises(InvalidValue):
-        failures(redis, "no name")
+        last_failures(redis, "no name")

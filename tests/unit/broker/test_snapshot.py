@@ -27,12 +27,12 @@ from scaletest.broker.samples import (
     SamplerLease,
     decode,
     encode,
-    latest,
+    latest_samples,
 )
 from scaletest.broker.scripts import Script
-from scaletest.broker.snapshot import PAGE_WORKERS, RqState, rq_state, snapshot
+from scaletest.broker.snapshot import PAGE_WORKERS, RqState, read_rq_state, read_snapshot
 from scaletest.model import NodeSample, Request
-from scaletest.model.histogram import bucket
+from scaletest.model.histogram import bucket_of
 from scaletest.model.node_sample import MAX_RESOURCES
 from scaletest_workers.node_sampler import NodeSampler
 from tests.integration.lanes import lane_of
@@ -46,7 +46,7 @@ def done(taken: Any, run_s: float, pod: str = "pod-1") -> Done:
     reply = json.dumps(
         {"id": taken.id, "outcome": "succeeded", "node": "node-1", "pod": pod, "exit_code": 0}
     )
-    return Done(taken, "succeeded", bucket(1.0), bucket(run_s), reply, False)
+    return Done(taken, "succeeded", bucket_of(1.0), bucket_of(run_s), reply, False)
 
 
 def test_events_are_counted_in_the_slot_of_their_time(
@@ -61,7 +61,7 @@ def test_events_are_counted_in_the_slot_of_their_time(
     lane.cycle(done(taken, 20.0))
     rows = [
         (slot.number - first, slot.submitted, slot.ended, slot.pod)
-        for slot in snapshot(redis).queues[0].slots
+        for slot in read_snapshot(redis).queues[0].slots
     ]
     assert rows == [(0, 1, 0, ""), (2, 0, 1, "pod-1")]
 
@@ -81,7 +81,7 @@ def test_a_slot_of_an_earlier_turn_is_begun_anew(
     client.submit_one(Request(client.new_id(), "q"))
     lane.cycle(done(lane.cycle(None), 1.0, "now"))
     # expect its slot to hold that request alone, and the ring no more than before
-    (slot,) = [slot for slot in snapshot(redis).queues[0].slots if slot.number == number]
+    (slot,) = [slot for slot in read_snapshot(redis).queues[0].slots if slot.number == number]
     assert (slot.submitted, slot.ended, slot.pod) == (1, 1, "now")
     assert slot.max_run_s == pytest.approx(1.0, rel=0.01)
     assert redis.hlen(keys.slots("q")) == 2 * SLOTS
@@ -92,7 +92,7 @@ def test_the_slow_lane_and_stock_workers_are_in_the_slots(redis: VirtualRedis) -
     Accounting(redis, Retrying("test")).settle(
         TakenJob("stock", "q", "w", None), "succeeded", 0.0, 7.0, "not json"
     )
-    (slot,) = snapshot(redis).queues[0].slots
+    (slot,) = read_snapshot(redis).queues[0].slots
     assert (slot.submitted, slot.ended, slot.pod) == (1, 1, "")
     assert slot.max_run_s == pytest.approx(7.0, rel=0.01)
 
@@ -116,7 +116,7 @@ def test_a_snapshot_carries_the_time_of_redis(
     lane_request, taken_s = taken.id, clock.seconds()
     clock.step(3.0)
     # expect these times, and what the worker said of itself
-    view = snapshot(redis)
+    view = read_snapshot(redis)
     (queue,) = view.queues
     assert (view.at_s, view.clients, queue.oldest_waiting_s) == (clock.seconds(), 1, 5.0)
     (worker,) = queue.workers
@@ -126,7 +126,7 @@ def test_a_snapshot_carries_the_time_of_redis(
     assert worker.request == lane_request
     # and neither worker nor client when their deadlines are over
     clock.step(LEASE_INTERVALS * 60.0)
-    view = snapshot(redis)
+    view = read_snapshot(redis)
     assert (view.clients, view.queues[0].workers) == (0, ())
 
 
@@ -137,7 +137,7 @@ def test_every_queue_is_in_one_page(
     monkeypatch.setattr("scaletest.broker.snapshot.PAGE_QUEUES", 3)
     for number in range(6):
         queues.add(f"q-{number}", maximum=number)
-    view = snapshot(redis)
+    view = read_snapshot(redis)
     assert [(queue.name, queue.maximum) for queue in view.queues] == [
         ("q", 0), *((f"q-{number}", number) for number in range(6))]  # fmt: skip
     assert view.pages == 3
@@ -163,7 +163,7 @@ def test_the_workers_of_a_long_list_are_read_in_pages(
         keys.rq_worker("w-7"), mapping={"state": "busy", "answer": "r:1:2000000", "pod": "pod-7"}
     )
     redis.sadd(keys.suspects("q"), "w-7")
-    workers = {worker.name: worker for worker in snapshot(redis).queues[0].workers}
+    workers = {worker.name: worker for worker in read_snapshot(redis).queues[0].workers}
     assert (len(workers), pages) == (901, [400, 400, 101])
     assert [name for name, worker in workers.items() if worker.suspect or worker.busy] == ["w-7"]
     assert (workers["w-7"].pod, workers["w-7"].started_s) == ("pod-7", 2.0)
@@ -176,7 +176,7 @@ def test_a_foreign_key_among_very_many_workers_hides_only_their_queue(
     queues.add("other")
     redis.zadd(keys.workers("q"), {f"w-{number}": 9e15 for number in range(PAGE_WORKERS + 1)})
     redis.set(keys.rq_worker("w-7"), "x")
-    view = snapshot(redis)
+    view = read_snapshot(redis)
     assert [queue.name for queue in view.queues] == ["other"]
     assert [name for name, _ in view.unreadable] == ["q"]
 
@@ -191,9 +191,9 @@ def test_failed_jobs_and_the_suspension_of_rq_are_told(
     redis.zadd(keys.rq_failed("q-1"), {"a": 1, "b": 2})
     redis.set(keys.rq_failed("q-2"), "a text")
     redis.zadd(keys.rq_failed("q-4"), {"c": 1})
-    assert rq_state(redis, names) == RqState(False, {"q-1": 2, "q-4": 1})
+    assert read_rq_state(redis, names) == RqState(False, {"q-1": 2, "q-4": 1})
     redis.set(keys.RQ_SUSPENDED, "1")
-    assert rq_state(redis, []) == RqState(True, {})
+    assert read_rq_state(redis, []) == RqState(True, {})
 
 
 def sample(node: str = "n", resources: dict[str, dict[str, float]] | None = None) -> NodeSample:
@@ -396,13 +396,13 @@ def test_the_last_fresh_sample_of_each_node_is_shown(
         clock.step(4.0)
     # a key that is not ours hides no other queue
     redis.set(keys.samples("other"), "mine")
-    rows = latest(redis, {"other": 1, "q": 3, "empty": 2, "none": 0})
+    rows = latest_samples(redis, {"other": 1, "q": 3, "empty": 2, "none": 0})
     assert {
         queue: {node_sample.node: node_sample.value("cpu", "user") for node_sample in node_samples}
         for queue, node_samples in rows.items()
     } == {"q": {"b": 3.0, "c": 2.0}}
     monkeypatch.setattr("scaletest.broker.samples.MOST_NODES", 3)
-    assert latest(redis, {"other": 3, "q": 3}) == latest(redis, {}) == {}
+    assert latest_samples(redis, {"other": 3, "q": 3}) == latest_samples(redis, {}) == {}
 
 
 @pytest.mark.parametrize("fields", [{"s": "nonsense"}, {"x": "y"}, {"s": encode(sample())[:-5]}])

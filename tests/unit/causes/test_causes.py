@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.causes.attribution import attribute
+from scaletest.causes.attribution import attribute_causes
 from scaletest.causes.causes import AS_WANTED, NOTHING_GREW, Causes
 from scaletest.causes.request_time import Cycle, RequestTime
 from scaletest.model import Activity, Measurement, Outcome, Record, Reply, State, VerdictKind, Wait
@@ -95,7 +95,7 @@ def attributed(
     of = of or plan()
     measurements, records, truth = run(injected, of.steps, seed=seed, **options)  # type: ignore[arg-type]
     steps = summarise(of, measurements, records)
-    causes = attribute(steps, failed_doubling(of, steps), records, random.Random(seed))
+    causes = attribute_causes(steps, failed_doubling(of, steps), records, random.Random(seed))
     assert causes is not None
     return causes, shares(truth, causes.before, causes.after)
 
@@ -226,7 +226,7 @@ def test_one_slow_node_with_several_workers_is_told_apart() -> None:
     measurements, records, _ = run(slow, of.steps)
     for key, rows in records.items():
         records[key] = [replace(row, reply=replace(row.reply, device="")) for row in rows]
-    causes = attribute(summarise(of, measurements, records), None, records, random.Random(1))
+    causes = attribute_causes(summarise(of, measurements, records), None, records, random.Random(1))
     assert causes is not None and causes.slow is not None
     assert (causes.slow.kind, causes.slow.name) == ("node", "node-b")
 
@@ -396,7 +396,7 @@ def _attribute(records: Records) -> Causes | None:
     of = plan()
     measurements = [Measurement(*key, 0.1, 30.0, "precise") for key in records]
     steps: list[Step] = summarise(of, measurements, records)
-    return attribute(steps, failed_doubling(of, steps), records, random.Random(1))
+    return attribute_causes(steps, failed_doubling(of, steps), records, random.Random(1))
 
 
 def _with(row: Record, activity: Activity | None) -> Record:

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.causes.busy_machine import busy
+from scaletest.causes.busy_machine import busy_machine_warnings
 from scaletest.causes.causes import Causes
-from scaletest.causes.interference import between
+from scaletest.causes.interference import costliest_between
 from scaletest.causes.resource_texts import clock_text
 from scaletest.load.busy_check import BusyCheck
 from scaletest.model import Activity, Measurement, Record, State, VerdictKind
 from scaletest.model.node_sample import FIGURES, NodeSample
-from scaletest.observe.node.used_time import own_used_s, used_s
+from scaletest.observe.node.used_time import cpu_used_s, own_processes_cpu_s
 from scaletest.validation.judging.evaluation import Evaluation, evaluate
 from scaletest.validation.judging.measurement_grounds import CHANGES
 from scaletest.validation.plan import Plan
@@ -655,9 +655,9 @@ def test_the_costliest_disturbance_of_a_time_is_chosen() -> None:
         lambda node, workers, at_s: cpu(workers + 1.3, 4.0, steal=0.3 if at_s < at(1, 9) else 0.0)
     )
     spells = result.disturbed
-    worst = between(spells, at(1, 0), at(1, 9))
+    worst = costliest_between(spells, at(1, 0), at(1, 9))
     assert worst is not None and worst.kind == "other programs"
-    assert between(spells, at(9, 0), at(9, 1)) is None
+    assert costliest_between(spells, at(9, 0), at(9, 1)) is None
 
 
 BUSY = [
@@ -671,13 +671,13 @@ BUSY = [
 
 @pytest.mark.parametrize(("resources", "text"), BUSY)
 def test_a_busy_machine_gives_a_warning_with_its_figure(resources: Resources, text: str) -> None:
-    (line,) = busy(resources, 0.0)
+    (line,) = busy_machine_warnings(resources, 0.0)
     assert line.startswith("before the run, ") and text in line
     assert line.endswith(": end the other programs there, or wait for them")
 
 
 def test_other_programs_are_one_sign_and_need_no_second() -> None:
-    (line,) = busy({**cpu(1.5, load=4.1), "pressure": {"cpu_some": 0.9}}, 0.0)
+    (line,) = busy_machine_warnings({**cpu(1.5, load=4.1), "pressure": {"cpu_some": 0.9}}, 0.0)
     assert line == (
         "before the run, other programs used 1.5 of 2 cores: end the other programs there, or wait"
         " for them"
@@ -695,7 +695,7 @@ def test_other_programs_are_one_sign_and_need_no_second() -> None:
     ],
 )
 def test_a_quiet_machine_gives_no_warning(resources: Resources) -> None:
-    assert busy(resources, 0.0) == []
+    assert busy_machine_warnings(resources, 0.0) == []
 
 
 def test_warnings_from_before_the_run_come_first_and_once() -> None:
@@ -825,15 +825,15 @@ def test_the_cpu_time_of_the_run_itself_is_not_counted_as_busy() -> None:
 
 def test_cpu_time_holds_that_of_children_that_live_and_of_those_that_ended() -> None:
     script = "import sys; sum(range(10**7)); print('done', flush=True); sys.stdin.read()"
-    before_s = own_used_s()
+    before_s = own_processes_cpu_s()
     with subprocess.Popen(
         [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout is not None and process.stdin is not None
         assert process.stdout.readline() == b"done\n"
-        living_s = used_s([process.pid])
-        assert living_s > 0 and own_used_s() - before_s > living_s - ROUNDING_S
+        living_s = cpu_used_s([process.pid])
+        assert living_s > 0 and own_processes_cpu_s() - before_s > living_s - ROUNDING_S
         process.stdin.close()
         process.wait()
-    assert own_used_s() - before_s > living_s - ROUNDING_S
-    assert used_s([process.pid]) == 0.0
+    assert own_processes_cpu_s() - before_s > living_s - ROUNDING_S
+    assert cpu_used_s([process.pid]) == 0.0

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from scaletest.causes.node_use import MeasuredWindow, resources, samples_inside, windows_of
+from scaletest.causes.node_use import MeasuredWindow, resources_by_step, samples_inside, windows_of
 from scaletest.causes.resources import StepResources
 from scaletest.model import State
 from scaletest.model.node_sample import NodeSample
@@ -60,7 +60,7 @@ def busy_with(intervals: Callable[[MeasuredWindow], Sequence[tuple[float, float]
         NodeSample("node-a", "worker-0", end_s, end_s - begin_s, cpu(number))
         for number, (begin_s, end_s) in enumerate(intervals(window), 1)
     ]
-    used, _ = resources([step], records, samples)
+    used, _ = resources_by_step([step], records, samples)
     return used[0].cores_busy if used else None
 
 

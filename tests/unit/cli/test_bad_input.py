@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import redis
 
-from scaletest.broker.redis_errors import explained
+from scaletest.broker.redis_errors import explain_redis_errors
 from scaletest.cli.main import run
 from scaletest.model.errors import Unreachable
 from tests.conftest import program
@@ -163,6 +163,6 @@ def test_a_closed_pipe_ends_a_command_without_a_traceback(
     ],
 )
 def test_the_remedy_follows_the_error_of_redis(answer: str, remedy: str) -> None:
-    with pytest.raises(Unreachable) as error, explained("redis://h"):
+    with pytest.raises(Unreachable) as error, explain_redis_errors("redis://h"):
         raise redis.exceptions.ResponseError(answer)
     assert remedy in error.value.hint

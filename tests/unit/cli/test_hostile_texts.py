@@ -13,7 +13,7 @@ from scaletest.benchmarks.documents.result import BenchmarkResult
 from scaletest.broker import Queues, keys
 from scaletest.cli.main import run
 from scaletest.lifecycle.records import Stamp
-from scaletest.model.checks import printable
+from scaletest.model.checks import escape_unprintable
 from scaletest.model.errors import InvalidValue
 from tests.unit.virtual_redis import VirtualRedis
 
@@ -27,7 +27,7 @@ QUIET = "\x9b31m\u202eWORD"
 
 def obeyed(*texts: str) -> list[str]:
     """What a terminal would obey in these texts."""
-    return [text for text in texts if printable(text, keep="\n\t") != text]
+    return [text for text in texts if escape_unprintable(text, keep="\n\t") != text]
 
 
 class Done(NamedTuple):

@@ -8,14 +8,14 @@ from unittest.mock import Mock
 import pytest
 import yaml
 
-from scaletest.broker.queue_state import QueueEntry, shown, sorted_out
+from scaletest.broker.queue_state import QueueEntry, printable_name, split_entries
 from scaletest.cli.main import run
 from scaletest.cli.output import Output, as_text, echo, set_up, write
-from scaletest.cli.stored import deliver, deliver_ended
-from scaletest.model.checks import cut, printable
+from scaletest.cli.stored import deliver, deliver_finished
+from scaletest.model.checks import cut_text, escape_unprintable
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.render.contents import Report
-from scaletest.render.text import clean
+from scaletest.render.text import clean_text
 from scaletest.validation.report.report import validation_report
 from tests.unit import made_runs as runs
 
@@ -24,8 +24,8 @@ HARMLESS = r"a\x1b]0;T\x07\x9b2J\u202e\rb"
 
 
 def test_one_function_makes_texts_harmless(capsys: pytest.CaptureFixture[str]) -> None:
-    assert printable(EVIL) == cut(EVIL) == clean(EVIL) == HARMLESS
-    assert printable("é ± 漢\n\t", keep="\n\t") == "é ± 漢\n\t"
+    assert escape_unprintable(EVIL) == cut_text(EVIL) == clean_text(EVIL) == HARMLESS
+    assert escape_unprintable("é ± 漢\n\t", keep="\n\t") == "é ± 漢\n\t"
     echo(EVIL + "\n\tx")
     echo(EVIL, err=True, nl=False)
     captured = capsys.readouterr()
@@ -38,7 +38,7 @@ def test_hostile_text_in_yaml_and_json_is_escaped_and_read_back(
 ) -> None:
     data = {"names": [EVIL, "1\u00a0234", "a\u202eb", "a\x7fb"], "unit": "µs"}
     text = as_text(data, form)
-    assert printable(text, keep="\n") == text
+    assert escape_unprintable(text, keep="\n") == text
     assert yaml.safe_load(text) == data
 
 
@@ -78,10 +78,10 @@ def test_valid_queue_entries_are_separated_from_foreign_ones() -> None:
         b"a b": b"{}",
         b"bad": b"nonsense",
     }
-    queues, foreign = sorted_out(rows)
+    queues, foreign = split_entries(rows)
     assert {name: entry.maximum for name, entry in queues.items()} == {"q": 5, "old": 0}
     assert foreign.keys() == {b"\xff", b"a b", b"bad"}
-    assert [shown(name) for name in (b"\xff", b"\x1b", b"q")] == [r"\xff", r"\x1b", "q"]
+    assert [printable_name(name) for name in (b"\xff", b"\x1b", b"q")] == [r"\xff", r"\x1b", "q"]
 
 
 @pytest.mark.parametrize(
@@ -119,12 +119,12 @@ def test_the_verdict_of_a_run_is_also_shown_when_its_report_goes_into_a_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = validation_report(runs.make("pass", tmp_path))
-    deliver_ended(report, Output(tmp_path / "report.md", "md"))
+    deliver_finished(report, Output(tmp_path / "report.md", "md"))
     shown = capsys.readouterr()
     written, verdict = shown.err.splitlines()
     assert shown.out == "" and written.endswith("report.md written")
     assert verdict.startswith("PASS  ")
-    deliver_ended(report, Output(Path("-"), "md"))
+    deliver_finished(report, Output(Path("-"), "md"))
     assert capsys.readouterr().err == ""
 
 

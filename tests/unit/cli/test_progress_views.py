@@ -16,7 +16,7 @@ from rich.console import Console
 from scaletest.cli import progress_views
 from scaletest.cli.live_rows import LiveRows
 from scaletest.cli.progress_views import Lines, json_line, plain_line, rows
-from scaletest.model.checks import printable
+from scaletest.model.checks import escape_unprintable
 from scaletest.model.run_progress import (
     BENCHMARK,
     LONGEST_LINE,
@@ -168,7 +168,7 @@ def test_a_verdict_that_is_not_clear_yet_is_running(folder: RunFolder) -> None:
 def test_foreign_text_is_one_harmless_line(change: ProgressChange) -> None:
     state = replace(STATE, title=EVIL, run=EVIL)
     for line in (plain_line(change, state, EVIL), json_line(change, state, EVIL)):
-        assert printable(line) == line
+        assert escape_unprintable(line) == line
     assert len(json.loads(json_line(change, STATE, "x" * 1000))["message"]) <= LONGEST_LINE
 
 
@@ -263,7 +263,7 @@ def test_without_a_terminal(
 ) -> None:
     folder = RunFolder.create(tmp_path / "r")
     folder.write("plan.json", {"kind": "validation"})
-    shown: Callable[..., Any] = progress_views.shown
+    shown: Callable[..., Any] = progress_views.show_progress
     with shown(**options) as progress, progress.of_run(folder, "t"):
         pass
     assert capsys.readouterr().err.splitlines() == lines

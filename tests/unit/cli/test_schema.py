@@ -16,7 +16,7 @@ from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.lifecycle.records import LifecycleObject, Stamp
 from scaletest.model import Measurement, NodeSample, Record
 from scaletest.model.json_schema import DRAFT
-from scaletest.runs.environment import environment
+from scaletest.runs.environment import read_environment
 from scaletest.saturation.commands import plan_file, saturate
 from scaletest.validation.judging.evaluation import evaluate
 from scaletest.validation.judging.thresholds import evaluate_thresholds
@@ -102,7 +102,7 @@ def test_records_fit(record: Record) -> None:
 
 def test_measurements_and_environments_fit() -> None:
     checked(json.loads(Measurement(2, 1, 0.5, 3, "precise").to_json()), "measurement")
-    checked(environment(["scaletest", "redis://u:p@h"], "/dev/null"), "environment")
+    checked(read_environment(["scaletest", "redis://u:p@h"], "/dev/null"), "environment")
     sample = NodeSample("n", "w", 1.5, 1.0, {"device:0": {"busy": 0.5}})
     checked(json.loads(sample.to_json()), "node-sample")
 

@@ -23,7 +23,7 @@ from scaletest.load import OpenLoop, Statistics, Steering, pace
 from scaletest.model import NodeSample, Outcome, Reason, Record, Reply
 from scaletest.model.errors import Unreachable
 from scaletest.pages.security import HttpCounts
-from scaletest.pages.site import printable
+from scaletest.pages.site import printable_line
 from scaletest.report import load, load_charts
 from tests.conftest import eventually
 from tests.unit.fakes import FakeClient, replied
@@ -379,7 +379,7 @@ def test_the_report_of_a_load_matches_its_golden_file(site: Site) -> None:
     ],
 )
 def test_times_under_charts_are_round(last_s: float, names: list[str]) -> None:
-    assert [load_charts.elapsed(mark) for mark in load_charts.clock_marks(last_s)] == names
+    assert [load_charts.elapsed_text(mark) for mark in load_charts.clock_marks(last_s)] == names
 
 
 @pytest.mark.parametrize(
@@ -477,7 +477,7 @@ def test_no_text_of_a_reply_breaks_a_page(text: str) -> None:
     "text", ["x" * 501, "\u200b" * 500, "\U000e0001" * 500, "a\r\nb", "a\u2028b"]
 )
 def test_a_foreign_text_is_one_short_line(text: str) -> None:
-    shown = printable(text)
+    shown = printable_line(text)
     assert len(shown) <= 500 and shown.isprintable()
     assert shown == "a b" or len(text) > 10
 

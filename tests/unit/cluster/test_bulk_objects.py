@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scaletest.cluster.bulk_objects import Objects
-from scaletest.cluster.connection import Missing, Raw
+from scaletest.cluster.connection import ApiCalls, Missing
 from scaletest.model.errors import ScaletestError
 from tests.unit.fake_api import Answer, api, status
 
@@ -34,7 +34,7 @@ def test_too_many_requests_slows_all_threads_down() -> None:
         return (201, {}, {}) if waited else (429, {"Retry-After": "7"}, status(429, "slow down"))
 
     with api(act) as (cluster, asked):
-        objects = Objects(Raw(cluster), "m", clock=partial(sum, waited), sleep=waited.append)
+        objects = Objects(ApiCalls(cluster), "m", clock=partial(sum, waited), sleep=waited.append)
         answer = objects.apply(BODY, "n")
         assert answer.accepted and answer.created
         assert (answer.tries, answer.throttled) == (2, 1)
@@ -59,7 +59,7 @@ def test_retry_after_of_the_server_is_obeyed_beyond_our_own_patience() -> None:
 
     with api(act) as (cluster, _):
         clock = partial(sum, waited)
-        objects = Objects(Raw(cluster), patience_s=60, clock=clock, sleep=waited.append)
+        objects = Objects(ApiCalls(cluster), patience_s=60, clock=clock, sleep=waited.append)
         answer = objects.apply(BODY, "n")
         assert answer.created and answer.tries == 3
         assert waited == [90.0, 600.0]
@@ -73,7 +73,7 @@ def test_a_refused_api_call_is_reported_and_not_repeated() -> None:
         return resources(JOBS) if method == "GET" else (403, {}, status(403, "exceeded quota: q"))
 
     with api(act) as (cluster, asked):
-        answer = Objects(Raw(cluster)).apply(BODY, "n")
+        answer = Objects(ApiCalls(cluster)).apply(BODY, "n")
         assert (answer.accepted, answer.status, answer.reason) == (False, 403, "exceeded quota: q")
         assert len(asked) == 2
 
@@ -94,7 +94,7 @@ def test_a_failing_api_call_is_given_up_after_its_patience(refusal: Answer) -> N
 
     with api(act) as (cluster, _):
         clock = partial(sum, waited)
-        objects = Objects(Raw(cluster), patience_s=5, clock=clock, sleep=waited.append)
+        objects = Objects(ApiCalls(cluster), patience_s=5, clock=clock, sleep=waited.append)
         answer = objects.apply(BODY, "n")
     assert not answer.accepted
     assert answer.tries > 1
@@ -111,7 +111,7 @@ def test_stopping_ends_the_wait_for_events_at_once() -> None:
         return 429, {"Retry-After": "50"}, status(429, "slow down")
 
     with api(act) as (cluster, asked):
-        answer = Objects(Raw(cluster), sleep=stop.wait, stopping=stop.is_set).apply(BODY, "n")
+        answer = Objects(ApiCalls(cluster), sleep=stop.wait, stopping=stop.is_set).apply(BODY, "n")
     assert (answer.accepted, answer.status, answer.tries, len(asked)) == (False, 429, 1, 2)
 
 
@@ -125,7 +125,7 @@ def test_many_api_calls_are_in_flight_at_once() -> None:
         return 201, {}, {}
 
     with api(act) as (cluster, _), ThreadPoolExecutor(16) as pool:
-        objects = Objects(Raw(cluster, 16))
+        objects = Objects(ApiCalls(cluster, 16))
         assert all(
             answer.created for answer in pool.map(lambda _: objects.apply(BODY, "n"), range(16))
         )
@@ -136,5 +136,5 @@ def test_an_unknown_kind_says_what_to_install() -> None:
         api(lambda *asked: resources()) as (cluster, _),
         pytest.raises(Missing, match="does not know Job") as raised,
     ):
-        Objects(Raw(cluster)).resource("batch/v1", "Job")
+        Objects(ApiCalls(cluster)).resource("batch/v1", "Job")
     assert isinstance(raised.value, ScaletestError) and "CRD" in raised.value.hint

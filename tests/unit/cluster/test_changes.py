@@ -149,7 +149,7 @@ def test_what_a_killed_run_left_is_refused_taken_over_or_put_back_by_hand(
     assert (objects.model["spec"]["replicas"], limits) == (2, (1, 9))
     # or the command, once
     Autoscalers(cluster, "model").scale(Patch({"replicas": 8}), killed)
-    monkeypatch.setattr("scaletest.cli.cluster.connect", lambda namespace, context: cluster)
+    monkeypatch.setattr("scaletest.cli.cluster.connect_cluster", lambda namespace, context: cluster)
     line = ["cluster", "restore", "--deployment", "model"]
     assert run(line) == 0
     assert "HorizontalPodAutoscaler h: put back\nDeployment model: put back" in (

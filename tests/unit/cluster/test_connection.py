@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.cluster.connection import connect
+from scaletest.cluster.connection import connect_cluster
 from scaletest.cluster.service import parse_reference
 from scaletest.model.errors import InvalidValue
 
@@ -29,7 +29,7 @@ def test_a_kubeconfig_that_is_named_later_is_the_one_that_counts(
     for name in ("one", "two"):
         # when it is named
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / name))
-        cluster = connect()
+        cluster = connect_cluster()
         # expect it, and its namespace
         assert (cluster.client.configuration.host, cluster.namespace) == (
             f"http://{name}.invalid",

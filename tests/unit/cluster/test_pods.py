@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.cluster.cadvisor import parse_usage
-from scaletest.cluster.pod_requests import pod_requests, quantity, removed
+from scaletest.cluster.pod_requests import parse_quantity, pod_requests, warn_of_removed
 from scaletest.cluster.pods import first_failing, pod_state
 
 
@@ -39,12 +39,12 @@ def test_the_pod_that_restarts_is_looked_at_first() -> None:
     ],
 )
 def test_kubernetes_quantities_are_parsed(text: str, value: str) -> None:
-    assert quantity(text) == Decimal(value)
+    assert parse_quantity(text) == Decimal(value)
 
 
 @given(st.text(max_size=20))
 def test_any_text_is_read_as_a_quantity(text: str) -> None:
-    assert isinstance(quantity(text), Decimal)
+    assert isinstance(parse_quantity(text), Decimal)
 
 
 def test_a_resource_limit_counts_where_no_resource_request_is_set() -> None:
@@ -65,8 +65,10 @@ def test_only_what_was_removed_is_warned_of() -> None:
             "containers": [{"resources": {"requests": dict.fromkeys(names, "1")}}],
         }
 
-    assert removed("x", spec("gpu.intel.com/i915", "cpu")) == []
-    (line,) = removed("deployment x", spec("gpu.intel.com/i915", "gpu.intel.com/memory.max"))
+    assert warn_of_removed("x", spec("gpu.intel.com/i915", "cpu")) == []
+    (line,) = warn_of_removed(
+        "deployment x", spec("gpu.intel.com/i915", "gpu.intel.com/memory.max")
+    )
     assert line.startswith("deployment x requests gpu.intel.com/memory.max, which")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scaletest.cluster.connection import LONGEST_OBEYED_S, Raw
+from scaletest.cluster.connection import LONGEST_OBEYED_S, ApiCalls
 from scaletest.cluster.watch import Collection, Feeds, WatchEvent
 from scaletest.model.errors import Unreachable
 from tests.unit.fake_api import Act, Answer, api, event, page, status, thing
@@ -37,7 +37,7 @@ def watched(
     asked.
     """
     with api(act) as (cluster, asked):
-        feeds = Feeds(Raw(cluster), [PODS], clock, **options)
+        feeds = Feeds(ApiCalls(cluster), [PODS], clock, **options)
         received = gather(feeds, enough)
         done.set()
         feeds.close()
@@ -175,7 +175,7 @@ def test_a_watch_comes_again_when_the_server_says(refused: str, code: int) -> No
 
 def test_a_collection_that_may_not_be_listed_is_an_error() -> None:
     with api(lambda *asked: (403, {}, status(403, "no"))) as (cluster, _):
-        feeds = Feeds(Raw(cluster), [PODS], time.time)
+        feeds = Feeds(ApiCalls(cluster), [PODS], time.time)
         with pytest.raises(Unreachable, match="not allowed to list"):
             gather(feeds, lambda events: False)
         feeds.close()

@@ -20,20 +20,20 @@ from hypothesis import strategies as st
 from msgspec import Meta
 
 from scaletest.documents import reader
-from scaletest.documents.templates import fill
+from scaletest.documents.templates import fill_templates
 from scaletest.model.declared import (
     INNER,
     Arguments,
     Count,
     QueueName,
     Seconds,
-    called,
     choice,
     flat,
+    named_in_documents,
 )
 from scaletest.model.document import Document
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.model.json_schema import Form, described
+from scaletest.model.json_schema import Form, class_schema
 
 
 class Colour(StrEnum):
@@ -55,7 +55,7 @@ class Part(Document):
 class Ends:
     """Two numbers that stand in the document itself."""
 
-    low: Annotated[float, called("low_s")]
+    low: Annotated[float, named_in_documents("low_s")]
     high: float = math.inf
 
 
@@ -206,7 +206,7 @@ def test_what_is_written_is_read_again_and_fits_the_schema() -> None:
 
 
 def test_the_schema_says_all_that_is_declared() -> None:
-    schema = described("whole", "All of it.", Whole)
+    schema = class_schema("whole", "All of it.", Whole)
     jsonschema.Draft202012Validator.check_schema(schema)
     members = schema["properties"]
     assert members["workers"] == {
@@ -363,7 +363,7 @@ def test_templates_use_values_and_nothing_else() -> None:
         "{{ p.n }}": "{% raw %}{{ theirs }}{% endraw %}",
         "e": "{% if %}",
     }
-    assert fill(document, {"p": {"n": 3, "list": [1]}}) == {
+    assert fill_templates(document, {"p": {"n": 3, "list": [1]}}) == {
         "a": 3,
         "b": "n is 3",
         "c": [[1]],
@@ -405,7 +405,7 @@ def test_templates_use_values_and_nothing_else() -> None:
 )
 def test_mistakes_are_explained(template: str, problem: str, hint: str) -> None:
     with pytest.raises(InvalidValue) as caught:
-        fill({"a": [template]}, {"p": {"number": 3, "long": "x" * 60_000}})
+        fill_templates({"a": [template]}, {"p": {"number": 3, "long": "x" * 60_000}})
     assert problem in caught.value.message
     assert hint in caught.value.hint
 
@@ -413,6 +413,6 @@ def test_mistakes_are_explained(template: str, problem: str, hint: str) -> None:
 @given(st.text(alphabet="{}%#pn.|'\"()[]-+ 1~", max_size=20))
 def test_any_template_is_filled_in_or_refused(text: str) -> None:
     try:
-        fill("{{" + text, {"p": {"n": 3}})
+        fill_templates("{{" + text, {"p": {"n": 3}})
     except InvalidValue as error:
         assert error.hint

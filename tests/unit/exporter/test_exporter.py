@@ -22,10 +22,10 @@ from scaletest.exporter.metrics import BOUNDS
 from scaletest.exporter.service import THREADS, BackgroundThread, LogLines
 from scaletest.exporter.view import ExporterView, QueueView, ViewReader
 from scaletest.model import NodeSample, histogram
-from scaletest.model.desired_workers import QueueDemand, Targets, desired, wanted
+from scaletest.model.desired_workers import QueueDemand, Targets, desired_workers, wanted_workers
 from scaletest.model.errors import InvalidValue, Unreachable
 from scaletest.model.queue_counts import read
-from scaletest.model.time_slots import RecentWindow, TimeSlot, over, unpack
+from scaletest.model.time_slots import RecentWindow, TimeSlot, unpack_slots, window_until
 from scaletest.pages.turns import READS
 from tests.conftest import eventually
 from tests.unit.queue_pages import ended_counts
@@ -309,10 +309,10 @@ def test_old_maxima_are_of_the_interval_that_their_label_names(
     st.integers(0, 1500),
 )
 def test_a_histogram_adds_up_and_never_goes_down(counts: dict[int, int], more: int) -> None:
-    before, sum_before = histogram.cumulative(counts, BOUNDS), histogram.total_s(counts)
+    before, sum_before = histogram.cumulative_counts(counts, BOUNDS), histogram.total_s(counts)
     index = min(more, histogram.LAST_BUCKET)
     more = {**counts, index: counts.get(index, 0) + 1}
-    after, sum_after = histogram.cumulative(more, BOUNDS), histogram.total_s(more)
+    after, sum_after = histogram.cumulative_counts(more, BOUNDS), histogram.total_s(more)
     assert [row[0] for row in before] == [*(row for row, _ in after)]
     assert before[-1] == ("+Inf", float(sum(counts.values())))
     assert all(b[1] <= a[1] <= b[1] + 1 for b, a in zip(before, after, strict=True))
@@ -324,7 +324,7 @@ def test_a_histogram_adds_up_and_never_goes_down(counts: dict[int, int], more: i
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_a_duration_lies_in_the_right_bucket(bound: float) -> None:
     for seconds, is_below in ((bound * 0.97, True), (bound * 1.03, False)):
-        rows = dict(histogram.cumulative({histogram.bucket(seconds): 1}, BOUNDS))
+        rows = dict(histogram.cumulative_counts({histogram.bucket_of(seconds): 1}, BOUNDS))
         label = next(name for name in rows if name != "+Inf" and float(name) == bound)
         assert bool(rows[label]) is is_below
 
@@ -341,7 +341,8 @@ def test_wanted_workers_stay_for_a_window_also_after_a_restart(
     )
     queues = [calm]
     monkeypatch.setattr(
-        "scaletest.exporter.view.snapshot", lambda redis: Snapshot(1e9 + now[0], 0, (queues[-1],))
+        "scaletest.exporter.view.read_snapshot",
+        lambda redis: Snapshot(1e9 + now[0], 0, (queues[-1],)),
     )
     reader = ViewReader("redis://nowhere", Targets(window_s=60.0), clock=lambda: now[0])
 
@@ -464,13 +465,13 @@ TARGETS = Targets()
     ],
 )
 def test_wanted_workers_follow_demand_and_targets(demand: QueueDemand, workers: int) -> None:
-    assert wanted(demand, TARGETS) == workers
+    assert wanted_workers(demand, TARGETS) == workers
 
 
 def test_wanted_workers_are_bounded() -> None:
     assert (
-        wanted(QueueDemand(10**9, 0), TARGETS)
-        == wanted(QueueDemand(10**9, 0, 1e6, 1e6), TARGETS)
+        wanted_workers(QueueDemand(10**9, 0), TARGETS)
+        == wanted_workers(QueueDemand(10**9, 0, 1e6, 1e6), TARGETS)
         == 1_000_000
     )
 
@@ -493,8 +494,8 @@ def test_more_demand_never_wants_fewer_workers(
         QueueDemand(waiting, running, rate, run_s),
         QueueDemand(waiting + 1, running, rate * 1.1, run_s),
     )
-    assert wanted(less, TARGETS) <= wanted(more, TARGETS)
-    assert wanted(less, TARGETS) >= (1 if waiting + running else 0)
+    assert wanted_workers(less, TARGETS) <= wanted_workers(more, TARGETS)
+    assert wanted_workers(less, TARGETS) >= (1 if waiting + running else 0)
 
 
 @given(
@@ -509,7 +510,7 @@ def test_desired_is_the_maximum_of_the_window(
     for step, value in samples:
         now += step
         values.append((now, value))
-        number, history = desired(now, value, history, window_s)
+        number, history = desired_workers(now, value, history, window_s)
         assert number == max(old for at, old in values if at > now - window_s)
 
 
@@ -520,18 +521,20 @@ def test_a_window_adds_up_its_slots() -> None:
         TimeSlot(105, 7, 4, 4.0, 3.0, 2.0, 4.0, "m"),
     ]
     # 1064 - 60 lies in slot 100, so the window reaches back to 1000
-    assert over(slots, 1064.0, 60.0) == RecentWindow(21 / 64, 6, 2.0, 3.0, 5.0, 6.0, "n", "p")
+    assert window_until(slots, 1064.0, 60.0) == RecentWindow(
+        21 / 64, 6, 2.0, 3.0, 5.0, 6.0, "n", "p"
+    )
 
 
 def test_an_empty_window_knows_the_last_run_time() -> None:
     slots = [TimeSlot(1, ended=2, run_sum_s=3.0), TimeSlot(2, ended=2, run_sum_s=8.0)]
-    assert over(slots, 5000.0, 60.0) == RecentWindow(mean_run_s=4.0)
-    assert over([], 5000.0, 60.0) == RecentWindow()
+    assert window_until(slots, 5000.0, 60.0) == RecentWindow(mean_run_s=4.0)
+    assert window_until([], 5000.0, 60.0) == RecentWindow()
 
 
 @given(st.dictionaries(st.binary(max_size=4), st.binary(max_size=80)))
 def test_a_ring_of_anything_is_read_without_an_error(fields: dict[bytes, bytes]) -> None:
-    assert all(math.isfinite(slot.number) for slot in unpack(fields))
+    assert all(math.isfinite(slot.number) for slot in unpack_slots(fields))
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=5, max_size=5), st.floats())
@@ -542,7 +545,9 @@ def test_wanted_workers_are_computed_for_any_number_in_a_slot(
     numbers = [0] * 1000
     numbers[107:700:100] = [7, *ended]
     slots = read(struct.pack(">1000q", *numbers)).slots
-    window = over(unpack({b"a7": struct.pack("<dd", 7, came)}, slots), 75.0, 60.0)
+    window = window_until(unpack_slots({b"a7": struct.pack("<dd", 7, came)}, slots), 75.0, 60.0)
     # expect a number
-    assert wanted(QueueDemand(1, 1, window.submitted_per_s, window.mean_run_s), Targets()) >= 1
+    assert (
+        wanted_workers(QueueDemand(1, 1, window.submitted_per_s, window.mean_run_s), Targets()) >= 1
+    )
     assert math.isfinite(window.max_run_s)

@@ -152,13 +152,13 @@ def test_workloads_are_listed_with_their_packages() -> None:
 
 
 def test_a_workload_has_its_name_or_that_of_a_class_or_function() -> None:
-    assert workloads.resolved("mine") == "plugin_of_tests:facts"
-    assert workloads.resolved("a.b:C") == "a.b:C"
-    assert workloads.resolved("sleep") == "sleep"
+    assert workloads.resolve_name("mine") == "plugin_of_tests:facts"
+    assert workloads.resolve_name("a.b:C") == "a.b:C"
+    assert workloads.resolve_name("sleep") == "sleep"
     with pytest.raises(UsageError, match="it is not MODULE:NAME"):
-        workloads.resolved("odd")
+        workloads.resolve_name("odd")
     with pytest.raises(UsageError, match="there is no workload 'minne'") as refused:
-        workloads.resolved("minne")
+        workloads.resolve_name("minne")
     assert "did you mean mine?" in refused.value.hint
 
 

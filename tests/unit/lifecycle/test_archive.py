@@ -9,7 +9,7 @@ import pytest
 from scaletest.cli.main import run
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.plan import LifecyclePlan
-from scaletest.runs.environment import environment
+from scaletest.runs.environment import read_environment
 from scaletest.runs.folder import LOCKS
 from scaletest.runs.places import default_root
 from tests.unit.lifecycles import submission, workload
@@ -28,7 +28,7 @@ def stored(
     store = LifecycleFolder(runs / "2026-11-21T100000Z-aaaa")
     store.make()
     plan = LifecyclePlan("0a1b2c", "job", "n", COUNT, api_version="batch/v1", object_kind="Job")
-    store.begin(plan, environment(["scaletest", "lifecycle", "run"]))
+    store.begin(plan, read_environment(["scaletest", "lifecycle", "run"]))
     names = list(plan.names())
     with store.submitting() as file:
         file.writelines(submission(name).to_json() + "\n" for name in names)

@@ -15,7 +15,7 @@ from scaletest.lifecycle.measure.templating import text_of
 from scaletest.lifecycle.run_type import RUN_TYPE, LifecycleRun, read_run
 from scaletest.model.verdict import VerdictKind
 from scaletest.runs.folder import RunFolder
-from scaletest.runs.registry import judge
+from scaletest.runs.registry import judge_run
 from tests.unit.lifecycles import plan, submission, workload
 
 
@@ -62,8 +62,8 @@ def test_a_run_that_ends_while_it_is_read_has_no_verdict_yet(
 
     # when that ends after the files were read, expect no verdict, and one when they are read again
     monkeypatch.setattr(RUN_TYPE, "judge", read_slowly)
-    assert judge(store).verdict.kind is VerdictKind.RUNNING
-    assert judge(store).verdict.kind is VerdictKind.PASS
+    assert judge_run(store).verdict.kind is VerdictKind.RUNNING
+    assert judge_run(store).verdict.kind is VerdictKind.PASS
 
 
 def test_a_folder_without_a_lifecycle_run_is_refused(

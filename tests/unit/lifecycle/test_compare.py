@@ -7,7 +7,7 @@ from scaletest.lifecycle.judging.result import LifecycleResult
 from scaletest.lifecycle.records import Stamp
 from scaletest.lifecycle.run_type import RUN_TYPE, LifecycleRun
 from scaletest.model.verdict import VerdictKind
-from scaletest.stats.comparison import Comparison, Side, compare
+from scaletest.stats.comparison import Comparison, Side, compare_runs
 from tests.unit.lifecycles import of, workload
 
 
@@ -15,7 +15,7 @@ def compared(base: LifecycleResult, candidate: LifecycleResult) -> Comparison:
     """The comparison of two lifecycles at a tolerance of 10 %."""
     runs = [LifecycleRun("", "", result) for result in (base, candidate)]
     sides = [Side(str(number), "", RUN_TYPE.measures(run)) for number, run in enumerate(runs)]
-    return compare("lifecycle", sides[0], [(sides[1], RUN_TYPE.contrast(*runs))], 0.1)
+    return compare_runs("lifecycle", sides[0], [(sides[1], RUN_TYPE.contrast(*runs))], 0.1)
 
 
 def test_a_slower_step_is_found_and_noise_is_not() -> None:

@@ -88,7 +88,7 @@ def test_nothing_is_begun_when_no_node_offers_them(
 ) -> None:
     out, asked_of = tmp_path / "out", ("-n", "1", "-g", "1", "--output-dir")
     with api(nodes("0")) as (cluster, asked):
-        monkeypatch.setattr(lifecycle_run, "connect", lambda *where: cluster)
+        monkeypatch.setattr(lifecycle_run, "connect_cluster", lambda *where: cluster)
         assert run(["lifecycle", command, *asked_of, str(out)]) == 2
         assert [path for _, path in asked] == ["/api/v1/nodes?limit=500"]
         assert "no node offers 1 nvidia.com/gpu" in capsys.readouterr().err

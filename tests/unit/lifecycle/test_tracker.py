@@ -8,7 +8,7 @@ from scaletest.lifecycle.judging.books import count_workloads
 from scaletest.lifecycle.judging.timeline import duration_between, timeline_of
 from scaletest.lifecycle.measure.tracker import Tracker
 from scaletest.lifecycle.records import Stamp, TimeSource
-from scaletest.model.times import epoch
+from scaletest.model.times import parse_time
 from scaletest.model.verdict import VerdictKind
 from tests.unit.lifecycles import BEGAN, iso, job, of, pod, sighting, submission
 
@@ -274,4 +274,4 @@ def test_a_failed_job_says_why() -> None:
 
 @pytest.mark.parametrize("text", ["", "2026", None, 3, "2026-13-01T00:00:00Z", "x"])
 def test_a_nonsense_timestamp_gives_no_time(text: object) -> None:
-    assert epoch(text) is None or text == "2026"
+    assert parse_time(text) is None or text == "2026"

@@ -256,15 +256,17 @@ def test_quantiles_of_the_histogram_are_those_of_the_values(
 ) -> None:
     counts: dict[int, int] = {}
     for value in values:
-        counts[histogram.bucket(value)] = counts.get(histogram.bucket(value), 0) + 1
+        counts[histogram.bucket_of(value)] = counts.get(histogram.bucket_of(value), 0) + 1
     rank = max(1, math.ceil(share * len(values)))
-    assert histogram.quantile(counts, share) == pytest.approx(sorted(values)[rank - 1], rel=0.0101)
+    assert histogram.histogram_quantile(counts, share) == pytest.approx(
+        sorted(values)[rank - 1], rel=0.0101
+    )
 
 
 def test_histogram_ends_hold_everything() -> None:
-    assert histogram.bucket(0) == histogram.bucket(1e-9) == 0
-    assert histogram.bucket(1e12) == histogram.LAST_BUCKET
-    assert histogram.quantile({}, 0.5) is None
+    assert histogram.bucket_of(0) == histogram.bucket_of(1e-9) == 0
+    assert histogram.bucket_of(1e12) == histogram.LAST_BUCKET
+    assert histogram.histogram_quantile({}, 0.5) is None
 
 
 @pytest.mark.parametrize(
@@ -327,6 +329,6 @@ def test_every_error_has_a_message_and_an_exit_code() -> None:
 
 @given(st.text(max_size=500), st.integers(10, 100))
 def test_cut_text_is_safe_and_short(text: str, limit: int) -> None:
-    shown = checks.cut(text, limit)
+    shown = checks.cut_text(text, limit)
     assert len(shown) <= limit
     assert all(c.isprintable() for c in shown)

@@ -6,14 +6,14 @@ import pytest
 
 from scaletest.benchmarks.kinds.registry import kind_of
 from scaletest.cli.main import run
-from scaletest.model.errors import InvalidValue, UndeclaredQueue, nearest, suggestion
+from scaletest.model.errors import InvalidValue, UndeclaredQueue, nearest_name, suggestion
 from tests.unit.made_runs import make
 
 
 def test_the_nearest_name_is_found_whatever_its_case() -> None:
-    assert nearest("iprf", ["Fio", "IPerf"]) == "IPerf"
-    assert nearest("foo", ["bs", "fioPort", "iodepth"]) == ""
-    assert nearest("zzz", ["Fio", "IPerf"]) == nearest("x", []) == ""
+    assert nearest_name("iprf", ["Fio", "IPerf"]) == "IPerf"
+    assert nearest_name("foo", ["bs", "fioPort", "iodepth"]) == ""
+    assert nearest_name("zzz", ["Fio", "IPerf"]) == nearest_name("x", []) == ""
     assert suggestion("FOI", ["Fio", "IPerf"]) == "did you mean Fio?"
     assert suggestion("zzz", ["Fio", "IPerf"]) == "there are Fio, IPerf"
     assert suggestion("zzz", []) == "there are none"

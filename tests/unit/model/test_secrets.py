@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.broker.connection import prepare
+from scaletest.broker.connection import prepare_connection
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.model.errors import InvalidValue
-from scaletest.model.masking import masked, without_secrets
+from scaletest.model.masking import mask_passwords, without_secrets
 from scaletest.runs.folder import RunFolder
 from scaletest.validation.plan import Plan
 
@@ -47,7 +47,7 @@ SECRET = "S3CRET"
     ],
 )
 def test_an_address_is_shown_without_its_secrets(address: str, expected: str) -> None:
-    assert masked(address) == expected
+    assert mask_passwords(address) == expected
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_an_address_is_shown_without_its_secrets(address: str, expected: str) ->
 def test_the_url_of_a_service_is_shown_without_login_and_query_values(
     address: str, expected: str
 ) -> None:
-    assert masked(address, service=True) == expected
+    assert mask_passwords(address, service=True) == expected
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_the_url_of_a_service_is_shown_without_login_and_query_values(
 )
 def test_the_error_of_an_invalid_url_hides_its_password(password: str) -> None:
     with pytest.raises(InvalidValue, match="percent-encoded") as caught:
-        prepare(f"redis://user:{password}@host:6379/0")
+        prepare_connection(f"redis://user:{password}@host:6379/0")
     assert SECRET not in caught.value.message + caught.value.hint
 
 
@@ -92,7 +92,7 @@ def test_the_error_of_an_invalid_url_hides_its_password(password: str) -> None:
 )
 def test_a_wrong_ssl_cert_reqs_is_a_wrong_url(url: str) -> None:
     with pytest.raises(InvalidValue, match=r"cannot be read: .*: some"):
-        prepare(url)
+        prepare_connection(url)
 
 
 def test_workloads_get_no_secrets_of_ours() -> None:

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from scaletest.cli.main import cli
-from scaletest.model.wording import SETTINGS, as_arguments, as_options, option
+from scaletest.model.wording import SETTINGS, as_arguments, as_options, option_name
 
 ROOT = Path(__file__).parents[3]
 BELOW = [
@@ -43,7 +43,7 @@ def named_below() -> Iterator[str]:
 
 def test_each_setting_is_an_option_of_a_command() -> None:
     known = set(options(cli, click.Context(cli, info_name="scaletest")))
-    assert not [name for name in SETTINGS if f"--{option(name)}" not in known]
+    assert not [name for name in SETTINGS if f"--{option_name(name)}" not in known]
 
 
 def test_texts_name_settings_and_nothing_else() -> None:

@@ -314,10 +314,12 @@ def test_a_machine_without_devices_is_not_looked_at(
     monkeypatch.setattr(clients, "FOLDERS", (str(tmp_path / "dri"),))
     file = tmp_path / "file"
     file.touch()
-    assert not clients.present()
-    assert not clients.present(str(file)) and not clients.present(str(tmp_path / "missing"))
+    assert not clients.devices_present()
+    assert not clients.devices_present(str(file)) and not clients.devices_present(
+        str(tmp_path / "missing")
+    )
     (tmp_path / "dri").mkdir()
-    assert clients.present()
+    assert clients.devices_present()
 
 
 I915, XE, AMD = (

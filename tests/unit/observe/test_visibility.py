@@ -11,7 +11,7 @@ from scaletest.cli.cluster import cause_lines
 from scaletest.cluster import inventory, rights
 from scaletest.cluster.rights import Right
 from scaletest.model.visibility import MARK, Visibility, visibility_gaps
-from scaletest.observe.visibility import visibility
+from scaletest.observe.visibility import read_visibility
 from tests.unit.fake_api import Answer, api
 
 ALL = Visibility(
@@ -27,7 +27,7 @@ ALL = Visibility(
 
 
 def test_everything_about_a_child_process_is_readable_on_this_machine(tmp_path: Path) -> None:
-    visible = visibility(tmp_path, tmp_path, tmp_path)
+    visible = read_visibility(tmp_path, tmp_path, tmp_path)
     assert (visible.times, visible.locks, visible.cgroup, visible.devices) == (True, True, 0, {})
     # where Yama hides the calls, the functions stay
     assert visible.calls or visible.functions
@@ -41,7 +41,7 @@ def test_devices_are_listed_with_their_drivers(tmp_path: Path) -> None:
     driver.mkdir(parents=True)
     (tmp_path / "renderD128" / "device").mkdir(parents=True)
     (tmp_path / "renderD128" / "device" / "driver").symlink_to(driver)
-    visible = visibility(tmp_path, tmp_path, tmp_path)
+    visible = read_visibility(tmp_path, tmp_path, tmp_path)
     assert [(Path(path).name, driver) for path, driver in visible.devices.items()] == [
         ("renderD128", "xe"),
         ("renderD129", ""),
@@ -55,7 +55,7 @@ def test_devices_are_listed_with_their_drivers(tmp_path: Path) -> None:
 )
 def test_the_version_of_control_groups(tmp_path: Path, version: int, name: str) -> None:
     (tmp_path / name).mkdir()
-    assert visibility(tmp_path, tmp_path, tmp_path).cgroup == version
+    assert read_visibility(tmp_path, tmp_path, tmp_path).cgroup == version
 
 
 def test_full_visibility_has_no_gaps() -> None:
@@ -115,7 +115,7 @@ def lacking(monkeypatch: pytest.MonkeyPatch) -> list[Right]:
     rows: list[Right] = []
     monkeypatch.setattr(
         rights,
-        "missing",
+        "missing_rights",
         lambda cluster, wanted: [permission for permission in rows if permission in wanted],
     )
     return rows

@@ -40,7 +40,7 @@ def test_marks_are_round_few_and_within(low: float, length: float, most: int) ->
     high = low + length
     if not high - low > 1e-6 * abs(low):
         return
-    marks = axis.nice(low, high, most)
+    marks = axis.round_marks(low, high, most)
     slack = 1e-6 * (high - low)
     assert len(marks) <= most + 1
     assert all(low - slack <= mark <= high + slack for mark in marks)
@@ -49,7 +49,7 @@ def test_marks_are_round_few_and_within(low: float, length: float, most: int) ->
 
 @given(st.floats(1e-6, 1e9), st.integers(3, 9))
 def test_an_axis_ends_at_a_mark_not_below_the_data(high: float, most: int) -> None:
-    assert high <= axis.ceiling(high, most) <= 6 * high
+    assert high <= axis.axis_end(high, most) <= 6 * high
 
 
 @given(
@@ -58,12 +58,12 @@ def test_an_axis_ends_at_a_mark_not_below_the_data(high: float, most: int) -> No
     )
 )
 def test_labels_of_different_marks_differ(marks: list[float]) -> None:
-    assert len(set(axis.labels(marks))) == len(marks)
+    assert len(set(axis.label_marks(marks))) == len(marks)
 
 
 def test_powers_of_two_are_thinned_out() -> None:
-    assert axis.powers(1, 8) == [1, 2, 4, 8]
-    assert axis.powers(1, 1024, 6) == [1, 4, 16, 64, 256, 1024]
+    assert axis.powers_of_two(1, 8) == [1, 2, 4, 8]
+    assert axis.powers_of_two(1, 1024, 6) == [1, 4, 16, 64, 256, 1024]
 
 
 @pytest.mark.parametrize(

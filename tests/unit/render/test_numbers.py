@@ -26,7 +26,7 @@ values = st.floats(1e-6, 1e9)
     ],
 )
 def test_durations_are_short(value: float | None, shown: str) -> None:
-    assert numbers.seconds(value) == shown
+    assert numbers.format_seconds(value) == shown
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_durations_are_short(value: float | None, shown: str) -> None:
     [(0.04, "0.0 s"), (9.94, "9.9 s"), (42, "42 s"), (200, "3 min 20 s"), (7500, "2 h 5 min")],
 )
 def test_long_durations_are_in_minutes_and_hours(value: float, shown: str) -> None:
-    assert numbers.duration(value) == shown
+    assert numbers.format_duration(value) == shown
 
 
 @pytest.mark.parametrize(
@@ -51,12 +51,12 @@ def test_long_durations_are_in_minutes_and_hours(value: float, shown: str) -> No
     ],
 )
 def test_a_value_has_the_digits_of_its_interval(value: float, half: float, shown: str) -> None:
-    assert numbers.measured(value, half) == shown
+    assert numbers.with_half_width(value, half) == shown
 
 
 @given(values, values)
 def test_a_printed_interval_is_never_narrower_than_the_true_one(value: float, half: float) -> None:
-    shown, width = map(float, numbers.measured(value, half).split(" ± "))
+    shown, width = map(float, numbers.with_half_width(value, half).split(" ± "))
     assert width >= half * (1 - 1e-6)
     assert abs(shown - value) <= max(width, 1e-3 * value)
 
@@ -66,7 +66,8 @@ def test_the_ends_of_an_interval_enclose_the_value_as_printed(
     value: float, below: float, above: float
 ) -> None:
     printed = re.fullmatch(
-        r"(\S+) \[(\S+), (\S+)\]", numbers.between(value, value / (1 + below), value * (1 + above))
+        r"(\S+) \[(\S+), (\S+)\]",
+        numbers.with_interval(value, value / (1 + below), value * (1 + above)),
     )
     assert printed
     middle, low, high = map(float, printed.groups())
@@ -76,7 +77,7 @@ def test_the_ends_of_an_interval_enclose_the_value_as_printed(
 
 @given(st.floats(allow_nan=True, allow_infinity=True), st.integers(1, 6))
 def test_plain_numbers_have_no_exponent(value: float, digits: int) -> None:
-    shown = numbers.significant(value, digits)
+    shown = numbers.format_significant(value, digits)
     assert "e" not in shown
     if math.isfinite(value) and 1e-9 < abs(value) < 1e12:
         assert float(shown) == pytest.approx(value, rel=10.0 ** (1 - digits))
@@ -84,11 +85,11 @@ def test_plain_numbers_have_no_exponent(value: float, digits: int) -> None:
 
 @given(st.floats(0, 1e9))
 def test_durations_read_back(value: float) -> None:
-    shown, _, unit = numbers.seconds(value).partition(" ")
+    shown, _, unit = numbers.format_seconds(value).partition(" ")
     size = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}[unit]
     assert float(shown) * size == pytest.approx(value, rel=0.006, abs=6e-7)
 
 
 def test_instants_are_in_utc_and_unknown_ones_are_marked() -> None:
-    assert numbers.instant(1_790_000_000) == "2026-09-21 14:13:20Z"
-    assert numbers.instant(0) == numbers.instant(1e30) == "n/a"
+    assert numbers.format_instant(1_790_000_000) == "2026-09-21 14:13:20Z"
+    assert numbers.format_instant(0) == numbers.format_instant(1e30) == "n/a"

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.render.spark import HEIGHT, MARGIN, MOST_POINTS, WIDTH, spark
+from scaletest.render.spark import HEIGHT, MARGIN, MOST_POINTS, WIDTH, sparkline
 
 
 def paths(values: list[float]) -> list[str]:
-    root = ElementTree.fromstring(spark(values, "requests per second"))
+    root = ElementTree.fromstring(sparkline(values, "requests per second"))
     return [path.attrib["d"] for path in root.findall("path")]
 
 
@@ -54,7 +54,7 @@ def test_of_very_many_values_the_peaks_are_drawn() -> None:
 
 
 def test_the_title_is_text_for_everybody() -> None:
-    drawn = spark([1, 2], '<b onclick="x">&')
+    drawn = sparkline([1, 2], '<b onclick="x">&')
     root = ElementTree.fromstring(drawn)
     assert root.findtext("title") == root.attrib["aria-label"] == '<b onclick="x">&'
     assert "<b" not in drawn

@@ -11,7 +11,7 @@ from scaletest.render import text
 
 @given(st.text(alphabet=st.characters(codec="utf-8") | st.sampled_from("`|<>&\\\n")))
 def test_a_code_span_ends_where_it_should(foreign: str) -> None:
-    span = text.code(foreign)
+    span = text.code_span(foreign)
     fence = re.match("`+", span)
     assert fence and "\n" not in span
     inner = span[fence.end() : -fence.end()]
@@ -21,9 +21,11 @@ def test_a_code_span_ends_where_it_should(foreign: str) -> None:
 
 @pytest.mark.parametrize("formula", ["=1+1", "+1", "-1", "@x"])
 def test_a_spreadsheet_gets_no_formula(formula: str) -> None:
-    assert text.cell(formula) == f"'{formula}"
+    assert text.csv_cell(formula) == f"'{formula}"
 
 
 def test_elements_escape_what_is_no_markup() -> None:
-    markup = text.element("p", "<b>", text.element("i", "x"), title='"', data_x=1, missing=None)
+    markup = text.html_element(
+        "p", "<b>", text.html_element("i", "x"), title='"', data_x=1, missing=None
+    )
     assert markup == '<p title="&#34;" data-x="1">&lt;b&gt;<i>x</i></p>'

@@ -12,12 +12,12 @@ import pytest
 
 from scaletest.lifecycle.judging.books import Fate, LifecycleProgress
 from scaletest.lifecycle.report.charts import phase_charts
-from scaletest.lifecycle.report.report import DETAILED, placed
+from scaletest.lifecycle.report.report import DETAILED, placement_line
 from scaletest.model import Measurement, Record, Verdict, VerdictKind
-from scaletest.model.texts import short
+from scaletest.model.texts import short_number
 from scaletest.model.verdict import while_running
 from scaletest.render import numbers
-from scaletest.render.histogram import bins, ends
+from scaletest.render.histogram import count_bins, histogram_ends
 from scaletest.report.formats import png
 from scaletest.stats.completions import Completions
 from scaletest.validation.judging.drift import find_drift
@@ -60,7 +60,7 @@ def test_a_negligible_shift_is_shown_as_zero() -> None:
     ("value", "shown"), [(-0.00004, "0.0%"), (-1e-17, "0.0%"), (-0.0006, "-0.1%"), (0.5, "50.0%")]
 )
 def test_a_value_that_rounds_to_zero_has_no_sign(value: float, shown: str) -> None:
-    assert numbers.percent(value) == shown
+    assert numbers.format_percent(value) == shown
 
 
 def test_an_interval_that_rounds_to_zero_has_no_sign() -> None:
@@ -82,7 +82,7 @@ def test_an_interval_that_rounds_to_zero_has_no_sign() -> None:
     ],
 )
 def test_numbers_in_sentences_have_no_exponent(value: float, shown: str) -> None:
-    assert short(value) == shown
+    assert short_number(value) == shown
 
 
 def test_a_threshold_of_a_thousand_requests_a_second_is_shown_in_digits() -> None:
@@ -104,10 +104,14 @@ def without(milestone: str, *names: str) -> list[Any]:
 def test_pods_with_unknown_scheduling_are_not_counted_as_unscheduled() -> None:
     unknown = of(*without("scheduled", "a", "b"))
     assert unknown.books.measured == 2
-    assert placed(unknown) == "2 pods seen, none with a known time of scheduling"
-    assert placed(of(*without("scheduled", "a"), workload("b"))).startswith("1 of 2 pods scheduled")
-    assert placed(of(workload("a", pods=0))) == "no pod was seen"
-    assert placed(of(workload("a"), workload("b", submitted=9.0))).startswith("2 pods scheduled, ")
+    assert placement_line(unknown) == "2 pods seen, none with a known time of scheduling"
+    assert placement_line(of(*without("scheduled", "a"), workload("b"))).startswith(
+        "1 of 2 pods scheduled"
+    )
+    assert placement_line(of(workload("a", pods=0))) == "no pod was seen"
+    assert placement_line(of(workload("a"), workload("b", submitted=9.0))).startswith(
+        "2 pods scheduled, "
+    )
 
 
 def test_progress_tells_pods_that_were_seen() -> None:
@@ -118,10 +122,10 @@ def test_progress_tells_pods_that_were_seen() -> None:
 
 def test_values_that_are_nearly_alike_stand_in_the_middle_of_a_readable_axis() -> None:
     values = [1.0, 1.0002, 1.0004]
-    low, high = ends(values, 0.01 * 1.0004)
+    low, high = histogram_ends(values, 0.01 * 1.0004)
     assert (low, high) == (pytest.approx(0.9952, abs=1e-4), pytest.approx(1.0052, abs=1e-4))
-    assert sum(bins(values, 30, low, high)) == 3
-    assert ends([0.0, 0.0], 0.001) == (0.0, 0.001)
+    assert sum(count_bins(values, 30, low, high)) == 3
+    assert histogram_ends([0.0, 0.0], 0.001) == (0.0, 0.001)
 
 
 def test_a_pictures_axes_show_true_values() -> None:
@@ -129,7 +133,7 @@ def test_a_pictures_axes_show_true_values() -> None:
         missing("matplotlib")
     # given workloads that all took a second, but for less than a millisecond
     rows = [workload(f"j-{index}", step=1.0 + index * 1e-4) for index in range(5)]
-    figure = png.drawn(phase_charts(of(*rows), DETAILED), "five workloads")
+    figure = png.draw_figure(phase_charts(of(*rows), DETAILED), "five workloads")
     figure.canvas.draw()
     for axes in figure.axes:
         for axis, (low, _) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):

@@ -11,9 +11,9 @@ import pytest
 from scaletest.model import NodeSample
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.labels import Labels
-from scaletest.runs.environment import environment
+from scaletest.runs.environment import read_environment
 from scaletest.runs.folder import ENVIRONMENT, RECORDS, RESULT, STEPS, RunFolder
-from scaletest.runs.places import find, runs
+from scaletest.runs.places import find, find_runs
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.judging.evaluation import evaluate
 from scaletest.validation.plan import Plan
@@ -27,7 +27,7 @@ def make(path: Path, cycles: dict[int, float] | None = None, **measuring: Any) -
         limit=max(cycles), seconds=cycles[1], queue="q", repeats=measuring.get("repeats", 1)
     )
     folder = ValidationFolder.create(path)
-    folder.begin(plan, environment(["scaletest", "validate"]), Labels(note="example"))
+    folder.begin(plan, read_environment(["scaletest", "validate"]), Labels(note="example"))
     measurements, records = measured(cycles, **measuring)
     for measurement in measurements:
         folder.add(measurement, records[measurement.key])
@@ -79,7 +79,7 @@ def test_samples_are_kept_and_replaced(folder: ValidationFolder) -> None:
 def test_a_run_is_found_by_name_end_of_name_path_and_as_last(tmp_path: Path) -> None:
     home = {"XDG_DATA_HOME": str(tmp_path)}
     root = tmp_path / "scaletest" / "runs"
-    assert runs(root) == []
+    assert find_runs(root) == []
     folders = [make(root / name, count=3) for name in ("b-one", "a-two", "c-one")]
     for index, folder in enumerate(folders):
         environment = json.loads((folder.path / "environment.json").read_text())
@@ -89,7 +89,7 @@ def test_a_run_is_found_by_name_end_of_name_path_and_as_last(tmp_path: Path) -> 
     (root / ".import-x").mkdir()
     (root / ".import-x" / "plan.json").write_text("{}")
     (root / "empty").mkdir()
-    assert [run.name for run in runs(root)] == ["b-one", "a-two", "c-one"]
+    assert [run.name for run in find_runs(root)] == ["b-one", "a-two", "c-one"]
     assert find("LAST", home).name == "c-one"
     assert find("two", home).name == "a-two"
     assert find(str(root / "b-one"), {}).name == "b-one"

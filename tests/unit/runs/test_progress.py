@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scaletest.broker import keys
-from scaletest.broker.run_progress import EXPIRES_S, MOST_BYTES, publish, published
+from scaletest.broker.run_progress import EXPIRES_S, MOST_BYTES, publish_progress, read_published
 from scaletest.model import Measurement
 from scaletest.model.errors import InvalidValue
 from scaletest.model.run_progress import LONGEST_LINE, MOST_LINES, ProgressChange, RunProgress
@@ -166,21 +166,21 @@ def of_run(run: str = "run", **fields: Any) -> RunProgress:
 
 
 def test_a_run_is_published_until_nobody_renews_it(redis: VirtualRedis, clock: Clock) -> None:
-    publish(redis, of_run(done=1, steps=4))
+    publish_progress(redis, of_run(done=1, steps=4))
     clock.step(4.0)
-    assert published(redis) == [of_run(done=1, steps=4)]
+    assert read_published(redis) == [of_run(done=1, steps=4)]
     # every key expires by itself
     for name in (keys.RUNS_IN_PROGRESS, keys.progress("run")):
         assert 0 < redis.ttl(name) <= EXPIRES_S
     clock.step(31.0)
-    assert published(redis) == []
+    assert read_published(redis) == []
 
 
 def test_the_index_forgets_runs_that_are_over(redis: VirtualRedis, clock: Clock) -> None:
     for number in range(20):
-        publish(redis, of_run(f"run-{number}"))
+        publish_progress(redis, of_run(f"run-{number}"))
         clock.step(5.0)
-    publish(redis, of_run("last"))
+    publish_progress(redis, of_run("last"))
     assert redis.zcard(keys.RUNS_IN_PROGRESS) == 6
 
 
@@ -189,12 +189,12 @@ def test_the_index_forgets_runs_that_are_over(redis: VirtualRedis, clock: Clock)
     ["", "[]", "{}", "nonsense", '{"run":"other","run_type":"","title":""}', "x" * 70_000],
 )
 def test_what_is_no_run_is_left_out(redis: VirtualRedis, foreign: str) -> None:
-    publish(redis, of_run("good"))
+    publish_progress(redis, of_run("good"))
     redis.zadd(keys.RUNS_IN_PROGRESS, {"bad": 1_800_000_000, "n" * 1000: 1_800_000_000})
     redis.set(keys.progress("bad"), foreign)
     redis.zadd(keys.RUNS_IN_PROGRESS, {"list": 1_800_000_000})
     redis.rpush(keys.progress("list"), "x")
-    assert [run.run for run in published(redis)] == ["good"]
+    assert [run.run for run in read_published(redis)] == ["good"]
 
 
 def test_a_redis_that_is_away_does_not_harm_the_run(folder: RunFolder) -> None:
@@ -206,9 +206,9 @@ def test_a_redis_that_is_away_does_not_harm_the_run(folder: RunFolder) -> None:
 def test_a_run_with_a_redis_tells_its_end_and_its_verdict(
     redis: VirtualRedis, folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scaletest.runs.progress.prepare", lambda url, **_: redis)
+    monkeypatch.setattr("scaletest.runs.progress.prepare_connection", lambda url, **_: redis)
     folder.write(RESULT, {"verdict": {"kind": "FAIL"}})
     with silent(redis_url="redis://there").of_run(folder, "sleep 1"):
         pass
-    (end,) = published(redis)
+    (end,) = read_published(redis)
     assert end.ended and end.verdict == "FAIL"

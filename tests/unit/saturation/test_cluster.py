@@ -75,7 +75,7 @@ def test_a_second_signal_still_takes_the_agents_job_away(
         asked.append(unwind)
         raise UsageError("enough was seen")
 
-    monkeypatch.setattr("scaletest.saturation.measure.runner.stopping", stopping)
+    monkeypatch.setattr("scaletest.saturation.measure.runner.stop_on_signals", stopping)
     line = [
         "saturate",
         "http://127.0.0.1:1/",

@@ -18,8 +18,8 @@ from scaletest.model.activity import Wait
 from scaletest.model.attempt import OK, Attempt
 from scaletest.model.errors import InvalidValue
 from scaletest.model.measurement import MachineUse
-from scaletest.observe.node.used_time import machine_time, parse_machine, used_s
-from scaletest.observe.sockets import CLIENTS, is_here, servers
+from scaletest.observe.node.used_time import cpu_used_s, machine_time, parse_machine
+from scaletest.observe.sockets import CLIENTS, is_here, server_processes
 from scaletest.processes.proc import TICKS_PER_S
 from scaletest.saturation.judging.evaluation import evaluate
 from scaletest.saturation.judging.step import assess
@@ -177,7 +177,7 @@ def test_the_first_process_of_a_server_is_found() -> None:
         try:
             port, pid = map(int, process.stdout.readline().split())
             # its child has the socket, too
-            assert servers(port) == [pid]
+            assert server_processes(port) == [pid]
         finally:
             os.killpg(process.pid, signal.SIGKILL)
 
@@ -187,10 +187,10 @@ def test_a_free_port_has_no_server_process() -> None:
         # bound, so that nobody else takes it, and not yet listening
         server.bind(("127.0.0.1", 0))
         port = server.getsockname()[1]
-        assert servers(port) == []
+        assert server_processes(port) == []
         # we do, and are not meant
         server.listen()
-        assert servers(port) == []
+        assert server_processes(port) == []
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,8 @@ def test_tester_and_service_are_told_apart() -> None:
     )
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as process:
         load = WatchedMachine(
-            Waits(lambda: used_s([process.pid]) >= 0.4, process.stdin.close), lambda: [process.pid]
+            Waits(lambda: cpu_used_s([process.pid]) >= 0.4, process.stdin.close),
+            lambda: [process.pid],
         )
         try:
             around = load.measure(LoadOrder(1.0), lambda: False, lambda ended, failed: None).around

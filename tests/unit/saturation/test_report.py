@@ -20,7 +20,7 @@ from scaletest.model.errors import UsageError
 from scaletest.report import formats
 from scaletest.report.formats import png
 from scaletest.runs import registry
-from scaletest.runs.environment import environment
+from scaletest.runs.environment import read_environment
 from scaletest.saturation.folder import SaturationFolder
 from scaletest.saturation.judging.evaluation import evaluate
 from scaletest.saturation.plan import SaturationPlan, SaturationStep
@@ -86,7 +86,7 @@ def test_a_run_that_is_measured_is_shown_as_running(tmp_path: Path) -> None:
     assert report.head.verdict.kind is VerdictKind.RUNNING
     for form in formats.texts():
         assert "INVALID" not in formats.render(report, form), form
-    assert registry.judge(folder).verdict.kind is VerdictKind.INVALID
+    assert registry.judge_run(folder).verdict.kind is VerdictKind.INVALID
 
 
 @pytest.mark.parametrize("form", sorted(set(formats.texts()) - {"json"}))
@@ -215,7 +215,7 @@ def test_sizes_from_an_invalid_run_say_so(
     plan = SaturationPlan("http://h/", step_s=4.0, warm_s=0.5, start=20.0, maximum=40.0)
     steps, samples = stored(plan, Simulated(), 1)
     folder = SaturationFolder.create(tmp_path / "run")
-    folder.begin(plan, environment(["scaletest", "saturate"]))
+    folder.begin(plan, read_environment(["scaletest", "saturate"]))
     for step in steps:
         folder.store(step, samples[step.number])
     folder.write("result.json", {})
@@ -239,7 +239,7 @@ def test_the_picture_of_a_saturation_has_both_charts() -> None:
         missing("matplotlib")
     example = example_run()
     assert formats.content(saturation_report(example), "png").startswith(b"\x89PNG")
-    latency, goodput, *_ = png.drawn(charts(example.result, "the point").charts, "title").axes
+    latency, goodput, *_ = png.draw_figure(charts(example.result, "the point").charts, "title").axes
     assert (latency.get_yscale(), goodput.get_yscale()) == ("log", "linear")
     assert latency.get_yticklabels()[0].get_text() == "10 ms"
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.cluster.tuning import changed, with_argument
+from scaletest.cluster.tuning import container_changes, with_argument
 from scaletest.model.errors import InvalidValue
 from scaletest.saturation.judging import tuning
 
@@ -55,13 +55,15 @@ def test_a_container_is_changed_in_its_variables_and_arguments() -> None:
         "args": ["--workers=1", "x"],
         "env": [{"name": "W", "value": "1"}, {"name": "B"}],
     }
-    assert changed(container, {"W": "4", "--workers": "2", "replicas": "3"}) == {
+    assert container_changes(container, {"W": "4", "--workers": "2", "replicas": "3"}) == {
         "env": [{"name": "W", "value": "4", "valueFrom": None}],
         "args": ["--workers=2", "x"],
     }
-    assert changed({}, {"--workers": "4"}) == {"args": ["--workers=4"]}
+    assert container_changes({}, {"--workers": "4"}) == {"args": ["--workers=4"]}
     amounts = {"cpu": "2"}
-    assert changed(container, amounts) == {"resources": {"requests": amounts, "limits": amounts}}
+    assert container_changes(container, amounts) == {
+        "resources": {"requests": amounts, "limits": amounts}
+    }
     assert with_argument(["--workers", "1"], "--workers", "4") == ["--workers", "4"]
     # the original is as it was
     assert container["args"] == ["--workers=1", "x"]

@@ -20,11 +20,18 @@ from scaletest.model import VerdictKind
 from scaletest.report import formats
 from scaletest.report.comparison import comparison_report
 from scaletest.stats.change import Change, MeasureChange
-from scaletest.stats.comparison import TOLERANCE, Comparison, Contrast, Difference, Side, compare
+from scaletest.stats.comparison import (
+    TOLERANCE,
+    Comparison,
+    Contrast,
+    Difference,
+    Side,
+    compare_runs,
+)
 from scaletest.stats.estimate import Estimate
 from scaletest.stats.measure import NOWHERE, Measure
 from scaletest.stats.rank_test import mann_whitney
-from scaletest.validation.judging.step_parts import pairs_of, together
+from scaletest.validation.judging.step_parts import pairs_of, throughput_of_parts
 from scaletest.validation.judging.steps import Step, summarise
 from scaletest.validation.plan import Background, Plan
 from scaletest.validation.run_type import RUN_TYPE, of_step
@@ -88,7 +95,7 @@ def contrast(base: Measured, candidate: Measured) -> Contrast:
 def compared(base: Measured, *candidates: Measured, **options: Any) -> Comparison:
     """The comparison of the first run with the others."""
     sides = [(side("candidate", run), contrast(base, run)) for run in candidates]
-    return compare("validation", side("base", base), sides, **options)
+    return compare_runs("validation", side("base", base), sides, **options)
 
 
 def steps_of(comparison: Comparison) -> list[MeasureChange]:
@@ -229,7 +236,7 @@ def test_welch_on_repeats_is_scipys() -> None:
     base, candidate = (run({1: 0.1}, repeats=n, between=0.05, seed=n) for n in (3, 5))
     (step,) = steps_of(compared(base, candidate))
     logs = [
-        [math.log(together(pair).per_s) for pair in pairs_of(run.steps[0].parts)]
+        [math.log(throughput_of_parts(pair).per_s) for pair in pairs_of(run.steps[0].parts)]
         for run in (candidate, base)
     ]
     interval = oracle("scipy.stats").ttest_ind(*logs, equal_var=False).confidence_interval(0.95)
@@ -333,7 +340,7 @@ def compare_measures(
 ) -> Comparison:
     """The comparison of runs that have one measure each."""
     sides = [(Side(f"run {n}", "", [each]), Contrast()) for n, each in enumerate(candidates)]
-    return compare("toy", Side("base", "", [base]), sides, tolerance)
+    return compare_runs("toy", Side("base", "", [base]), sides, tolerance)
 
 
 TEN = (10.0, 10.1, 9.9, 10.0)
@@ -369,7 +376,7 @@ def test_a_measure_that_decides_nothing_changes_no_verdict() -> None:
         Side(name, "", [measure(*TEN), replace(other, name="other")])
         for name, other in (("base", measure(*TEN, decides=False)), ("candidate", slower))
     ]
-    comparison = compare("toy", sides[0], [(sides[1], Contrast())])
+    comparison = compare_runs("toy", sides[0], [(sides[1], Contrast())])
     assert comparison.verdict.kind is VerdictKind.PASS
     assert comparison.candidates[0].changes[1].change is Change.REGRESSION
 
@@ -413,7 +420,7 @@ def test_equal_runs_are_seldom_flagged_however_many_measures_and_candidates_they
     flagged = {True: 0, False: 0}
     for _ in range(200):
         sides = [(noisy(name), Contrast()) for name in ("a", "b")]
-        comparison = compare("toy", noisy("base"), sides, 0.0)
+        comparison = compare_runs("toy", noisy("base"), sides, 0.0)
         rows = [row for each in comparison.candidates for row in each.changes if row.significant]
         for decides in flagged:
             flagged[decides] += any(row.base.decides is decides for row in rows)
@@ -430,7 +437,7 @@ def test_two_runs_of_one_name_both_have_their_notes() -> None:
     base, candidate = (
         Side("run", "", [replace(measure(1.0, 1.1), name=name)]) for name in ("first", "second")
     )
-    comparison = compare("toy", base, [(candidate, Contrast())], 0.05)
+    comparison = compare_runs("toy", base, [(candidate, Contrast())], 0.05)
     text = formats.render(comparison_report(comparison), "text")
     assert "only run has first" in text
     assert "only run has second" in text

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.model import Outcome, Reason, Record, Reply
-from scaletest.render.numbers import leading
+from scaletest.render.numbers import leading_names
 from scaletest.report import failures
 from scaletest.stats.failures import (
     LONGEST_ERROR,
     MOST_GROUPS,
     MOST_PLACES,
     FailureTally,
-    counted_alike,
+    count_alike,
     groups_of,
 )
 from scaletest.validation.judging.fairness import fairness
@@ -126,7 +126,7 @@ def test_counts_and_times_hold_for_any_order(rows: list[tuple[float, str, str]])
 
 def test_texts_are_counted_by_their_pattern_under_the_first() -> None:
     texts = ["403 quota of 7", "no reason", "403 quota of 8"]
-    assert counted_alike(texts) == {"403 quota of 7": 2, "no reason": 1}
+    assert count_alike(texts) == {"403 quota of 7": 2, "no reason": 1}
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_texts_are_counted_by_their_pattern_under_the_first() -> None:
     ],
 )
 def test_the_first_few_names_are_listed(counts: dict[str, int], others: int, text: str) -> None:
-    assert leading(counts, others=others) == text
+    assert leading_names(counts, others=others) == text
 
 
 def test_shares_are_sorted_and_the_ratio_is_most_over_least() -> None:

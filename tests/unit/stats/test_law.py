@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.stats.law import LAWS, Law, choose, fit, missing_steps
+from scaletest.stats.law import LAWS, Law, choose_law, fit_law, missing_steps
 
 WORKERS = (1, 2, 4, 8, 16)
 
@@ -25,7 +25,7 @@ def test_usl_comes_back_exactly_without_noise(
     rate: float, contention: float, coherency: float
 ) -> None:
     truth = Law("usl", rate, contention, coherency)
-    law = fit("usl", [(n, truth.at(n)) for n in WORKERS])
+    law = fit_law("usl", [(n, truth.at(n)) for n in WORKERS])
     assert law.rate == pytest.approx(rate, rel=1e-6)
     assert law.contention == pytest.approx(contention, abs=1e-6)
     assert law.coherency == pytest.approx(coherency, abs=1e-6)
@@ -43,21 +43,21 @@ TRUTHS = {
 def test_the_right_law_is_chosen_nearly_always(name: str) -> None:
     hits = 0
     for seed in range(100):
-        choice = choose(noisy(TRUTHS[name], 0.02, 5, seed))
+        choice = choose_law(noisy(TRUTHS[name], 0.02, 5, seed))
         hits += choice.law.name == name
     assert hits >= 85, hits
 
 
 def test_coefficients_are_never_negative() -> None:
     for seed in range(200):
-        law = fit("usl", noisy(TRUTHS["linear"], 0.05, 3, seed))
+        law = fit_law("usl", noisy(TRUTHS["linear"], 0.05, 3, seed))
         assert law.contention >= 0
         assert law.coherency >= 0
 
 
 def test_too_few_points_give_a_reason_instead_of_a_law() -> None:
-    assert choose([(1, 1.0), (2, 2.0), (4, 4.0)]) is None
-    choice = choose([(1, 1.0), (2, 2.0), (4, 4.0), (8, 8.0)])
+    assert choose_law([(1, 1.0), (2, 2.0), (4, 4.0)]) is None
+    choice = choose_law([(1, 1.0), (2, 2.0), (4, 4.0), (8, 8.0)])
     assert choice.law.name == "linear"
     assert choice.too_few == ("usl",)
 
@@ -75,10 +75,10 @@ def test_a_loss_of_one_per_cent_at_the_last_step_is_no_ceiling() -> None:
     points = [
         (n, g * n * (0.99 if n == 5 else 1.0)) for g in (9.80, 9.82) for n in (1.0, 2.0, 4.0, 5.0)
     ]
-    choice = choose(points)
+    choice = choose_law(points)
     assert choice.law.name != "capped"
     # and one that falls 20 % short is one
-    capped = choose([(n, min(x, 9.8 * 4)) for n, x in points])
+    capped = choose_law([(n, min(x, 9.8 * 4)) for n, x in points])
     assert capped.law.name == "capped"
 
 
@@ -90,5 +90,5 @@ def test_single_points_ask_for_more_steps() -> None:
 
 def test_repeats_do_not_replace_steps() -> None:
     assert missing_steps([1, 2] * 10) == {"usl": 1, "capped": 1}
-    choice = choose([(1, 1.0), (1, 1.1), (2, 1.6), (2, 1.5), (2, 1.55)])
+    choice = choose_law([(1, 1.0), (1, 1.1), (2, 1.6), (2, 1.5), (2, 1.55)])
     assert choice.too_few == ("usl", "capped")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from scaletest.stats.law import Law, choose, fit
+from scaletest.stats.law import Law, choose_law, fit_law
 from scaletest.stats.law_interval import LawInterval, law_interval
 from scaletest.stats.peak import Peak, find_peak
 from scaletest.stats.scaling import MeasuredThroughput
@@ -42,7 +42,7 @@ def intervals(
         chance = random.Random(seed)
         rows = points(law, workers, repeats, noise, chance)
         spreads = [noise * known] * len(rows) if known else None
-        interval = law_interval(fit(law.name, rows), rows, chance, spreads=spreads, draws=DRAWS)
+        interval = law_interval(fit_law(law.name, rows), rows, chance, spreads=spreads, draws=DRAWS)
         assert interval is not None
         simulated.append(interval)
     return simulated
@@ -89,7 +89,7 @@ def test_intervals_are_no_wider_than_the_noise_makes_them(
 def test_each_law_has_its_own_coefficients() -> None:
     def names(law: Law) -> set[str]:
         rows = points(law, FIVE, 2, 0.02, random.Random(1))
-        interval = law_interval(fit(law.name, rows), rows, random.Random(1), draws=20)
+        interval = law_interval(fit_law(law.name, rows), rows, random.Random(1), draws=20)
         row = json.loads(json.dumps(interval.to_dict(), allow_nan=False))
         return {name for name, value in row.items() if value}
 
@@ -101,20 +101,20 @@ def test_each_law_has_its_own_coefficients() -> None:
 
 def test_the_same_seed_gives_the_same_interval() -> None:
     rows = points(USL, FIVE, 2, 0.02, random.Random(1))
-    law = fit("usl", rows)
+    law = fit_law("usl", rows)
     assert law_interval(law, rows, random.Random(5)) == law_interval(law, rows, random.Random(5))
 
 
 def test_as_many_parameters_as_points_give_no_interval() -> None:
     rows = points(USL, (1, 2, 4), 1, 0.0, random.Random(1))
-    assert law_interval(fit("usl", rows), rows, random.Random(1)) is None
+    assert law_interval(fit_law("usl", rows), rows, random.Random(1)) is None
 
 
 def peak_of(law: Law, workers: Sequence[int], repeats: int, noise: float, seed: int) -> Peak:
     """The peak of one run, by the law that was chosen."""
     chance = random.Random(seed)
     rows = points(law, workers, repeats, noise, chance)
-    choice = choose(rows)
+    choice = choose_law(rows)
     interval = law_interval(choice.law, rows, chance, spreads=[noise] * len(rows), draws=DRAWS)
     joined = [
         MeasuredThroughput(
@@ -155,7 +155,7 @@ def test_a_peak_beyond_twice_the_steps_is_refused() -> None:
     rows = points(law, FIVE, 3, 0.00001, random.Random(1))
     interval = find_peak(
         [MeasuredThroughput(n, law.at(n), 0.0) for n in FIVE],
-        fit("usl", rows),
+        fit_law("usl", rows),
         law_interval(law, rows, random.Random(1)),
     )
     assert interval.workers is None
@@ -168,7 +168,7 @@ def test_a_missing_peak_has_its_reason() -> None:
     assert find_peak([], None, None).workers is None
     rows = points(AMDAHL, FIVE, 3, 0.05, random.Random(2))
     assert "amdahl" in find_peak(steps, AMDAHL, law_interval(AMDAHL, rows, random.Random(1))).reason
-    unsure = fit("usl", rows)
+    unsure = fit_law("usl", rows)
     assert (
         "includes 0"
         in find_peak(steps, unsure, law_interval(unsure, rows, random.Random(1))).reason

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from scaletest.stats.law import Law, fit
+from scaletest.stats.law import Law, fit_law
 from tests.unit.oracle import oracle
 
 
@@ -50,7 +50,7 @@ EVERY = pytest.mark.parametrize("data", [RAY_TRACER, SDM91], ids=["ray-tracer", 
 
 @EVERY
 def test_our_coefficients_lie_in_the_published_intervals(data: Published) -> None:
-    fitted = fit("usl", data.points)
+    fitted = fit_law("usl", data.points)
     assert fitted.rate == pytest.approx(data.rate[0], abs=data.rate[1])
     assert fitted.contention == pytest.approx(data.contention[0], abs=data.contention[1])
     assert fitted.coherency == pytest.approx(data.coherency[0], abs=data.coherency[1])
@@ -59,13 +59,13 @@ def test_our_coefficients_lie_in_the_published_intervals(data: Published) -> Non
 def test_fitted_coefficients_are_close_to_the_published_ones() -> None:
     # 2 % in contention and rate where the fit is good; 5 % in the peak, which the data of the other
     # enclose
-    fitted = fit("usl", RAY_TRACER.points)
+    fitted = fit_law("usl", RAY_TRACER.points)
     assert fitted.contention == pytest.approx(0.0578, rel=0.02)
     assert fitted.rate == pytest.approx(21.8488, rel=0.02)
     assert fitted.coherency == pytest.approx(0, abs=0.000005)
     published = Law("usl", *(value[0] for value in (SDM91.rate, SDM91.contention, SDM91.coherency)))
     assert published.peak == pytest.approx(96.5, abs=0.1)
-    assert fit("usl", SDM91.points).peak == pytest.approx(published.peak, rel=0.05)
+    assert fit_law("usl", SDM91.points).peak == pytest.approx(published.peak, rel=0.05)
 
 
 @EVERY
@@ -87,7 +87,7 @@ def test_scipy_agrees_when_it_weighs_as_we_do(data: Published) -> None:
         ftol=1e-14,
         gtol=1e-14,
     )
-    fitted = fit("usl", data.points)
+    fitted = fit_law("usl", data.points)
     assert fitted.rate == pytest.approx(best[0], rel=1e-5)
     assert fitted.contention == pytest.approx(best[1], rel=1e-4)
     assert fitted.coherency == pytest.approx(best[2], rel=1e-3, abs=1e-8)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.stats.percentiles import percentile, quantile, samples_needed, summary
+from scaletest.stats.percentiles import percentile, quantile, samples_needed, summarise_samples
 from tests.unit.oracle import oracle
 
 SHARES = (0.5, 0.9, 0.95, 0.99, 0.999)
@@ -83,7 +83,7 @@ def test_the_value_lies_in_its_interval_and_the_interval_in_the_sample(
 
 
 def test_a_summary_is_json_and_says_what_it_has_too_few_values_for() -> None:
-    row = json.loads(json.dumps(summary(reversed(range(300))).to_dict()))
+    row = json.loads(json.dumps(summarise_samples(reversed(range(300))).to_dict()))
     assert list(row) == ["count", "mean", "min", "p50", "p90", "p95", "p99", "p99_9", "max"]
     assert (row["count"], row["mean"], row["min"], row["max"]) == (300, 149.5, 0, 299)
     assert row["p50"]["value"] == 149.5
@@ -92,4 +92,4 @@ def test_a_summary_is_json_and_says_what_it_has_too_few_values_for() -> None:
 
 
 def test_a_summary_of_nothing_is_empty() -> None:
-    assert set(summary([]).to_dict().values()) == {0, None}
+    assert set(summarise_samples([]).to_dict().values()) == {0, None}

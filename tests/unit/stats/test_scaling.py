@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from scaletest.stats.law import Law
-from scaletest.stats.scaling import MeasuredThroughput, kneedle, scaling, usable
+from scaletest.stats.scaling import MeasuredThroughput, find_knee, scaling_figures, usable_steps
 from tests.unit.oracle import oracle
 
 USL = Law("usl", 2.0, 0.03, 0.005)
@@ -33,8 +33,8 @@ def measured(
 
 
 def test_speedup_and_efficiency_match_figures_computed_by_hand() -> None:
-    base, two = scaling(
-        usable([MeasuredThroughput(2, 6.0, 0.04), MeasuredThroughput(1, 4.0, 0.03)])
+    base, two = scaling_figures(
+        usable_steps([MeasuredThroughput(2, 6.0, 0.04), MeasuredThroughput(1, 4.0, 0.03)])
     )
     assert (base.speedup.value, base.efficiency.low, base.efficiency.high) == (1, 1, 1)
     assert two.speedup.value == 1.5
@@ -43,29 +43,29 @@ def test_speedup_and_efficiency_match_figures_computed_by_hand() -> None:
 
 
 def test_another_base_than_one_worker_counts_as_one() -> None:
-    rows = scaling([MeasuredThroughput(4, 8.0, 0.0), MeasuredThroughput(8, 12.0, 0.0)])
+    rows = scaling_figures([MeasuredThroughput(4, 8.0, 0.0), MeasuredThroughput(8, 12.0, 0.0)])
     assert rows[1].speedup.value == 1.5
     assert rows[1].efficiency.value == 0.75
 
 
 def test_steps_without_throughput_are_left_out_and_unknown_widths_are_null() -> None:
     measured_steps = [MeasuredThroughput(1, 2.0), MeasuredThroughput(2, 0.0)]
-    rows = scaling(usable([*measured_steps, MeasuredThroughput(4, 6.0)]))
+    rows = scaling_figures(usable_steps([*measured_steps, MeasuredThroughput(4, 6.0)]))
     assert [row.workers for row in rows] == [1, 4]
     row = json.loads(json.dumps(rows[1].to_dict(), allow_nan=False))
     assert row["speedup"] == {"value": 3, "low": 0, "high": None}
-    assert scaling([]) == []
+    assert scaling_figures([]) == []
 
 
 def test_repeats_must_be_joined_first() -> None:
     with pytest.raises(ValueError, match="join the repeats"):
-        usable([MeasuredThroughput(1, 1.0), MeasuredThroughput(1, 1.1)])
+        usable_steps([MeasuredThroughput(1, 1.0), MeasuredThroughput(1, 1.1)])
 
 
 def test_intervals_of_the_speedup_cover_the_truth() -> None:
     covered = 0
     for seed in range(400):
-        row = scaling(measured(USL, noise=0.03, seed=seed))[-1]
+        row = scaling_figures(measured(USL, noise=0.03, seed=seed))[-1]
         covered += row.speedup.low <= USL.at(16) / USL.at(1) <= row.speedup.high
     assert 0.925 * 400 <= covered <= 0.975 * 400
 
@@ -108,7 +108,7 @@ def test_kneedle_is_that_of_kneed(
     first, second, last = rows[0], rows[1], max(rows, key=lambda row: row.per_s)
     slope = (last.per_s - first.per_s) / (workers[-1] - first.workers)
     assume((second.per_s - first.per_s) / (second.workers - first.workers) > slope)
-    assert kneedle(rows) == expected(locator, rows)
+    assert find_knee(rows) == expected(locator, rows)
 
 
 def test_published_example_of_kneedle() -> None:
@@ -118,18 +118,18 @@ def test_published_example_of_kneedle() -> None:
         MeasuredThroughput(number, 11 - 1 / ((number - 1) / 9 + 0.1), 0.0)
         for number in range(1, 11)
     ]
-    assert kneedle(rows) == 3
+    assert find_knee(rows) == 3
 
 
 def test_a_straight_line_has_no_knee() -> None:
-    assert kneedle(measured(LINEAR)) is None
+    assert find_knee(measured(LINEAR)) is None
     for seed in range(200):
-        assert kneedle(measured(LINEAR, (1, 2, 3, 4, 5, 6, 7, 8), 0.03, seed)) is None
+        assert find_knee(measured(LINEAR, (1, 2, 3, 4, 5, 6, 7, 8), 0.03, seed)) is None
 
 
 @pytest.mark.parametrize("workers", [(1, 2, 3, 4, 5, 6, 7, 8), DOUBLINGS])
 def test_a_hard_ceiling_is_found(workers: tuple[int, ...]) -> None:
-    assert kneedle(measured(HARD, workers)) == 4
+    assert find_knee(measured(HARD, workers)) == 4
 
 
 @pytest.mark.parametrize(
@@ -137,5 +137,5 @@ def test_a_hard_ceiling_is_found(workers: tuple[int, ...]) -> None:
     [[], [MeasuredThroughput(1, 1.0, 0.0)], [MeasuredThroughput(n, 1.0, 0.0) for n in (1, 2)]],
 )
 def test_too_few_points_have_no_kneedle(rows: list[MeasuredThroughput]) -> None:
-    assert kneedle(rows) is None
-    assert kneedle([MeasuredThroughput(n, 3.0, 0.0) for n in DOUBLINGS]) is None
+    assert find_knee(rows) is None
+    assert find_knee([MeasuredThroughput(n, 3.0, 0.0) for n in DOUBLINGS]) is None

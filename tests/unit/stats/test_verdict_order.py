@@ -17,7 +17,7 @@ from scaletest.lifecycle.judging.books import Books
 from scaletest.model import Measurement, Outcome, Record, Verdict, VerdictKind
 from scaletest.model.attempt import Attempt
 from scaletest.saturation.judging.evaluation import evaluate as evaluate_saturation
-from scaletest.stats.verdict_order import Ground, Rank, decide
+from scaletest.stats.verdict_order import Ground, Rank, verdict_of_grounds
 from scaletest.validation.judging.evaluation import evaluate as evaluate_validation
 from scaletest.validation.plan import Plan
 from tests.unit.simulated import PLAN, Simulated, stored
@@ -195,8 +195,8 @@ def test_within_a_rank_the_first_ground_decides() -> None:
         Ground(Rank.OPEN, "interrupted", "go on"),
         Ground(Rank.OPEN, "undecided", "measure longer"),
     ]
-    assert decide(grounds) == Verdict(VerdictKind.INVALID, "interrupted", "go on")
-    assert decide(grounds[:1]).reason == "met"
+    assert verdict_of_grounds(grounds) == Verdict(VerdictKind.INVALID, "interrupted", "go on")
+    assert verdict_of_grounds(grounds[:1]).reason == "met"
 
 
 def test_too_many_failed_requests_refute_a_run_although_a_worker_seems_to_have_stopped() -> None:

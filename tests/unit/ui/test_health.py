@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scaletest.ui.app import make_app
-from scaletest.ui.sources import Sources, remedy
+from scaletest.ui.sources import Sources, remedy_for_no_runs
 
 
 def test_pages_without_redis_are_ready(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_a_missing_archive_is_told_with_what_helps_there(
     tmp_path: Path, page: str, environment: dict[str, str], advice: str
 ) -> None:
     # expect no word of a chart on a laptop, and none of a command's option in a pod
-    sources = Sources(tmp_path / "none", remedy=remedy(environment))
+    sources = Sources(tmp_path / "none", remedy=remedy_for_no_runs(environment))
     text = make_app(sources).test_client().get(page).text
     assert f"the folder {tmp_path}/none does not exist" in text
     assert advice in text

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from scaletest.broker.run_progress import publish
+from scaletest.broker.run_progress import publish_progress
 from scaletest.model.labels import Labels
 from scaletest.model.run_progress import RunProgress
 from scaletest.runs.folder import PROGRESS, RESULT
@@ -331,7 +331,7 @@ def test_a_report_so_far_is_made_no_more_often_than_it_may(monkeypatch: pytest.M
 def elsewhere(
     tmp_path: Path, redis: VirtualRedis, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], FlaskClient]:
-    monkeypatch.setattr(reading, "prepare", lambda url, **_: redis)
+    monkeypatch.setattr(reading, "prepare_connection", lambda url, **_: redis)
     client = make_app(Sources(tmp_path / "runs", "redis://there")).test_client()
     return lambda: client
 
@@ -341,11 +341,11 @@ def test_a_run_elsewhere_is_shown_by_its_progress_and_verdict(
 ) -> None:
     client = elsewhere()
     progress = RunProgress("far", "validation", "sleep 1", done=1, steps=4)
-    publish(redis, progress)
+    publish_progress(redis, progress)
     assert client.get("/live").headers["Location"] == "/live/far"
     text = client.get("/live/far").text
     assert "step 2 of 4" in text and "report" not in Page(text).text
-    publish(redis, replace(progress, ended=True, verdict="FAIL"))
+    publish_progress(redis, replace(progress, ended=True, verdict="FAIL"))
     text = client.get("/live/far").text
     assert "The run has ended" in text and "FAIL" in text and "scaletest report far" in text
     clock.step(40.0)

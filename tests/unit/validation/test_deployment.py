@@ -135,7 +135,7 @@ class Played:
 def played(monkeypatch: pytest.MonkeyPatch) -> Played:
     fake = Played()
     cluster = SimpleNamespace(namespace="bench")
-    monkeypatch.setattr(connection, "connect", lambda namespace, context: cluster)
+    monkeypatch.setattr(connection, "connect_cluster", lambda namespace, context: cluster)
     monkeypatch.setattr(
         "scaletest.validation.measure.deployment_target.Deployment", fake.deployment
     )
@@ -143,10 +143,10 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Played:
         "scaletest.validation.measure.deployment_target.Autoscalers", fake.autoscalers
     )
     monkeypatch.setattr("scaletest.validation.measure.deployment_target.Changes", fake.changes)
-    monkeypatch.setattr(discovery, "groups", lambda cluster: fake.served)
+    monkeypatch.setattr(discovery, "api_groups", lambda cluster: fake.served)
     monkeypatch.setattr(
         rights,
-        "missing",
+        "missing_rights",
         lambda cluster, wanted: [right for right in wanted if right in fake.lacking],
     )
     monkeypatch.setattr("scaletest.validation.measure.deployment_target.Direct", fake.direct)

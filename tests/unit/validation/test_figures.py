@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.render.axis import Axis, up_to
+from scaletest.render.axis import Axis, marks_up_to
 from scaletest.render.chart import Chart
 from scaletest.render.svg import draw_chart, interval_bar
 from scaletest.report import formats
@@ -42,7 +42,7 @@ def test_a_very_long_request_is_counted_and_does_not_squeeze_the_histograms(tmp_
 
 @pytest.mark.parametrize("high", [0.26, 0.3, 0.45, 0.55, 0.6, 0.85, 0.97, 1.0])
 def test_the_last_mark_of_an_axis_is_not_below_its_data(high: float) -> None:
-    marks = up_to(high, 3)
+    marks = marks_up_to(high, 3)
     assert marks[0] == 0.0 and high <= marks[-1] <= 1.0 + 1e-9 and len(marks) > 1
 
 

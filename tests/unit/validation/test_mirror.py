@@ -20,7 +20,7 @@ from scaletest.validation.judging.machine_trend import (
 )
 from scaletest.validation.judging.schedule import Turn, further_pair, planned_pairs
 from scaletest.validation.judging.slow_requests import Tail, tail
-from scaletest.validation.judging.step_parts import StepPart, parts_to_judge, together
+from scaletest.validation.judging.step_parts import StepPart, parts_to_judge, throughput_of_parts
 from scaletest.validation.judging.throughput import Throughput, throughput
 from scaletest.validation.plan import Plan
 
@@ -128,7 +128,7 @@ def test_a_part_that_was_unsteady_is_replaced_by_another_pair() -> None:
     assert [turn.key for turn in turns] == [(1, 2), (2, 2), (2, 3), (1, 3)]
     again = [*unsteady, part(1, 2, 1.0, at_s=65.0), part(1, 3, 1.0, at_s=95.0)]
     assert [pair.repeat for pair in parts_to_judge(again)] == [2, 3]
-    assert together(parts_to_judge(again)).per_s == pytest.approx(1.0)
+    assert throughput_of_parts(parts_to_judge(again)).per_s == pytest.approx(1.0)
     # and then says nothing of the machine either, or every ratio of the run would stay open for its
     # sake
     second = [*steps[1], part(2, 2, 2.0, at_s=75.0), part(2, 3, 2.0, at_s=85.0)]

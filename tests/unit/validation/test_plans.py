@@ -21,7 +21,7 @@ from scaletest.cli.main import run as program
 from scaletest.cli.schema import documents
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
 from scaletest.model.file_documents import file_values
-from scaletest.model.threshold import VALIDATION_MEASURES, parse_of_steps
+from scaletest.model.threshold import VALIDATION_MEASURES, parse_step_threshold
 from scaletest.validation import plan as schemas
 from scaletest.validation.commands import validate, validate_options
 from scaletest.validation.commands.quick_run import HERE
@@ -311,7 +311,7 @@ def test_examples_in_the_documentation_work(tmp_path: Path) -> None:
         assert plan_of("-f", str(tmp_path / "p.yaml")).command
     (page,) = [page for page in pages if page.name == "plans.md"]
     shown = re.findall(r"^\| `([^`]+)`", page.read_text("utf-8"), re.MULTILINE)
-    assert {parse_of_steps(text).measure.partition(".")[0] for text in shown} == {
+    assert {parse_step_threshold(text).measure.partition(".")[0] for text in shown} == {
         name.partition(".")[0] for name in VALIDATION_MEASURES
     }
 

@@ -20,7 +20,7 @@ from rich.console import Console
 from scaletest.model import Activity, State, VerdictKind, Wait
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.render.blocks import Table
-from scaletest.render.text_table import aligned
+from scaletest.render.text_table import align_table
 from scaletest.report import formats
 from scaletest.report.formats import png
 from scaletest.report.formats import text as text_format
@@ -155,8 +155,8 @@ def test_the_table_fits_into_80_columns_whatever_is_in_it() -> None:
     columns = {"N": "1024", "requests/s": "123456 ± 1234", "ratio": "1.234 ± 0.123"}
     columns |= dict.fromkeys(("speed-up", "effic.", "wait p95", "run p95", "failed"), "12.3 ms")
     table = Table(list(columns), [list(columns.values())])
-    assert len(list(aligned(table, 80))) == 2
-    assert max(map(len, aligned(table, 80))) <= 80
+    assert len(list(align_table(table, 80))) == 2
+    assert max(map(len, align_table(table, 80))) <= 80
 
 
 def test_causes_fit_on_one_screen_with_eight_steps_and_every_warning(tmp_path: Path) -> None:

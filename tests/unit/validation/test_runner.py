@@ -14,7 +14,7 @@ import pytest
 
 from scaletest.model import Outcome, Record, Reply
 from scaletest.processes.wake import Wake
-from scaletest.runs.environment import environment
+from scaletest.runs.environment import read_environment
 from scaletest.runs.progress import Progress
 from scaletest.validation.folder import StoredValidation, ValidationFolder
 from scaletest.validation.judging.stopping import Stop
@@ -127,7 +127,7 @@ def validated(
 ) -> dict[str, Any]:
     """The result of a run, in the form that is promised."""
     if stored is None:
-        folder.begin(plan, environment(["scaletest", "validate"]))
+        folder.begin(plan, read_environment(["scaletest", "validate"]))
     site.runner = ValidationRunner(
         plan, folder, Nobody(), clock=site.clock, stored=stored, wake=site
     )
@@ -222,7 +222,7 @@ def test_a_warning_from_before_the_first_load_is_stored_and_kept_on_resume(
         looks.append(site.now)
         return ["before the run, other programs used 1.3 of 2 cores"]
 
-    folder.begin(plan, environment(["scaletest", "validate"]))
+    folder.begin(plan, read_environment(["scaletest", "validate"]))
     site.runner = ValidationRunner(plan, folder, progress, clock=site.clock, wake=site, look=look)
     result = checked(site.runner.run(site, site).to_dict(), "result")
     assert len(looks) == 1 and looks[0] < 1.0

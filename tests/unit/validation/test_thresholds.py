@@ -16,11 +16,11 @@ from scaletest.model.threshold import (
     UNITS,
     VALIDATION_MEASURES,
     Threshold,
-    parse_of_steps,
+    parse_step_threshold,
 )
 from scaletest.stats.estimate import Estimate
-from scaletest.stats.law_interval import coefficients
-from scaletest.stats.thresholds import Measured, ThresholdResult, ground_of, judge
+from scaletest.stats.law_interval import law_coefficients
+from scaletest.stats.thresholds import Measured, ThresholdResult, ground_of, judge_threshold
 from scaletest.stats.verdict_order import Rank
 from scaletest.validation.judging.steps import Step, summarise
 from scaletest.validation.judging.thresholds import evaluate_thresholds
@@ -45,7 +45,7 @@ def thresholds(draw: st.DrawFn) -> Threshold:
 
 @given(thresholds())
 def test_what_is_written_is_read_back(threshold: Threshold) -> None:
-    assert parse_of_steps(str(threshold)) == threshold
+    assert parse_step_threshold(str(threshold)) == threshold
 
 
 @given(
@@ -54,7 +54,7 @@ def test_what_is_written_is_read_back(threshold: Threshold) -> None:
 )
 def test_an_invalid_threshold_is_refused_with_a_hint(text: str) -> None:
     try:
-        assert parse_of_steps(str(parse_of_steps(text))) == parse_of_steps(text)
+        assert parse_step_threshold(str(parse_step_threshold(text))) == parse_step_threshold(text)
     except InvalidValue as error:
         assert error.hint
 
@@ -77,7 +77,7 @@ def test_an_invalid_threshold_is_refused_with_a_hint(text: str) -> None:
 def test_bounds_are_in_base_units(
     text: str, metric: str, workers: int | None, bound: float
 ) -> None:
-    outcome = parse_of_steps(text)
+    outcome = parse_step_threshold(text)
     assert (outcome.measure, outcome.workers) == (metric, workers)
     assert outcome.bound == pytest.approx(bound)
 
@@ -173,12 +173,12 @@ def test_a_threshold_inside_the_interval_is_undecided() -> None:
 def test_an_interval_is_not_rounded_away(
     text: str, ends: tuple[float, float, float], shown: str
 ) -> None:
-    assert judge(parse_of_steps(text), [Measured(Estimate(*ends))]).reason == shown
+    assert judge_threshold(parse_step_threshold(text), [Measured(Estimate(*ends))]).reason == shown
 
 
 def test_a_threshold_is_about_one_place() -> None:
     with pytest.raises(InvalidValue, match="gives a key two values"):
-        parse_of_steps("efficiency(workers=8, workers=4)>=0.8")
+        parse_step_threshold("efficiency(workers=8, workers=4)>=0.8")
 
 
 def test_without_workers_the_worst_step_is_shown() -> None:
@@ -293,7 +293,7 @@ def test_coefficients_enclose_the_truth_under_every_law(
     contention: float, coherency: float
 ) -> None:
     rows = points(contention, coherency, 6, 0.01)
-    outcome = coefficients(rows, random.Random(1), [0.01] * len(rows))
+    outcome = law_coefficients(rows, random.Random(1), [0.01] * len(rows))
     for name, truth in (("contention", contention), ("coherency", coherency)):
         estimate = outcome[name]
         assert estimate.low <= estimate.value <= estimate.high
@@ -304,10 +304,10 @@ def test_a_linear_run_can_be_held_to_little_contention() -> None:
     rows = points(0.0, 0.0, 5, 0.01)
     plan = Plan(thresholds=("contention<5%", "coherency<1%", "contention>=10%"))
     results = evaluate_thresholds(
-        plan, [], coefficients(rows, random.Random(1), [0.01] * len(rows))
+        plan, [], law_coefficients(rows, random.Random(1), [0.01] * len(rows))
     )
     assert [result.kind for result in results] == [PASS, PASS, FAIL]
 
 
 def test_too_few_points_have_no_coefficient() -> None:
-    assert coefficients(points(0.0, 0.0, 2, 0.01), random.Random(1), [0.01] * 2) == {}
+    assert law_coefficients(points(0.0, 0.0, 2, 0.01), random.Random(1), [0.01] * 2) == {}

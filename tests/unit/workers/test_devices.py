@@ -12,7 +12,7 @@ import pytest
 from scaletest.broker.devices import Slot
 from scaletest.model import Outcome, Reason
 from scaletest.model.errors import InvalidValue, NoDevice, UsageError
-from scaletest.model.presets import Preset, preset
+from scaletest.model.presets import Preset, preset_of
 from scaletest.model.workload import Device
 from scaletest.processes.wake import Wake
 from scaletest.validation.before_run import check_plan
@@ -164,9 +164,13 @@ def test_a_preset_leaves_other_vendors_out_and_names_them(tmp_path: Path) -> Non
     ("group", "kind", "expected"),
     [
         (60001, None, "supplementalGroups: [60001]"),
-        (60001, preset("intel"), "60001 (usually render or video)"),
+        (60001, preset_of("intel"), "60001 (usually render or video)"),
         # nobody should be told to join root's group
-        (0, preset("intel"), "its group is root: let udev on the node give it to a group, usually"),
+        (
+            0,
+            preset_of("intel"),
+            "its group is root: let udev on the node give it to a group, usually",
+        ),
     ],
 )
 def test_permission_denied_names_the_group(

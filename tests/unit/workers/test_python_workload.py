@@ -15,7 +15,7 @@ import pytest
 
 from scaletest.model import Outcome, Reason, State
 from scaletest.model.errors import UsageError
-from scaletest.model.workload import reference
+from scaletest.model.workload import reference_of
 from scaletest.processes.wake import Wake
 from scaletest_workers.devices import DeviceOptions
 from scaletest_workers.runtime import Runtime
@@ -443,20 +443,20 @@ class AWorkload:
 
 
 def test_a_class_or_function_has_a_name_that_another_process_can_import() -> None:
-    assert reference(a_workload) == f"{__name__}:a_workload"
+    assert reference_of(a_workload) == f"{__name__}:a_workload"
     with pytest.raises(UsageError, match="cannot be imported by another process"):
-        reference(lambda: None)
+        reference_of(lambda: None)
     # an object has no name of its own
     with pytest.raises(UsageError, match="<partial> cannot be imported"):
-        reference(functools.partial(a_workload))
+        reference_of(functools.partial(a_workload))
     # the worker would run something else by that name
     with pytest.raises(UsageError, match="a_workload cannot be imported"):
-        reference(another_workload)
+        reference_of(another_workload)
     with pytest.raises(UsageError, match=r"AWorkload\.run cannot be imported"):
-        reference(AWorkload().run)
+        reference_of(AWorkload().run)
     with pytest.raises(UsageError, match=r"list\.append cannot be imported"):
-        reference([].append)
-    assert reference(AWorkload.of_class) == f"{__name__}:AWorkload.of_class"
+        reference_of([].append)
+    assert reference_of(AWorkload.of_class) == f"{__name__}:AWorkload.of_class"
 
 
 @pytest.mark.parametrize(
@@ -469,7 +469,8 @@ def test_a_function_of_the_program_that_runs_has_the_name_of_that_program(
 ) -> None:
     (tmp_path / "pack").mkdir()
     (tmp_path / "pack" / "program.py").write_text(
-        "from scaletest.model.workload import reference\ndef work(): pass\nprint(reference(work))\n"
+        "from scaletest.model.workload import reference_of\n"
+        "def work(): pass\nprint(reference_of(work))\n"
     )
     said = subprocess.check_output([sys.executable, *arguments], text=True, cwd=tmp_path)
     assert said.strip().endswith(expected)

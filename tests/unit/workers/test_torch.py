@@ -275,7 +275,7 @@ def test_a_model_that_the_installed_torch_cannot_compute_was_not_measured(
 ) -> None:
     # given a PyTorch that is not there, cannot be loaded, or lacks what the model is made of
     output = ask_child(tmp_path, torch_text, "--model", model, "--device", "cpu")
-    pytorch = benchmark.read({"kind": "PyTorch", "spec": {"model": model}})
+    pytorch = benchmark.read_benchmark({"kind": "PyTorch", "spec": {"model": model}})
     # expect no failure of what was to be measured, with the words of PyTorch and what to install
     with pytest.raises(BenchmarkFailed) as error:
         pytorch.kind.parse(pytorch.spec, output)
@@ -284,7 +284,7 @@ def test_a_model_that_the_installed_torch_cannot_compute_was_not_measured(
 
 
 def test_a_missing_module_beside_a_good_answer_is_no_failure() -> None:
-    pytorch = benchmark.read({"kind": "PyTorch"})
+    pytorch = benchmark.read_benchmark({"kind": "PyTorch"})
     figures = {
         "batch_wall_ms": 12.5,
         "samples_per_s": 5120.0,

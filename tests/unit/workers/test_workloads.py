@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks.documents.result import unframe
+from scaletest.benchmarks.documents.result import read_framed_result
 from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.model import Outcome, Reason, Reply
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.json_schema import json_type
-from scaletest.model.writing import members
+from scaletest.model.writing import document_members
 from scaletest.processes.wake import Wake
 from scaletest_workers.devices import DeviceOptions
 from scaletest_workers.runtime import Runtime
@@ -85,7 +85,7 @@ def test_a_benchmark_decides_what_runs_only_where_that_is_allowed(
             assert (result.outcome, result.reason) == (Outcome.FAILED, Reason.EXIT)
             assert f"takes no {refused} of a benchmark" in result.error
             assert "--allow-commands" in result.error
-            ended = unframe(str(result.figures["result"]))
+            ended = read_framed_result(str(result.figures["result"]))
             assert ended is not None and ended.failure is Failure.REFUSED
             assert "<allow_commands>" in ended.advice and not ended.lines
 
@@ -97,7 +97,7 @@ def test_every_field_of_a_command_is_known() -> None:
     free = {
         f"{kind.name}.{field.name}"
         for kind in KINDS.values()
-        for field in members(kind.spec)
+        for field in document_members(kind.spec)
         if json_type(field.hint) in ("string", "array")
         and not field.rule.choices
         and not {"pattern", "trusted"} & {*field.rule.limits, *field.rule.extra}

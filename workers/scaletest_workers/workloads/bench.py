@@ -11,8 +11,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scaletest.benchmarks.documents.benchmark import read
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame, unframe
+from scaletest.benchmarks.documents.benchmark import read_benchmark
+from scaletest.benchmarks.documents.result import (
+    BenchmarkPhase,
+    BenchmarkResult,
+    frame_result,
+    read_framed_result,
+)
 from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.model import Outcome, Reason, wire
 from scaletest.model.errors import InvalidValue
@@ -61,7 +66,7 @@ class BenchWorkload:
                 error="a benchmark has one argument: its document as JSON",
             )
         try:
-            benchmark = read(wire.load(arguments[0], "the document"))
+            benchmark = read_benchmark(wire.load(arguments[0], "the document"))
         except InvalidValue as error:
             return failed_result(error)
         if benchmark.trusted and not self._allow_commands:
@@ -79,7 +84,7 @@ class BenchWorkload:
         line = python_module("scaletest", "bench", "execute", *self._options)
         line.append(wire.dump(benchmark.document()))
         ended = self._program.run(line, limit_s, {}, capture=True, quiet=True)
-        measured = unframe(ended.output)
+        measured = read_framed_result(ended.output)
         return ended.result if measured is None else _framed(measured, ended.result.exit_code)
 
     def close(self) -> None:
@@ -89,7 +94,7 @@ class BenchWorkload:
 
 def _framed(ended: BenchmarkResult, exit_code: int | None) -> Result:
     numbers = {name: value for name, value in ended.headlines.items() if name != "result"}
-    figures: dict[str, float | int | str] = {**numbers, "result": frame(ended)}
+    figures: dict[str, float | int | str] = {**numbers, "result": frame_result(ended)}
     if ended.ok:
         return Result(Outcome.SUCCEEDED, exit_code=0, figures=figures)
     return Result(

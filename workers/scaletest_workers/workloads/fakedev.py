@@ -28,7 +28,7 @@ from msgspec import Meta
 
 from scaletest.documents.typed_arguments import TypedArguments
 from scaletest.model import Outcome, Reason, State, checks
-from scaletest.model.declared import Count, Positive, Seconds, key, parsed
+from scaletest.model.declared import Count, Positive, Seconds, named_in_files, parsed_by
 from scaletest.model.document import Document
 from scaletest.model.errors import InvalidValue
 from scaletest_workers.devices import Chosen
@@ -82,7 +82,7 @@ def _parse_address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not (host and colon and port.isdecimal() and int(port) < 65536):
         raise InvalidValue(
-            f"{checks.shown(text)} is not an address", hint="write it as in 127.0.0.1:9400"
+            f"{checks.show_value(text)} is not an address", hint="write it as in 127.0.0.1:9400"
         )
     return host.strip("[]"), int(port)
 
@@ -94,7 +94,7 @@ def _parse_law(text: str) -> SharingLaw:
         return SharingLaw(**dict(zip(_LAWS[name], values, strict=True)))
     except (KeyError, TypeError, ValueError, InvalidValue) as error:
         raise InvalidValue(
-            f"{checks.shown(text)} is not a law",
+            f"{checks.show_value(text)} is not a law",
             hint="use linear, amdahl:CONTENTION, usl:CONTENTION:COHERENCY or capped:RUNS",
         ) from error
 
@@ -107,14 +107,14 @@ class FakeWork(Document):
     jitter: Share = 0.0  # standard deviation, relative to seconds
     failure_rate: Annotated[Share, Meta(title="failure rate")] = 0.0
     # a run whose memory does not fit into that of the device with the others fails
-    memory_mib: Annotated[Count, Meta(title="memory"), key("memory")] = 0
-    device_memory_mib: Annotated[Positive, Meta(title="device memory"), key("device_memory")] = (
-        16384
-    )
-    law: Annotated[SharingLaw, parsed(_parse_law)] = SharingLaw()
+    memory_mib: Annotated[Count, Meta(title="memory"), named_in_files("memory")] = 0
+    device_memory_mib: Annotated[
+        Positive, Meta(title="device memory"), named_in_files("device_memory")
+    ] = 16384
+    law: Annotated[SharingLaw, parsed_by(_parse_law)] = SharingLaw()
     activity: Annotated[float, Meta(ge=0, le=100)] = 98.0  # percent of the device
     # address and port at which a worker serves them
-    metrics: Annotated[tuple[str, int] | None, parsed(_parse_address)] = None
+    metrics: Annotated[tuple[str, int] | None, parsed_by(_parse_address)] = None
 
 
 def from_words(arguments: Sequence[str]) -> FakeWork:

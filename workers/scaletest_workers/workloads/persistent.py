@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from scaletest.model import Outcome, Reason
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.masking import without_secrets
 from scaletest.model.workload import UNAVAILABLE
 from scaletest.observe.sampler import ProgramWatch
@@ -190,7 +190,7 @@ class PersistentChild:
         return (
             document
             if is_answer
-            else f"answered {cut(repr(answer), 60)}, which does not answer this request"
+            else f"answered {cut_text(repr(answer), 60)}, which does not answer this request"
         )
 
     def _end(self) -> None:
@@ -235,7 +235,7 @@ class PersistentChild:
             return Result(Outcome.SUCCEEDED, exit_code=0, figures=figures)
         reason = Reason.NO_DEVICE if answer.get("no_device") else Reason.EXIT
         reason = Reason.NO_BINARY if answer.get("unavailable") else reason
-        return Result(Outcome.FAILED, reason, error=cut(answer["error"]), figures=figures)
+        return Result(Outcome.FAILED, reason, error=cut_text(answer["error"]), figures=figures)
 
 
 def _usage(answers: Sequence[Any]) -> resource.struct_rusage | None:

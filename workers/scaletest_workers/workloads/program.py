@@ -140,7 +140,7 @@ def last_words(errors: str) -> str:
     """Return the end of what a program wrote, behind a colon and safe for a reply; "" for
     nothing.
     """
-    detail = checks.cut(errors[-TAIL_BYTES:].strip(), TAIL_BYTES)
+    detail = checks.cut_text(errors[-TAIL_BYTES:].strip(), TAIL_BYTES)
     return f": {detail}" if detail else ""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from scaletest.model.checks import cut
+from scaletest.model.checks import cut_text
 from scaletest.model.errors import UsageError, suggestion
 from scaletest.model.workload import REFERENCE
 from scaletest.plugins import BUILT_IN as SCALETEST
@@ -44,7 +44,7 @@ def is_python(command: tuple[str, ...]) -> bool:
     return REFERENCE.fullmatch("".join(command[:1])) is not None
 
 
-def resolved(name: str) -> str:
+def resolve_name(name: str) -> str:
     """Return the first word of a worker's command for a workload's name. UsageError for an unknown
     one.
     """
@@ -53,7 +53,7 @@ def resolved(name: str) -> str:
     plugins = Plugins(GROUP, BUILT_IN).by_name
     if name not in plugins:
         raise UsageError(
-            f"there is no workload {cut(repr(name), 60)}",
+            f"there is no workload {cut_text(repr(name), 60)}",
             hint=f"{suggestion(name, [*BUILT_IN, *plugins])}; or name a class or function of Python"
             " as PACKAGE.MODULE:NAME",
         )
@@ -63,7 +63,7 @@ def resolved(name: str) -> str:
     return plugin.target
 
 
-def listed() -> tuple[list[dict[str, str]], list[str]]:
+def list_workloads() -> tuple[list[dict[str, str]], list[str]]:
     """Return name, package and target of every workload, and why others cannot be used, a
     sentence each.
     """

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 from scaletest.model import Outcome, Reason, State
-from scaletest.model.checks import MAX_TIME_LIMIT_S, cut
+from scaletest.model.checks import MAX_TIME_LIMIT_S, cut_text
 from scaletest_workers.devices import Chosen
 from scaletest_workers.workloads.base import (
     SUCCEEDED,
@@ -34,7 +34,7 @@ class Sleep:
         except ValueError:
             seconds = math.nan
         if not 0 <= seconds <= MAX_TIME_LIMIT_S:
-            shown = cut(arguments[0], 80) if arguments else "nothing"
+            shown = cut_text(arguments[0], 80) if arguments else "nothing"
             return Result(
                 Outcome.FAILED,
                 Reason.EXIT,

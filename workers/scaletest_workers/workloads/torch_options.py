@@ -14,9 +14,9 @@ from typing import Annotated
 from msgspec import Meta
 
 from scaletest.documents.typed_arguments import TypedArguments
-from scaletest.model.checks import refuse
+from scaletest.model.checks import raise_first_mistake
 from scaletest.model.declared import choice
-from scaletest.model.document import check
+from scaletest.model.document import check_fields
 
 # auto uses CUDA if there is a device.
 DEVICES = ("auto", "cpu", "cuda")
@@ -42,8 +42,8 @@ class TorchWork:
     batches: Annotated[int, Meta(ge=1, le=1_000_000)] = 10
 
     def __post_init__(self) -> None:
-        check(self)
-        refuse(
+        check_fields(self)
+        raise_first_mistake(
             (
                 self.train and self.model is Model.LLAMA,
                 f"{self.model} is not for training",

@@ -14,8 +14,8 @@ from hack.kubernetes import ControlPlane
 from hack.kubernetes.box import ADDRESS
 from hack.kubernetes.settings import has_ipv6
 from scaletest.benchmarks.objects.config_maps import load_result
-from scaletest.cluster.connection import connect
-from scaletest.cluster.objects import Documents
+from scaletest.cluster.connection import connect_cluster
+from scaletest.cluster.objects import ObjectClient
 from tests.cluster.charts import CHART
 from tests.cluster.conftest import Helm, helm_program, restricted
 from tests.conftest import eventually, missing
@@ -89,7 +89,7 @@ def test_a_set_of_iperf_is_measured_by_real_pods(
         row["status"] for row in rows.values()
     ]
     monkeypatch.setenv("KUBECONFIG", str(real.kubeconfig))
-    objects = Documents(connect())
+    objects = ObjectClient(connect_cluster())
     for number in range(1, 7):
         benchmark = rows[f"sweep-{number}"]
         ended = load_result(

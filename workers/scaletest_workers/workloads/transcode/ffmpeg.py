@@ -80,7 +80,7 @@ def _decoder(transcode: Transcode, device: str) -> list[str]:
         return []
     if transcode.acceleration is Acceleration.NVENC:
         return ["-hwaccel", "cuda", "-hwaccel_output_format", "cuda"]
-    checks.refuse(
+    checks.raise_first_mistake(
         (
             not device,
             f"{transcode.acceleration} needs a device",
@@ -104,7 +104,7 @@ def _encoder(transcode: Transcode, output: EncodedOutput) -> list[str]:
     if acceleration is Acceleration.SOFTWARE:
         encoder = _SOFTWARE[output.codec]
     elif acceleration is Acceleration.NVENC:
-        checks.refuse(
+        checks.raise_first_mistake(
             (
                 output.codec not in _NVENC,
                 f"NVENC does not encode {output.codec}",

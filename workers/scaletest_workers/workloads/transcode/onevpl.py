@@ -71,7 +71,7 @@ def par(transcode: Transcode, device: str) -> str:
             area_before = output.area
     for line in lines:
         for argument in line:
-            checks.refuse(
+            checks.raise_first_mistake(
                 (
                     not argument or re.search(r"\s", argument),
                     f"{argument!r} cannot be written to a par file",

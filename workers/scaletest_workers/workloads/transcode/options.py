@@ -13,9 +13,9 @@ from typing import Annotated
 from msgspec import Meta
 
 from scaletest.documents.typed_arguments import TypedArguments
-from scaletest.model.checks import one_of, refuse, shown
-from scaletest.model.declared import choice, key, parsed
-from scaletest.model.document import check
+from scaletest.model.checks import one_of, raise_first_mistake, show_value
+from scaletest.model.declared import choice, named_in_files, parsed_by
+from scaletest.model.document import check_fields
 from scaletest.model.errors import InvalidValue
 from scaletest_workers.workloads.transcode.media import CODECS, codec_of_name
 
@@ -72,7 +72,7 @@ class EncodedOutput:
 def _parse_size(text: str) -> tuple[int, int]:
     match = _SIZE.fullmatch(text)
     if not match:
-        raise InvalidValue(f"{shown(text)} is not a size", hint="write it as in 1920x1080")
+        raise InvalidValue(f"{show_value(text)} is not a size", hint="write it as in 1920x1080")
     return int(match[1]), int(match[2])
 
 
@@ -94,13 +94,13 @@ class Transcode:
     codec: Annotated[str, choice(("", *CODECS))] = ""  # of the input; "" if unknown
     # of the first output
     output_codec: Annotated[str, choice((*CODECS, NULL))] = "h264"
-    size: Annotated[tuple[int, int], parsed(_parse_size)] = (0, 0)
+    size: Annotated[tuple[int, int], parsed_by(_parse_size)] = (0, 0)
     # more outputs of the same decoding (cascade)
-    also: Annotated[tuple[EncodedOutput, ...], parsed(_parse_outputs)] = ()
+    also: Annotated[tuple[EncodedOutput, ...], parsed_by(_parse_outputs)] = ()
     output: str = ""  # a file, "" to write nothing
     frames: Annotated[int, Meta(ge=0, le=10**9)] = 0  # of each output, 0 for all
     quality: Quality = Quality.BALANCED
-    bitrate_kbps: Annotated[int, Meta(ge=0, le=10**6), key("bitrate")] = 0
+    bitrate_kbps: Annotated[int, Meta(ge=0, le=10**6), named_in_files("bitrate")] = 0
     depth: Annotated[int, Meta(ge=0, le=64)] = 0  # of the asynchronous pipeline
     threads: Annotated[int, Meta(ge=0, le=1024)] = 0  # of each software codec
     parallel: Annotated[int, Meta(ge=1, le=16)] = 1  # encoders that share one output's frames
@@ -109,10 +109,10 @@ class Transcode:
     program: str = ""  # path of the engine, "" to search it
 
     def __post_init__(self) -> None:
-        check(self)
+        check_fields(self)
         is_onevpl = self.engine is TranscodeEngine.ONEVPL
         outputs = len(self.outputs)
-        refuse(
+        raise_first_mistake(
             (not self.input, "transcode has no input", "set it with --input FILE"),
             (
                 self.parallel > 1 and not (is_onevpl and outputs == 1),
@@ -144,7 +144,9 @@ class Transcode:
     @property
     def known_codec(self) -> str:
         """The codec of the input. InvalidValue when it is unknown."""
-        refuse((not self.codec, f"the codec of {self.input} is unknown", "set it with --codec"))
+        raise_first_mistake(
+            (not self.codec, f"the codec of {self.input} is unknown", "set it with --codec")
+        )
         return self.codec
 
 
@@ -161,7 +163,7 @@ def from_words(own: Sequence[str], requested: Sequence[str] = ()) -> Transcode:
     words = TypedArguments(Transcode, "transcode")
     options, changes = words.values(own), words.values(requested)
     forbidden = sorted(_WORKER_ONLY & changes.keys())
-    refuse(
+    raise_first_mistake(
         (
             forbidden,
             f"a request may not set {', '.join(f'--{name}' for name in forbidden)} of a transcode",
