@@ -72,7 +72,7 @@ class Workload(Protocol):
 
     @property
     def run(self) -> Callable[..., Mapping[str, float | int | str] | None]:
-        """runs one request, and returns figures by name, or None."""
+        """Runs one request, and returns figures by name, or None."""
 
 
 def reference_of(workload: Callable[..., Any]) -> str:

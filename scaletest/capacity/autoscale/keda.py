@@ -20,7 +20,7 @@ class ScaledObject:
 
     @property
     def hpa_minimum(self) -> int:
-        """minReplicas of its HPA."""
+        """MinReplicas of its HPA."""
         return max(self.minimum, 1)
 
     def poll(self, now_s: float, metric: float, replicas: int) -> int:

@@ -1,6 +1,7 @@
 """Settings of a Deployment that are tried, and which of them is worth its cost.
 
-A setting is worth its throughput for its resources, and their use."""
+A setting is worth its throughput for its resources, and their use.
+"""
 
 import itertools
 import re

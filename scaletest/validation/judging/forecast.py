@@ -4,7 +4,8 @@ A step whose run times have the coefficient of variation c needs n = (1.96 c / p
 of all its workers, never less than 8 completions in all and 3 a worker, never less than the
 shortest nor more than the longest step. This is an upper bound: a step also ends when its doubling
 is decided. Every step has two parts, each with half of that; where these decide nothing further
-parts follow, up to the longest time of the run."""
+parts follow, up to the longest time of the run.
+"""
 
 import math
 from collections.abc import Sequence

@@ -2,7 +2,8 @@
 
 Every pair of ways is symmetric: the same steps, equally long, in the opposite order. A further pair
 is as long as all before it together, so that few are needed, and has only the steps of the
-doublings that are still open."""
+doublings that are still open.
+"""
 
 import itertools
 from collections.abc import Sequence

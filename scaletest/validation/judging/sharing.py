@@ -12,7 +12,8 @@ chance: of two equal numbers either may be called worse. The least number that t
 kept in 97.5 % of all runs.
 
 A step with failed requests beyond the plan's tolerance, or one that may not be judged, is no
-candidate."""
+candidate.
+"""
 
 import math
 from collections.abc import Sequence

@@ -9,7 +9,8 @@ part behind.
 
 A cut leaves enough for a rate where there was enough. A step that needs a later cut may not have
 settled: it is marked so, but its rate is still known, since a few requests that end while the step
-is drained must not make its measurement worthless."""
+is drained must not make its measurement worthless.
+"""
 
 import math
 import statistics
