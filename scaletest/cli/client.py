@@ -137,6 +137,7 @@ REDIS_TIMEOUT_S = 5.0
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARG...]")
 @shared.call_with_groups
 def command(
+    *,
     load: OfferedLoad,
     redis_url: str,
     grace_s: float,
@@ -191,14 +192,14 @@ def command(
                 token=token,
                 prefix=prefix,
                 hosts=allow_host,
-                samples=_sample_reader(stack, redis_url, load.queue),
+                samples=sample_reader(stack, redis_url, load.queue),
             )
             server = Server(app, bound, headers=HEADERS, refused=counts.count)
             stack.callback(server.close)
         page = f"; page and statistics at {server.url}/" if server else ""
         echo(f"queue {load.queue} of {mask_passwords(redis_url)}, load: {load}{page}", err=True)
         try:
-            with live_rows(lambda: [_live_row(statistics.snapshot())], per_s=1):
+            with live_rows(lambda: [live_row(statistics.snapshot())], per_s=1):
                 drained = load.run(steering, stop.wake, grace_s)
         finally:
             snapshot = statistics.snapshot()
@@ -219,28 +220,34 @@ def command(
             echo(
                 f"{overdue} requests were due and never submitted: the load was too high", err=True
             )
-        is_whole = drained and not statistics.snapshot().failed
-        return 0 if is_whole or not load.is_finite or stop.asked() else 5
+        # a load without an end of its own, or one that somebody stopped, is judged by nobody
+        if not load.is_finite or stop.asked():
+            return 0
+        return 0 if drained and not statistics.snapshot().failed else 5
 
 
-def _sample_reader(
+def sample_reader(
     stack: ExitStack, redis_url: str, queue: str
 ) -> Callable[[str], tuple[str, list[NodeSample]]]:
-    """Return what reads the samples of a queue's nodes after a position, and the new one."""
-    # of its own, opened on demand: the load's connection must not wait
+    """Return a function of a position: it reads the samples of a queue's nodes after that.
+
+    It gives the next position with them.
+    """
+    # a connection of its own, opened on demand: the load's must not wait
     redis = prepare_connection(redis_url, socket_timeout_s=REDIS_TIMEOUT_S)
     stack.callback(redis.close)
 
-    def after(position: str) -> tuple[str, list[NodeSample]]:
+    def read_after(position: str) -> tuple[str, list[NodeSample]]:
         with explain_redis_errors(redis_url):
             reader = SampleReader(redis, queue, position)
             samples = reader.read() if position else []
         return reader.position, samples
 
-    return after
+    return read_after
 
 
-def _live_row(snapshot: LoadSnapshot) -> str:
+def live_row(snapshot: LoadSnapshot) -> str:
+    """Word how the load stands, for the row at the foot of a terminal."""
     parts = [
         f"queue {snapshot.queue}",
         f"{snapshot.in_flight} in flight",

@@ -40,8 +40,8 @@ def command(preset: str, device_glob: str, output: Output) -> None:
         by_id: dict[str, Device] = {}
         for name in PRESETS:
             with contextlib.suppress(NoDevice):
-                found = DeviceChooser(DeviceOptions(preset=name)).devices()
-                by_id.update({device.id: device for device in found})
+                for device in DeviceChooser(DeviceOptions(preset=name)).devices():
+                    by_id[device.id] = device
         if not by_id:
             raise NoDevice(
                 f"this machine has no device of {', '.join(PRESETS)}",

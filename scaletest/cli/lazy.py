@@ -21,9 +21,8 @@ class LazyCommand(click.Command):
     def load(self) -> click.Command:
         """Import the command."""
         module, _, name = self._place.partition(":")
-        command: click.Command = getattr(
-            importlib.import_module(f"scaletest.{module}"), name or "command"
-        )
+        imported = importlib.import_module(f"scaletest.{module}")
+        command: click.Command = getattr(imported, name or "command")
         return command
 
 

@@ -20,7 +20,7 @@ from scaletest.model.presets import PRESETS
 from scaletest.model.quantities import PER_SECOND, SECONDS, in_base_units
 
 Returned = TypeVar("Returned")
-# The functions that `grouped` calls with what a command takes, by the command's function.
+# The functions that `call_with_groups` calls with what a command takes, by the command's function.
 OPTIONS_OF: dict[Callable[..., object], Callable[..., object]] = {}
 
 # Beside the options below, commands find here what stands in modules of its own.
@@ -64,8 +64,10 @@ class Quantity(click.ParamType[float]):
         bare: str = "",
         plausible: float = math.inf,
     ) -> None:
-        """bare: the unit of a number without one, which "" refuses.
+        """Set what the option takes.
 
+        name: what messages call it. units: in base units, by name. example: for hints.
+        bare: the unit of a number without one; "" refuses such a number.
         plausible: the largest such number, in base units, that is not asked about.
         """
         self.name, self._example, self._bare, self._plausible = name, example, bare, plausible
@@ -124,7 +126,7 @@ labels = join_options(
         help="Call the run by this name, by which other commands find it.",
     ),
 )
-# What a long command shows of its progress, for `progress_views.shown`.
+# What a long command shows of its progress, for `progress_views.show_progress`.
 progress = join_options(
     under_heading("Output"),
     click.option(
@@ -150,7 +152,7 @@ watch = join_options(
         ),
     ),
 )
-# For `confirmed`.
+# For `is_confirmed`.
 yes: Decorator = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
@@ -220,9 +222,8 @@ def refuse_beside(option: str, allowed: set[str]) -> None:
     for parameter in click.get_current_context().command.params:
         name = parameter.name or ""
         if is_typed(name) and name not in allowed:
-            label = (
-                max(parameter.opts, key=len) if isinstance(parameter, click.Option) else "a command"
-            )
+            is_option = isinstance(parameter, click.Option)
+            label = max(parameter.opts, key=len) if is_option else "a command"
             raise UsageError(
                 f"{label} cannot be given with {option}",
                 hint="leave it out: the stored plan counts",

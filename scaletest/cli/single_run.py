@@ -11,18 +11,19 @@ from scaletest_workers.runtime import SingleRun, run_once
 from scaletest_workers.settings import Settings
 
 
-def show(settings: Settings, arguments: tuple[str, ...], output: Output) -> int:
-    """Run the workload once as a worker does; print the result. 0, or 5 when it failed.
+def show_single_run(settings: Settings, arguments: tuple[str, ...], output: Output) -> int:
+    """Run the workload once as a worker does, and print the result; return 5 when it failed.
 
     arguments: those of the request.
     """
     adopt_orphans()
     run = run_once(settings, arguments)
-    output.show(run.to_dict(), _lines(run))
+    output.show(run.to_dict(), result_lines(run))
     return 0 if run.result.outcome is Outcome.SUCCEEDED else 5
 
 
-def _lines(run: SingleRun) -> Iterator[str]:
+def result_lines(run: SingleRun) -> Iterator[str]:
+    """Yield outcome, figures and where the time went, for people."""
     result = run.result
     code = "" if result.exit_code is None else f", exit code {result.exit_code}"
     yield f"{result.outcome.value.replace('_', ' ')} after {format_seconds(run.run_s)}{code}"

@@ -1,11 +1,8 @@
-"""Stored runs on the command line: the argument that names one, and its judgement made anew from
-its records.
-"""
+"""Stored runs on the command line: the argument that names one, and where its report goes."""
 
 import os
 import sys
 from collections.abc import Mapping
-from itertools import chain
 
 import click
 from click.shell_completion import CompletionItem
@@ -26,7 +23,7 @@ def run_argument(name: str = "run", nargs: int = 1, metavar: str = "") -> shared
     nargs, metavar: as click has them.
     """
     return click.argument(
-        name, shell_complete=_complete, nargs=nargs, required=True, metavar=metavar or None
+        name, shell_complete=_complete_run, nargs=nargs, required=True, metavar=metavar or None
     )
 
 
@@ -63,7 +60,7 @@ def deliver_finished(
 ) -> int:
     """Write the report of a run that has just ended, and return the exit code of its verdict.
 
-    Who has it in a file still sees the verdict.
+    Where it goes to a file, the verdict is printed too.
     """
     code = deliver(report, output, data)
     if str(output.path) != "-":
@@ -76,9 +73,10 @@ def stored_runs() -> list[RunFolder]:
     return places.find_runs(places.default_root(os.environ))
 
 
-def _complete(
+def _complete_run(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    named = ((run.labels.name, run.name) for run in reversed(stored_runs()))
-    names = [*filter(None, chain.from_iterable(named)), LATEST]
-    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+    names = [name for run in reversed(stored_runs()) for name in (run.labels.name, run.name)]
+    return [
+        CompletionItem(name) for name in [*names, LATEST] if name and name.startswith(incomplete)
+    ]

@@ -30,10 +30,10 @@ END_S = 2.0
 
 
 class RunPage:
-    """The page of the runs of one command; its address is taken at once."""
+    """The page of the runs of one command, in a process that is started with the first run."""
 
     def __init__(self, redis_url: str) -> None:
-        """redis_url: "" for none."""
+        """Take an address of this machine. redis_url: of the Redis that is shown; "" for none."""
         # what serves pages takes a while to import, and most runs have none
         from scaletest.pages.server import bind_socket, url_of
 
@@ -48,7 +48,7 @@ class RunPage:
         """Serve the page of this run; say where it is."""
         self._address = f"{self._url}/live/{quote(folder.name)}"
         if self._process is None:
-            # start the process of the page; go on when it has made one, or PATIENCE_S is over
+            # start the process of the page, and measure only when it has made one
             self._guard = Guard("KILL")
             handle = self._socket.fileno()
             line = python_module("scaletest", "ui", "--socket", str(handle))
@@ -70,16 +70,16 @@ class RunPage:
                 env=self._guard.environment(environment),
             )
             self._guard.watch(process.pid)
-            self._await_page()
+            self._wait_for_page()
         return f"watch it at {self._address}"
 
     def close(self) -> None:
         """Let an open page show the end; then the address answers no more."""
         try:
             if self._process is not None:
-                # made once, it is there at once for who looks
-                self._await_page()
-                # told that the run has ended, its process waits until open pages show it
+                # its process keeps the page that shows the end, for whoever asks for it
+                self._wait_for_page()
+                # at the end of its input the process waits until open pages show the end
                 assert self._process.stdin is not None
                 self._process.stdin.close()
                 with suppress(subprocess.TimeoutExpired):
@@ -92,7 +92,7 @@ class RunPage:
             if self._guard is not None:
                 self._guard.close()
 
-    def _await_page(self) -> None:
+    def _wait_for_page(self) -> None:
         """Wait until the page is made, at most PATIENCE_S."""
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with suppress(OSError, HTTPException):

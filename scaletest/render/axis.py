@@ -16,6 +16,7 @@ def round_marks(low: float, high: float, most: int = 6) -> list[float]:
         return [low]
     rough = (high - low) / max(1, most - 1)
     power = 10.0 ** math.floor(math.log10(rough))
+    # the epsilons here keep marks that rounding errors would push over an end
     shortest = (high - low) / (most - 1 + 1e-9)
     step = next(factor * power for factor in (1, 2, 5, 10, 20) if factor * power >= shortest)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
@@ -41,8 +42,8 @@ def axis_end(high: float, most: int = 6) -> float:
 def powers_of_two(low: float, high: float, most: int = 8) -> list[float]:
     """Return powers of two in [low, high], or every second, third, ... of too many. low > 0."""
     first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
-    every = max(1, math.ceil((last - first + 1) / most))
-    return [2.0**exponent for exponent in range(first, last + 1, every)]
+    stride = max(1, math.ceil((last - first + 1) / most))
+    return [2.0**exponent for exponent in range(first, last + 1, stride)]
 
 
 def decades(low: float, high: float, most: int = 8) -> list[float]:
@@ -52,9 +53,11 @@ def decades(low: float, high: float, most: int = 8) -> list[float]:
     """
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     for factors in ((1, 2, 5), (1,)):
-        pairs = itertools.product(range(first, last + 1), factors)
-        every = [factor * 10.0**exponent for exponent, factor in pairs]
-        marks = [mark for mark in every if low <= mark <= high]
+        marks = []
+        for exponent, factor in itertools.product(range(first, last + 1), factors):
+            mark = factor * 10.0**exponent
+            if low <= mark <= high:
+                marks.append(mark)
         if len(marks) <= most:
             break
     if len(marks) < 2:
@@ -104,10 +107,12 @@ class Axis:
         marks = self.marks or MARKS[self.kind](self.low, self.high, self.most)
         return list(zip(marks, self.names or label_marks(marks), strict=True))
 
-    def part(self, number: float) -> float:
+    def position(self, number: float) -> float:
         """Return where a number stands, from 0 at the low end to 1; at most 0.5 outside."""
-        low, high, place = self.low, self.high, number
+        low, high = self.low, self.high
         if self.kind != "linear":
-            low, high, place = math.log2(low), math.log2(high), math.log2(max(number, low / 1024))
-        share = (place - low) / (high - low) if high > low else 0.5
-        return min(1.5, max(-0.5, share))
+            # a number of 0 or less has no logarithm, and lies far below the low end
+            number = math.log2(max(number, low / 1024))
+            low, high = math.log2(low), math.log2(high)
+        position = (number - low) / (high - low) if high > low else 0.5
+        return min(1.5, max(-0.5, position))

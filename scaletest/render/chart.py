@@ -46,7 +46,7 @@ class Chart:
     def right(self) -> float:
         """Where the plot ends, with room for half of a long label of a mark at the end."""
         # the label of a mark near the end of the axis reaches over the end of the plot
-        ends = [name for mark, name in self.x.labelled if self.x.part(mark) > 0.97]
+        ends = [name for mark, name in self.x.labelled if self.x.position(mark) > 0.97]
         return self.width - max(14.0, 1.0 + CHARACTER / 2 * max(map(len, ends), default=0))
 
     @property
@@ -85,9 +85,12 @@ class Chart:
             self.bar(low, high, self.y.high, css, bottom=self.y.low)
 
     def bar(
-        self, low: float, high: float, top: float, css: str, tip: str = "", bottom: float = 0.0
+        self, low: float, high: float, top: float, css: str, tip: str = "", *, bottom: float = 0.0
     ) -> None:
-        """Draw a bar from low to high and from bottom to top. tip: shown below the pointer."""
+        """Draw a bar from low to high and from bottom to top.
+
+        tip: a text that is shown when the pointer is on it.
+        """
         self.marks.append(Mark("bar", [(low, bottom), (high, top)], css, tip))
 
     def error(self, x: float, low: float, high: float, css: str) -> None:

@@ -91,7 +91,7 @@ class Case(NamedTuple):
 
 
 class ThresholdLine(Protocol):
-    """Whether a threshold holds, its text, and what was measured."""
+    """A threshold in a report: whether it holds, its text, and what was measured."""
 
     @property
     def kind(self) -> VerdictKind:
@@ -145,12 +145,12 @@ class Head:
 
     @property
     def reason(self) -> str:
-        """That of the verdict, for people."""
+        """The reason of the verdict, with settings named as options."""
         return as_options(self.verdict.reason)
 
     @property
     def remedy(self) -> str:
-        """That of the verdict, for people."""
+        """The remedy of the verdict, with settings named as options."""
         return as_options(self.verdict.remedy)
 
     @property

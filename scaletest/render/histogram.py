@@ -42,8 +42,8 @@ def draw_histogram(
 ) -> Chart:
     """Draw a histogram of durations in seconds, in the unit of the longest.
 
-    number: of bins. least_s: as for `ends`. names: of what lasts, and of what each duration is one
-    of. size: width and height.
+    number: of bins. least_s: as for `histogram_ends`. names: what lasts, and what each duration is
+    one of, as in ("run time", "request"). size: width and height.
     """
     low_s, high_s = histogram_ends(durations_s, least_s)
     counts = count_bins(durations_s, number, low_s, high_s)
@@ -75,7 +75,6 @@ def draw_bars(
     for index, count in enumerate(counts):
         if count:
             left_s, right_s = low_s + index * width_s, low_s + (index + 1) * width_s
-            tip = (
-                f"{plural(count, noun)} from {format_seconds(left_s)} to {format_seconds(right_s)}"
-            )
+            span = f"from {format_seconds(left_s)} to {format_seconds(right_s)}"
+            tip = f"{plural(count, noun)} {span}"
             chart.bar(left_s / length_s, right_s / length_s, count / size, "c-bar", tip)

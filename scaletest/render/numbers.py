@@ -31,7 +31,7 @@ def format_seconds(duration_s: float | None) -> str:
     return f"{duration_s:.0f} s"
 
 
-def seconds_between(duration_s: float, low: float, high: float) -> str:
+def seconds_with_interval(duration_s: float, low: float, high: float) -> str:
     """Word a duration with its interval, all in the unit of the value: 55.2 [54.9, 56.1] ms."""
     size, unit = unit_of(duration_s)
     return f"{with_interval(duration_s / size, low / size, high / size)} {unit}"
@@ -63,7 +63,7 @@ def unit_of(largest_s: float) -> tuple[float, str]:
 
 
 def with_half_width(number: float, half_width: float) -> str:
-    """Word value ± half-width, with two digits of the half-width, which is rounded up."""
+    """Word a number as value ± half-width, with two digits of the half-width, rounded up."""
     if not math.isfinite(number):
         return NOTHING
     if not math.isfinite(half_width):
@@ -71,15 +71,15 @@ def with_half_width(number: float, half_width: float) -> str:
     places = decimals(number, half_width)
     step = 10.0**-places
     half = math.ceil(half_width / step * (1 - 1e-9)) * step
-    return f"{_fixed(number, places)} ± {_fixed(half, places)}"
+    return f"{_round_to(number, places)} ± {_round_to(half, places)}"
 
 
 def with_interval(number: float, low: float, high: float) -> str:
-    """Word value [low, high], all with the decimals that the interval supports."""
+    """Word a number as value [low, high], all with the decimals that the interval supports."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return f"{format_significant(number)} [{NOTHING}]"
     places = decimals(number, (high - low) / 2)
-    return f"{_fixed(number, places)} [{_fixed(low, places)}, {_fixed(high, places)}]"
+    return f"{_round_to(number, places)} [{_round_to(low, places)}, {_round_to(high, places)}]"
 
 
 def decimals(number: float, half_width: float) -> int:
@@ -96,17 +96,17 @@ def format_significant(number: float | None, digits: int = 3) -> str:
     """Word a number with this many significant digits, never in the form 1e+05."""
     if number is None or not math.isfinite(number):
         return NOTHING
-    return _fixed(number, digits - 1 - _magnitude(number, digits))
+    return _round_to(number, digits - 1 - _magnitude(number, digits))
 
 
 def format_percent(part: float | None, places: int = 1) -> str:
     """Word a part of 1 in percent."""
     if part is not None and math.isfinite(part):
-        return f"{_plain(100 * part, places)}%"
+        return f"{_with_places(100 * part, places)}%"
     return NOTHING
 
 
-def share(part: int, whole: int) -> str:
+def format_share(part: int, whole: int) -> str:
     """Word a part of a whole in percent; never 0 % or 100 % unless it is."""
     if not whole:
         return NOTHING
@@ -116,22 +116,21 @@ def share(part: int, whole: int) -> str:
     return text
 
 
-def percent_between(part: float, low: float, high: float, most: int = 1) -> str:
+def percent_with_interval(part: float, low: float, high: float, most: int = 1) -> str:
     """Word a part of 1 with its interval, with `most` decimals at most: 2.9% [1.8, 4.1]."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return format_percent(part)
     places = min(most, max(0, decimals(100 * part, 50 * (high - low))))
-    return (
-        f"{_plain(100 * part, places)}% [{_plain(100 * low, places)}, {_plain(100 * high, places)}]"
-    )
+    text, low_text, high_text = (_with_places(100 * end, places) for end in (part, low, high))
+    return f"{text}% [{low_text}, {high_text}]"
 
 
 def format_instant(epoch_s: float) -> str:
     """Word a moment in UTC, to the second; n/a for 0, which means unknown."""
-    try:
-        if epoch_s > 0:
-            return f"{datetime.fromtimestamp(epoch_s, UTC):%Y-%m-%d %H:%M:%S}Z"
+    if epoch_s <= 0:
         return NOTHING
+    try:
+        return f"{datetime.fromtimestamp(epoch_s, UTC):%Y-%m-%d %H:%M:%S}Z"
     except (OverflowError, ValueError, OSError):
         return NOTHING
 
@@ -170,11 +169,12 @@ def _magnitude(number: float, digits: int = MOST_DIGITS) -> int:
     return int(f"{abs(number):.{digits - 1}e}".partition("e")[2])
 
 
-def _fixed(number: float, places: int) -> str:
-    return _plain(round(number, max(places, -12)), max(0, places))
+def _round_to(number: float, places: int) -> str:
+    """Word a number rounded to these decimals; negative ones are tens and hundreds."""
+    return _with_places(round(number, max(places, -12)), max(0, places))
 
 
-def _plain(number: float, places: int) -> str:
+def _with_places(number: float, places: int) -> str:
     """Word a number with this many decimals; -0 loses its sign."""
     text = f"{number:.{places}f}"
     return text.removeprefix("-") if float(text) == 0 else text

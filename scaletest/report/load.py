@@ -79,7 +79,7 @@ def facts(snapshot: LoadSnapshot) -> Pairs:
         ("requests per second", per_s(snapshot.per_s)),
         ("succeeded", numbers.group_thousands(snapshot.succeeded)),
         ("failed", numbers.group_thousands(snapshot.failed)),
-        ("share that succeeded", numbers.share(snapshot.succeeded, count)),
+        ("share that succeeded", numbers.format_share(snapshot.succeeded, count)),
         ("measured for", numbers.format_duration(snapshot.elapsed_s)),
     )
 
@@ -206,7 +206,7 @@ def _group_places(
                 "Succeeded": numbers.group_thousands(succeeded),
                 "Share": Share(
                     succeeded / max(1, snapshot.succeeded),
-                    numbers.share(succeeded, snapshot.succeeded),
+                    numbers.format_share(succeeded, snapshot.succeeded),
                 ),
                 "Failed": numbers.group_thousands(merged.failed),
                 "Mean run": numbers.format_seconds(merged.run_mean_s),

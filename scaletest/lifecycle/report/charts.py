@@ -115,7 +115,7 @@ def waterfall_figure(result: LifecycleResult) -> Figure | None:
                 taken, end = format_seconds(end_s - began_s), format_seconds(end_s)
                 tip = f"{row.name}: {SEGMENTS[name]} {taken}, until {end}"
                 start, css = began_s / size, classes[name]
-                chart.bar(start, end_s / size, number + 0.36, css, tip, number - 0.36)
+                chart.bar(start, end_s / size, number + 0.36, css, tip, bottom=number - 0.36)
             began_s = end_s
     caption = (
         f"Where the time until {last} goes, from the fastest workload to the slowest. A bar is one"

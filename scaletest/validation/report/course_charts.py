@@ -60,7 +60,7 @@ def _panel(result: Evaluation, sample: MeasuredStep) -> Chart | None:
         low, high = spell.begin_s - sample.began_s, spell.end_s - sample.began_s
         if low < long and high > 0.0:
             low, high = max(0.0, low), min(long, high)
-            chart.bar(low, high, chart.y.high, "c-foreign", spell.sentence, chart.y.low)
+            chart.bar(low, high, chart.y.high, "c-foreign", spell.sentence, bottom=chart.y.low)
             shown = True
     if shown:
         chart.legend("disturbed", "c-foreign", "area")

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from scaletest.cli import progress_views
 from scaletest.cli.live_rows import LiveRows
-from scaletest.cli.progress_views import Lines, json_line, plain_line, rows
+from scaletest.cli.progress_views import EventPrinter, json_line, plain_line, rows
 from scaletest.model.checks import escape_unprintable
 from scaletest.model.run_progress import (
     BENCHMARK,
@@ -219,7 +219,7 @@ def test_a_reader_that_goes_away_ends_no_run(monkeypatch: pytest.MonkeyPatch) ->
         raise BrokenPipeError
 
     monkeypatch.setattr(progress_views, "echo", gone)
-    show = Lines(plain_line)
+    show = EventPrinter(plain_line)
     for _ in range(3):
         show(STEP, STATE, "measured")
     assert asked == ["step 2 of about 8: measured, about 30 s left"]
