@@ -200,7 +200,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Verdict and charts, for notebooks."""
-        return str(html.notebook(self._report))
+        return str(html.render_notebook(self._report))
 
 
 def load_run(name: str | os.PathLike[str] = "LAST") -> Result:

@@ -6,7 +6,7 @@ from scaletest.cli.output import Output
 from scaletest.model import Outcome
 from scaletest.processes.orphans import adopt_orphans
 from scaletest.render.numbers import format_seconds
-from scaletest.report import words
+from scaletest.report.time_spent import activity_lines, align_fact
 from scaletest_workers.runtime import SingleRun, run_once
 from scaletest_workers.settings import Settings
 
@@ -32,8 +32,8 @@ def result_lines(run: SingleRun) -> Iterator[str]:
     for name, value in {"error": result.error, "device": result.device, **figures}.items():
         if name in figures or value:
             text = f"{value:.6g}" if isinstance(value, float) else str(value)
-            yield words.fact(name, text)
+            yield align_fact(name, text)
     if result.activity is None:
         yield "where the time went is not known: nothing was sampled"
     else:
-        yield from words.summary(result.activity, run.run_s, run.own_memory)
+        yield from activity_lines(result.activity, run.run_s, run.own_memory)

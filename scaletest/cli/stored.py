@@ -36,7 +36,7 @@ def show(report: Report) -> None:
     """Print the summary of a run on standard output, in the width of the terminal if it is one."""
     from scaletest.report.formats import text
 
-    text.show_here(report)
+    text.print_to_terminal(report)
 
 
 def deliver(report: Report, output: Output, data: Mapping[str, object] | None = None) -> int:

@@ -94,7 +94,7 @@ def live() -> Response:
 
 def report() -> Response:
     """The load so far as one HTML file."""
-    response = make_response(load.page(steering().snapshot()))
+    response = make_response(load.load_page(steering().snapshot()))
     response.headers["Content-Security-Policy"] = html.SERVED_POLICY
     return response
 
@@ -106,13 +106,13 @@ def _render(template: str) -> Response:
         "control": control(snapshot, steering().steered),
         "http": counts(),
         "load": load.describe_load(snapshot),
-        "per_s": load.per_s,
-        "figures": load_charts.figures(snapshot),
+        "per_s": load.format_rate,
+        "figures": load_charts.draw_load(snapshot),
         "clock_steps": load_charts.CLOCK_STEPS,
         "sparse": load_charts.SPARSE,
-        "times": load.times(snapshot),
-        "places": load.places(snapshot),
-        "itself": load.itself(snapshot),
+        "times": load.times_table(snapshot),
+        "places": load.place_tables(snapshot),
+        "itself": load.client_facts(snapshot),
         "most_rows": load.MOST_ROWS,
     }
     return make_response(render_template(template, **context))

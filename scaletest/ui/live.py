@@ -170,7 +170,7 @@ def _with_report(run: LiveRun, folder: RunFolder) -> LiveRun:
         if report.head.verdict.kind is VerdictKind.RUNNING and not sections:
             # its figures would be those of no step at all
             return NOTHING, ""
-        return html.contents(report.head, sections), ""
+        return html.render_contents(report.head, sections), ""
 
     # the report so far takes at most a tenth of a processor's time
     rest = 0.0 if is_final else 10.0
