@@ -4,8 +4,6 @@ The calling threads submit, one at a time, since the broker's client numbers its
 reads the replies of all requests and hands each to whoever waits for it.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import threading
@@ -18,7 +16,7 @@ from functools import partial
 from itertools import chain, islice
 from numbers import Real
 from queue import Empty, SimpleQueue
-from typing import Literal, NamedTuple, overload
+from typing import Literal, NamedTuple, Self, overload
 
 from scaletest import broker
 from scaletest.api.words import as_text, python_names
@@ -98,7 +96,7 @@ class Client:
         self._reader = threading.Thread(target=self._read, name="scaletest-replies", daemon=True)
         self._reader.start()
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -228,7 +226,7 @@ class Client:
         if not self._submit([request], partial(_settle, future)):
             with python_names(), explain_redis_errors(self._url):
                 raise QueueFull(queue, broker.Queues(self._redis).state(queue).maximum)
-        future.add_done_callback(partial(self._dropped, request))
+        future.add_done_callback(partial(self._cancel_with, request))
         return future
 
     def result(self, request_id: str, *, timeout: float = 0.0) -> Reply:
@@ -245,7 +243,7 @@ class Client:
             Unreachable: Redis cannot be reached.
             WaitTimeout: it still waits or runs.
         """
-        self._check()
+        self._check_usable()
         timeout = checks.seconds(timeout, "timeout")
         with python_names(), explain_redis_errors(self._url):
             return wait_for_stored_reply(self._redis, checks.request_id(request_id), timeout)
@@ -311,6 +309,7 @@ class Client:
         with self._calling:  # whoever comes later learns that it is closed
             pending = list(self._pending.values())
         for queue in {request.queue for request, _ in pending}:
+            # in one call for each queue, however many requests there are
             waiting = {
                 request.id: deliver for request, deliver in pending if request.queue == queue
             }
@@ -322,49 +321,52 @@ class Client:
     def _map(
         self, queue: str, requests: Iterator[Request], in_flight: int
     ) -> Generator[Reply, None, None]:
+        """Submit requests of a queue as replies come; yield the replies."""
         answers: SimpleQueue[Answer] = SimpleQueue()
-        flying: set[str] = set()
+        unanswered: set[str] = set()
         refused: list[Request] = []
         backoff_s = 0.0
         try:
             while True:
-                batch = list(islice(chain(refused, requests), in_flight - len(flying)))
+                batch = list(islice(chain(refused, requests), in_flight - len(unanswered)))
                 # before they are submitted: an interrupt may come between Redis and our knowing
-                flying.update(request.id for request in batch)
+                unanswered.update(request.id for request in batch)
                 refused = batch[self._submit(batch, answers.put) :]
-                flying.difference_update(request.id for request in refused)
+                unanswered.difference_update(request.id for request in refused)
                 # after a full queue it waits, longer each time
                 backoff_s = longer_delay(backoff_s) if refused else 0.0
-                if not flying and not refused:
+                if not unanswered and not refused:
                     return
                 self._refuse_callback()
                 # take the replies that are there
-                timeout_s = backoff_s or None
                 replies: list[Reply] = []
                 with suppress(Empty):
-                    answer = answers.get(timeout=timeout_s)
+                    answer = answers.get(timeout=backoff_s or None)
                     while isinstance(answer, Reply):
                         replies.append(answer)
                         answer = answers.get_nowait()
                     if not replies:
                         raise answer
-                    answers.put(answer)
+                    answers.put(answer)  # an error is raised when the replies before it are out
                 for reply in replies:
-                    flying.discard(reply.id)
+                    unanswered.discard(reply.id)
                     yield reply
         finally:
             # Garbage collection ends an iterator that nobody holds, in any thread and also in the
             # middle of a call of this client, whose lock is held then: the reader cancels for it.
             if self._calling.locked() or threading.current_thread() is self._reader:
-                self._left_behind.put((queue, list(flying)))
+                self._left_behind.put((queue, list(unanswered)))
             else:
-                self._cancel(queue, list(flying))
+                self._cancel(queue, list(unanswered))
 
     def _request(self, queue: str, arguments: Sequence[Argument], time_limit: float) -> Request:
         return Request(self._broker.new_id(), queue, tuple(map(as_text, arguments)), time_limit)
 
     def _submit(self, requests: Sequence[Request], deliver: Callable[[Answer], None]) -> int:
-        """Submit requests of one queue, whose answers go to `deliver`; how many were accepted."""
+        """Submit requests of one queue, and return how many were accepted.
+
+        deliver: takes the answer to each, in the thread that reads replies.
+        """
         if not requests:
             return 0
         with self._call():
@@ -380,10 +382,10 @@ class Client:
 
     @contextmanager
     def _call(self) -> Iterator[None]:
-        """Have the broker's client alone, for one call."""
-        self._check()
+        """Hold the broker's client for one call, with errors worded for Python."""
+        self._check_usable()
         with self._calling, python_names(), explain_redis_errors(self._url):
-            self._check()
+            self._check_usable()  # another thread may have closed the client meanwhile
             yield
 
     @property
@@ -391,7 +393,7 @@ class Client:
         """Whether this process made the client: a forked one has no reader, and locks for ever."""
         return self._process == os.getpid()
 
-    def _check(self) -> None:
+    def _check_usable(self) -> None:
         """Raise UsageError where the client cannot be used."""
         if not self._is_ours:
             raise UsageError(
@@ -402,7 +404,7 @@ class Client:
             raise UsageError("the client is closed", hint="make a new scaletest.Client")
 
     def _refuse_callback(self) -> None:
-        """UsageError in a callback of a future, which the thread that reads all replies calls."""
+        """Raise UsageError in a callback of a future: the thread that reads replies calls it."""
         if threading.current_thread() is self._reader:
             raise UsageError(
                 "a callback of a future cannot wait for a reply: nobody would read it meanwhile",
@@ -410,8 +412,8 @@ class Client:
             )
 
     def _read(self) -> None:
-        """Hand over replies until the client is closed."""
-        stumbled = False
+        """Hand over replies until the client is closed; the reader's thread."""
+        has_failed = False
         while not self._closing.is_set():
             try:
                 with python_names(), explain_redis_errors(self._url):
@@ -419,19 +421,19 @@ class Client:
                         self._answer(reply.id, reply)
                     while not self._left_behind.empty():
                         self._cancel(*self._left_behind.get())
-                    if stumbled or self._broker.shaken:  # submit again what Redis forgot
+                    if has_failed or self._broker.shaken:  # submit again what Redis forgot
                         with self._calling:
                             pending = {name: pair[0] for name, pair in list(self._pending.items())}
-                            self._broker.recover(pending, force=stumbled)
-                stumbled = False
+                            self._broker.recover(pending, force=has_failed)
+                has_failed = False
             except Exception as error:
-                stumbled = True
+                has_failed = True
                 if not self._closing.is_set():
                     self._report_failure(error)
                     self._closing.wait(LONGEST_DELAY_S)
 
     def _report_failure(self, error: Exception) -> None:
-        """Tell those who wait of an error of the reader; of one of ours it is only logged."""
+        """Give an error of the reader to those who wait; log one that only a bug explains."""
         if not isinstance(error, ScaletestError):
             logger.error("an error interrupted the reading of replies", exc_info=error)
             return
@@ -451,31 +453,31 @@ class Client:
                 logger.exception("the callback of a future wanted to end its thread")
 
     def _forget(self, ids: Iterable[str]) -> list[str]:
-        """Wait for no answer to these requests any more; those that had none."""
-        known = [name for name in ids if self._pending.pop(name, None)]
+        """Wait for no answer to these requests any more, and return those that had none."""
+        forgotten = [name for name in ids if self._pending.pop(name, None)]
         if not self._pending:
             with self._answered:
                 self._answered.notify_all()
-        return known
+        return forgotten
 
-    def _dropped(self, request: Request, future: Future[Reply]) -> None:
+    def _cancel_with(self, request: Request, future: Future[Reply]) -> None:
+        """Cancel a request when its future is done by being cancelled."""
         if future.cancelled() and self._cancel(request.queue, [request.id]):
             future.set_running_or_notify_cancel()
 
     def _cancel(self, queue: str, ids: Sequence[str]) -> list[str]:
-        """Take waiting requests out of their queue, and drop the replies of running ones; those
-        that had no answer.
+        """Take requests out of their queue, or drop their replies; return those without an answer.
 
         Where Redis is away it is left to the workers, which drop what waits when its client is
         gone.
         """
         if not self._is_ours:
             return []
-        known = self._forget(ids)
-        if known:
+        unanswered = self._forget(ids)
+        if unanswered:
             with suppress(Unreachable), self._calling, explain_redis_errors(self._url):
-                self._broker.cancel(queue, known)
-        return known
+                self._broker.cancel(queue, unanswered)
+        return unanswered
 
 
 def _settle(future: Future[Reply], answer: Answer) -> None:

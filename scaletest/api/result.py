@@ -131,14 +131,12 @@ class Result:
         verdict = self.verdict
         if verdict.kind is VerdictKind.PASS:
             return
-        missed = (line for line in self.thresholds if line.kind is not VerdictKind.PASS)
-        reasons = (
-            f"threshold {line.text} is {line.kind}: {in_python(line.reason)}" for line in missed
-        )
-        error = NotPassed(
-            "\n".join((f"{self.name} is {verdict.kind}: {verdict.reason}", *reasons)),
-            hint=verdict.remedy,
-        )
+        lines = [f"{self.name} is {verdict.kind}: {verdict.reason}"]
+        for threshold in self.thresholds:
+            if threshold.kind is not VerdictKind.PASS:
+                reason = in_python(threshold.reason)
+                lines.append(f"threshold {threshold.text} is {threshold.kind}: {reason}")
+        error = NotPassed("\n".join(lines), hint=verdict.remedy)
         error.exit_code = verdict.kind.exit_code
         raise error
 
@@ -169,7 +167,7 @@ class Result:
         return path
 
     def text(self, form: str = "text") -> str:
-        """The report as text.
+        """Return the report as text.
 
         form: text, as a terminal shows it, or html, md, csv, json, junit, brief.
 
@@ -186,7 +184,7 @@ class Result:
         return formats.render(self._report, form)
 
     def to_dict(self) -> Mapping[str, Any]:
-        """All of it as plain values for JSON, as result.json has it.
+        """Return all of it as plain values for JSON, as result.json has it.
 
         Example:
             print(json.dumps(result.to_dict(), indent=2))
@@ -199,7 +197,7 @@ class Result:
         return f"<Result of {self.run_type} {self.name}: {self.verdict.kind}>"
 
     def _repr_html_(self) -> str:
-        """Verdict and charts, for notebooks."""
+        """Return verdict and charts as HTML; a notebook calls it."""
         return str(html.render_notebook(self._report))
 
 

@@ -103,7 +103,7 @@ class Plan:
         return self._plan.steps
 
     def to_dict(self) -> dict[str, Any]:
-        """All options as plain values, as a plan file for `scaletest validate -f` has them.
+        """Return all options as plain values, as a plan file for `scaletest validate -f` has them.
 
         Example:
             Path("plan.json").write_text(json.dumps(plan.to_dict()))
@@ -134,8 +134,9 @@ def validate(
     on_progress: Callable[[RunProgress], object] | None = None,
     **options: Unpack[ValidationOptions],
 ) -> Result:
-    """Measure how throughput grows while the workers are doubled, and judge it, as
-    `scaletest validate` does; nothing is printed, but a notebook shows how far it is.
+    """Measure how throughput grows while the workers are doubled, and judge it.
+
+    It does what `scaletest validate` does. Nothing is printed, but a notebook shows how far it is.
 
     workload, options: those of a Plan, or a whole Plan instead.
     redis_url: of the Redis to use; by default the run has one of its own.
@@ -197,11 +198,11 @@ def validate(
     labels = Labels(name, note)
     show = on_progress or notebook.cell_line()
 
-    def tell(change: ProgressChange, state: RunProgress, message: str) -> None:
+    def show_state(change: ProgressChange, state: RunProgress, message: str) -> None:
         if show is not None:
             show(state)
 
-    progress = Progress(tell, redis_url=redis_url, every_s=1.0)
+    progress = Progress(show_state, redis_url=redis_url, every_s=1.0)
     if resume:
         if workload != () or options or run_dir or labels != Labels():
             raise UsageError(
@@ -227,12 +228,14 @@ def validate(
 def _start(
     plan: Plan, place: ValidationPlace, run_dir: str, labels: Labels, progress: Progress
 ) -> ValidationFolder:
-    """Run a new validation; return its folder. UsageError where it cannot work."""
+    """Run a new validation, and return its folder; UsageError where it cannot work."""
     path = places.new_path(os.environ, run_dir).absolute()
     with _alone(), _importable(plan._plan), python_names():
-        # it gets a queue of its own
-        unchecked = replace(plan._plan, queue=new_queue())
-        prepared = place.prepared(unchecked, before_run.device_names, is_limited=plan._is_limited)
+        prepared = place.prepared(
+            replace(plan._plan, queue=new_queue()),
+            before_run.device_names,
+            is_limited=plan._is_limited,
+        )
         if not place.deployment.deployment:
             before_run.check_plan(prepared)
         folder, _ = launch.start(
@@ -249,7 +252,7 @@ def _start(
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """UsageError while another validation runs in this process."""
+    """Raise UsageError while another validation runs in this process."""
     if not _RUNNING.acquire(blocking=False):
         raise UsageError(
             "another validation is running in this process, and each would disturb the other",
@@ -306,7 +309,7 @@ def _plain(value: Any) -> Any:
 
 
 def _command_line(place: ValidationPlace, path: Path) -> list[str]:
-    """Return what makes the same run in a shell."""
+    """Return the command that makes the same run in a shell."""
     target = place.deployment
     pairs = {
         "--redis-url": place.redis_url,

@@ -141,7 +141,8 @@ def queue_lines(
             times = (f"{key} {format_seconds(value)}" for key, value in values.items())
             yield f"  {label} {', '.join(times)}"
     if groups:
-        count, last_s = sum(group.count for group in groups), max(group.last_s for group in groups)
+        count = sum(group.count for group in groups)
+        last_s = max(group.last_s for group in groups)
         yield f"  the last {plural(count, 'failure')}, until {format_instant(last_s)}"
     for line in failures.lines(groups[:MOST_GROUPS]):
         yield f"    {one_line(line)}"

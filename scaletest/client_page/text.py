@@ -37,11 +37,10 @@ def stats(snapshot: LoadSnapshot, completed: int, rejected: int) -> str:
         percentile_lines = []
         for name, digits, title in TIMINGS:
             times = snapshot.times[name]
-            seconds = (times.high_s or 0.0, times.mean_s or 0.0, times.low_s or 0.0)
-            texts = [f"{time_s:.{digits}f}" for time_s in seconds]
+            texts = [f"{s or 0.0:.{digits}f}" for s in (times.high_s, times.mean_s, times.low_s)]
             lines.append(f"- {' / '.join(texts)} - {title}")
-            known = (times.quantiles_s[name] for name in ("p50", "p90", "p95", "p99"))
-            texts = ["n/a" if time_s is None else f"{time_s:.3g}" for time_s in known]
+            quantiles = (times.quantiles_s[key] for key in ("p50", "p90", "p95", "p99"))
+            texts = ["n/a" if time_s is None else f"{time_s:.3g}" for time_s in quantiles]
             percentile_lines.append(f"- {' / '.join(texts)} - {title}")
         lines += [
             "",
@@ -81,8 +80,8 @@ def pods(snapshot: LoadSnapshot) -> str:
         _with_title(f"Node: {_name_text(node)}", _success_bars(snapshot, node, "Pod"))
         for node in _nodes(snapshot)
     ]
-    whole = [*(blocks or [f"{NO_STATISTICS}\n"]), _elsewhere(snapshot)]
-    return _with_title(PODS, "\n".join(filter(None, whole)))
+    parts = [*(blocks or [f"{NO_STATISTICS}\n"]), _elsewhere(snapshot)]
+    return _with_title(PODS, "\n".join(filter(None, parts)))
 
 
 def _nodes(snapshot: LoadSnapshot) -> list[str]:
@@ -93,23 +92,22 @@ def _nodes(snapshot: LoadSnapshot) -> list[str]:
 
 def _by_node(snapshot: LoadSnapshot, outcome: str) -> dict[str, int]:
     """Return counts of succeeded or failed requests by node, in the order of their names."""
-    known = [counts for counts in snapshot.places if counts.place.node]
-    return _sums((counts.place.node, getattr(counts, outcome)) for counts in known)
+    return _sum_by_name(
+        (counts.place.node, getattr(counts, outcome))
+        for counts in snapshot.places
+        if counts.place.node
+    )
 
 
 def _success_bars(snapshot: LoadSnapshot, node: str, kind: str) -> str:
     """Draw successes by device or pod of a node; "" without any. A nameless device is a dot."""
-    places = [
-        counts for counts in snapshot.places if counts.place.node == node and counts.succeeded
-    ]
-    if kind == "Pod":
-        sums = _sums((counts.place.pod, counts.succeeded) for counts in places)
-    else:
-        sums = _sums(
-            (device_name(counts.place.device) or ".", counts.succeeded) for counts in places
-        )
-    counted = dict(sorted(sums.items(), reverse=True))
-    return _bars(kind, "Completed requests:", counted) if counted else ""
+    successes = []
+    for counts in snapshot.places:
+        if counts.place.node == node and counts.succeeded:
+            name = counts.place.pod if kind == "Pod" else device_name(counts.place.device) or "."
+            successes.append((name, counts.succeeded))
+    sums = dict(sorted(_sum_by_name(successes).items(), reverse=True))
+    return _bars(kind, "Completed requests:", sums) if sums else ""
 
 
 def _elsewhere(snapshot: LoadSnapshot) -> str:
@@ -146,7 +144,7 @@ def _name_text(name: str) -> str:
     return cut_text(name, 100) or "(none)"
 
 
-def _sums(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
+def _sum_by_name(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
     """Sum the counts by name, sorted."""
     sums: dict[str, int] = {}
     for name, count in counts:

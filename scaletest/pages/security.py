@@ -62,7 +62,7 @@ HEADERS = {
 
 
 class HttpCounts:
-    """Queries answered and refused, for all threads together."""
+    """Counts queries that were answered and refused, for all threads together."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -82,11 +82,11 @@ class HttpCounts:
 class Access:
     """Who may do what with an application; see `site.make_site`."""
 
-    program: str
-    token: str
+    program: str  # what messages call the application
+    token: str  # "" for none
     prefix: str
-    hosts: Collection[str]
-    changing: Mapping[str, str]
+    hosts: Collection[str]  # names that need no token
+    changing: Mapping[str, str]  # endpoints that change something
 
 
 def install(app: Flask, counts: HttpCounts, access: Access) -> None:
@@ -115,11 +115,11 @@ def install(app: Flask, counts: HttpCounts, access: Access) -> None:
         return response
 
     app.register_error_handler(HTTPException, refuse)
-    app.register_error_handler(Exception, _failed)
+    app.register_error_handler(Exception, _report_bug)
 
 
 def refuse(error: HTTPException) -> Response:
-    """Answer with the error in the requested form."""
+    """Answer a request with an error, in the form that it asks for."""
     if error.response is not None:
         return make_response(error.response)
     form = answer_form()
@@ -133,8 +133,8 @@ def refuse(error: HTTPException) -> Response:
             json.dumps({"result": "ERROR", "info": reason}), mimetype="application/json"
         )
     else:
-        text = f"{reason[:1].upper()}{reason[1:].rstrip('.')}."
-        response = make_response(render_template("message.html", title=error.name, text=text))
+        sentence = f"{reason[:1].upper()}{reason[1:].rstrip('.')}."
+        response = make_response(render_template("message.html", title=error.name, text=sentence))
     response.status_code = error.code or 500
     for name, value in error.get_headers():
         if name.lower() not in ("content-type", "content-length"):
@@ -150,7 +150,7 @@ def answer_form() -> str:
     return wanted if wanted in ("plain", "json", "page") else "html"
 
 
-def _failed(error: Exception) -> Response:
+def _report_bug(error: Exception) -> Response:
     logger.exception("a request could not be answered", exc_info=error)
     return refuse(
         HTTPException("this is a bug of scaletest: please report it with the lines in its log")
@@ -158,6 +158,7 @@ def _failed(error: Exception) -> Response:
 
 
 def _check_host(access: Access) -> None:
+    """Refuse a request under a host name that a stranger may have pointed at this server."""
     if is_inner(request.headers.get("Host", ""), access.hosts) or _has_token(access.token):
         return
     if access.token:
@@ -169,18 +170,10 @@ def _check_host(access: Access) -> None:
 
 
 def _check_change(access: Access) -> None:
+    """Refuse a change that the user of the page did not ask for, or that lacks the token."""
     if request.method == "HEAD":
         raise MethodNotAllowed(["GET", "POST"], "this changes something: use GET or POST")
-    _check_site(access.program)
-    purposes = [request.headers.get(name, "") for name in ("Sec-Purpose", "Purpose")]
-    if any("prefetch" in purpose for purpose in purposes):
-        raise Forbidden("a browser asked for this in advance (prefetch); nothing was changed")
-    if access.token and not _has_token(access.token):
-        raise _unauthorized(access)
-
-
-def _check_site(program: str) -> None:
-    """Refuse what a page of another site asked for."""
+    # what a page of another site asked for
     headers = request.headers
     site, origin, host = map(headers.get, ("Sec-Fetch-Site", "Origin", "Host"))
     if site is not None:
@@ -196,8 +189,13 @@ def _check_site(program: str) -> None:
     ):
         raise Forbidden(
             "a browser asked for this, perhaps for another site's page; nothing was changed. Use"
-            f" the {program}'s page"
+            f" the {access.program}'s page"
         )
+    # what a browser asked for because its user might want it next
+    if any("prefetch" in headers.get(name, "") for name in ("Sec-Purpose", "Purpose")):
+        raise Forbidden("a browser asked for this in advance (prefetch); nothing was changed")
+    if access.token and not _has_token(access.token):
+        raise _unauthorized(access)
 
 
 def _authority(url: str) -> str:
@@ -241,9 +239,9 @@ def check_hosts(names: Iterable[str]) -> frozenset[str]:
 
 
 def is_inner(host: str, allowed: Collection[str] = ()) -> bool:
-    """Tell whether a Host header is safe.
+    """Tell whether a Host header has a name that no stranger can register.
 
-    Safe are an IP address, localhost, this machine, a name of a cluster, and allowed ones.
+    Such are IP addresses, localhost, this machine, names of a cluster, and allowed ones.
     """
     try:
         name = (urlsplit(f"//{host}").hostname or "").rstrip(".")

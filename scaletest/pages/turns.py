@@ -1,6 +1,6 @@
-"""Turns of those who read Redis for pages, few at a time.
+"""Limits how many requests of pages read Redis at the same time.
 
-When Redis hangs each read takes seconds, and others need threads too.
+When Redis hangs each read takes seconds, and other requests need threads too.
 """
 
 import threading
@@ -38,9 +38,7 @@ class ReadingTurns:
 
 
 class SharedCopy(Generic[T]):
-    """What `read` returned last, for everybody who comes within `for_s` seconds; its Unreachable,
-    too.
-    """
+    """Shares what a function returned, or its Unreachable, for some seconds."""
 
     def __init__(
         self,
@@ -50,7 +48,10 @@ class SharedCopy(Generic[T]):
         wait_s: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """wait_s: how long others wait while somebody reads."""
+        """Share what `read` returns for `for_s` seconds.
+
+        wait_s: how long others wait while somebody reads.
+        """
         self._read, self._for_s, self._clock = read, for_s, clock
         self._turns = ReadingTurns(1, wait_s)
         self._until = -1.0

@@ -44,15 +44,14 @@ def overview() -> ResponseReturnValue:
     except Unreachable as error:
         return render_template("overview.html", title="Overview", reading=None, error=error), 503
 
-    def make() -> bytes:
-        return render_template("overview.html", title="Overview", **context(reading)).encode(
-            errors="replace"
-        )
+    def make_page() -> bytes:
+        page = render_template("overview.html", title="Overview", **overview_context(reading))
+        return page.encode(errors="replace")
 
-    return Response(reading.pages.page(g.root, (), make), mimetype="text/html")
+    return Response(reading.pages.page(g.root, (), make_page), mimetype="text/html")
 
 
-def context(reading: Reading) -> dict[str, Any]:
+def overview_context(reading: Reading) -> dict[str, Any]:
     """Collect what the template shows."""
     queue_rows = rows.queue_rows(reading)
     workers = rows.urgent_first(chain.from_iterable(row.workers for row in queue_rows))
@@ -94,10 +93,10 @@ def queue(path: str) -> ResponseReturnValue:
     except Unreachable as error:
         return render_template("queue.html", title=title, reading=None, error=error), 503
     if snapshot is None:
-        unreadable = dict(reading.snapshot.unreadable).get(path)
-        text = f"Queue {printable_line(path)} is not declared."
-        if unreadable is not None:
-            text = f"Queue {printable_line(path)} cannot be read: {unreadable}."
+        reason = dict(reading.snapshot.unreadable).get(path)
+        text = f"{title} is not declared."
+        if reason is not None:
+            text = f"{title} cannot be read: {reason}."
         return render_template("message.html", title="No such queue", text=text), 404
     samples = reading.samples.get(path, [])
     row = rows.queue_row(snapshot, reading)

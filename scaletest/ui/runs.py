@@ -40,7 +40,7 @@ class RunQuery:
         return "?" + urlencode([pair for pair in pairs if pair[1]])
 
 
-def index() -> RunIndex:
+def run_index() -> RunIndex:
     """Return the index of the runs of this application."""
     return of_application("runs", lambda: RunIndex(sources().root))
 
@@ -48,12 +48,12 @@ def index() -> RunIndex:
 def read_all_runs(app: Flask) -> None:
     """Read all runs, before somebody asks for the page."""
     with app.app_context():
-        index().fill()
+        run_index().fill()
 
 
 def runs() -> str:
     """Show the page."""
-    # what the query may not hold counts as not asked for
+    # unknown values in the query count as not asked for
     arguments = request.args
     wanted_type, order = arguments.get("type", ""), arguments.get("sort", "")
     query = RunQuery(
@@ -64,7 +64,7 @@ def runs() -> str:
         ),
         order if order in SORTS else "began",
     )
-    stored, unread = index().look(PATIENCE_S)
+    stored, unread = run_index().look(PATIENCE_S)
     shown = choose_runs(stored, query.wanted, query.order)
     if query.order != "name":
         shown.reverse()
@@ -84,12 +84,12 @@ def runs() -> str:
         types=list(TYPES),
         verdicts=VERDICTS,
         orders=ORDERS,
-        curve=curve,
+        curve=draw_curve,
     )
 
 
-def curve(run: ListedRun) -> Markup | str:
-    """Draw the run's main measure; "" where there is none."""
+def draw_curve(run: ListedRun) -> Markup | str:
+    """Draw the run's main measure step by step; "" where there is none."""
     if not run.curve or run.kind is None:
         return ""
     values = ", ".join(f"{value:.3g}" for value in run.curve[:12])
