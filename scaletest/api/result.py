@@ -114,9 +114,7 @@ class Result:
 
         UsageError for a file that cannot be read.
         """
-        if self._validation is None:
-            return iter(())
-        return ValidationFolder(self.path).rows(RECORDS)
+        return ValidationFolder(self.path).rows(RECORDS) if self._validation else iter(())
 
     def require(self) -> None:
         """Raise an error unless the verdict is PASS.

@@ -220,10 +220,9 @@ def command(
             echo(
                 f"{overdue} requests were due and never submitted: the load was too high", err=True
             )
-        # a load without an end of its own, or one that somebody stopped, is judged by nobody
-        if not load.is_finite or stop.asked():
-            return 0
-        return 0 if drained and not statistics.snapshot().failed else 5
+        # failures count only for a load that came to its own end
+        is_whole = drained and not statistics.snapshot().failed
+        return 0 if is_whole or not load.is_finite or stop.asked() else 5
 
 
 def sample_reader(

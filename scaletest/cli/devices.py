@@ -54,8 +54,8 @@ def command(preset: str, device_glob: str, output: Output) -> None:
         group = Path(device.path).stat().st_gid
         is_usable = os.access(device.path, os.R_OK | os.W_OK)
         rows.append({**asdict(device), "group": group, "usable": is_usable})
-        usable = "" if is_usable else ", not for this user"
         lines.append(
-            f"{device.path}  {device.id}  {device.product or 'unknown'}, group {group}{usable}"
+            f"{device.path}  {device.id}  {device.product or 'unknown'}, group {group}"
+            f"{'' if is_usable else ', not for this user'}"
         )
     output.show(rows, lines)

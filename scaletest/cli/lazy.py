@@ -1,6 +1,7 @@
 """Groups that import a command when it is called, so that their help and completion are quick."""
 
 import importlib
+from typing import cast
 
 import click
 import cloup
@@ -22,8 +23,7 @@ class LazyCommand(click.Command):
         """Import the command."""
         module, _, name = self._place.partition(":")
         imported = importlib.import_module(f"scaletest.{module}")
-        command: click.Command = getattr(imported, name or "command")
-        return command
+        return cast(click.Command, getattr(imported, name or "command"))
 
 
 class LazyGroup(cloup.Group):

@@ -62,10 +62,12 @@ def show_progress(
         with LiveRows(lambda width: list(rows(progress.state(), width)), console) as live:
             yield progress
         return
-    word_event = None
-    if form != NONE and steps:
-        word_event = json_line if form == JSON else plain_line
-    yield Progress(EventPrinter(word_event), redis_url=redis_url, begun=begun)
+    word_event = json_line if form == JSON else plain_line
+    yield Progress(
+        EventPrinter(word_event if steps and form != NONE else None),
+        redis_url=redis_url,
+        begun=begun,
+    )
 
 
 class EventPrinter:

@@ -172,8 +172,8 @@ def api_samples() -> Response:
 
 def prometheus() -> Response:
     """Answer with metrics for Prometheus."""
-    metrics = _Metrics(steering().snapshot(), counts())
-    return Response(generate_latest(metrics), content_type=CONTENT_TYPE_LATEST)
+    metrics = generate_latest(_Metrics(steering().snapshot(), counts()))
+    return Response(metrics, content_type=CONTENT_TYPE_LATEST)
 
 
 def healthz() -> Response:
@@ -196,9 +196,8 @@ def _since() -> int:
 def _record_lines(first: int, records: list[Record]) -> Iterator[bytes]:
     """Yield records as JSON with their numbers, many at a time."""
     for start in range(0, len(records), CHUNK):
-        lines = []
-        for number, record in enumerate(records[start : start + CHUNK], first + start):
-            lines.append(f'{{"seq":{number},{record.to_json()[1:]}\n')
+        numbered = enumerate(records[start : start + CHUNK], first + start)
+        lines = (f'{{"seq":{number},{record.to_json()[1:]}\n' for number, record in numbered)
         yield "".join(lines).encode()
 
 

@@ -123,9 +123,9 @@ def refuse(error: HTTPException) -> Response:
     if error.response is not None:
         return make_response(error.response)
     form = answer_form()
-    reason = as_options(error.description or error.name)
-    if isinstance(error, NotFound):
-        reason = "there is nothing at this address"
+    is_missing = isinstance(error, NotFound)
+    description = "there is nothing at this address" if is_missing else error.description
+    reason = as_options(description or error.name)
     if form == "plain":
         response = Response(f"ERROR: {reason}\n", mimetype="text/plain")
     elif form == "json":

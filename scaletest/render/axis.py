@@ -14,8 +14,7 @@ def round_marks(low: float, high: float, most: int = 6) -> list[float]:
     """Return at most `most` evenly spaced round numbers in [low, high]."""
     if not high > low:
         return [low]
-    rough = (high - low) / max(1, most - 1)
-    power = 10.0 ** math.floor(math.log10(rough))
+    power = 10.0 ** math.floor(math.log10((high - low) / max(1, most - 1)))
     # the epsilons here keep marks that rounding errors would push over an end
     shortest = (high - low) / (most - 1 + 1e-9)
     step = next(factor * power for factor in (1, 2, 5, 10, 20) if factor * power >= shortest)

@@ -109,9 +109,8 @@ class Charts:
     @property
     def narrow(self) -> list[Chart]:
         """The charts for phones; none where they are the same."""
-        if self.narrow_size is None:
-            return []
-        return [_for_phones(chart, self.narrow_size) for chart in self.charts]
+        size = self.narrow_size
+        return [_for_phones(chart, size) for chart in self.charts] if size else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,8 @@ class Sheet:
         cls, columns: Mapping[str, Callable[[Row], Value]], rows: Sequence[Row], **options: Any
     ) -> Self:
         """Make a sheet whose columns are functions of what a row is about."""
-        cells = [map(column, rows) for column in columns.values()]
-        return cls(list(columns), list(zip(*cells, strict=True)), **options)
+        cells = [[column(row) for column in columns.values()] for row in rows]
+        return cls(list(columns), cells, **options)
 
 
 def column_at(path: str) -> Callable[[Any], Value]:

@@ -75,6 +75,7 @@ def draw_bars(
     for index, count in enumerate(counts):
         if count:
             left_s, right_s = low_s + index * width_s, low_s + (index + 1) * width_s
-            span = f"from {format_seconds(left_s)} to {format_seconds(right_s)}"
-            tip = f"{plural(count, noun)} {span}"
+            tip = (
+                f"{plural(count, noun)} from {format_seconds(left_s)} to {format_seconds(right_s)}"
+            )
             chart.bar(left_s / length_s, right_s / length_s, count / size, "c-bar", tip)

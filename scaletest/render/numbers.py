@@ -26,9 +26,7 @@ def format_seconds(duration_s: float | None) -> str:
         return f"{duration_s * 1e6:.0f} us"
     if duration_s < 0.9995:
         return f"{duration_s * 1e3:.3g} ms"
-    if duration_s < 999.5:
-        return f"{duration_s:.3g} s"
-    return f"{duration_s:.0f} s"
+    return f"{duration_s:.3g} s" if duration_s < 999.5 else f"{duration_s:.0f} s"
 
 
 def seconds_with_interval(duration_s: float, low: float, high: float) -> str:
@@ -41,9 +39,7 @@ def format_duration(duration_s: float | None) -> str:
     """Word a long duration, to the second: 42 s, 3 min 20 s, 2 h 5 min."""
     if duration_s is None or not math.isfinite(duration_s):
         return NOTHING
-    if duration_s < 9.95:
-        return f"{duration_s:.1f} s"
-    return whole_duration(duration_s)
+    return f"{duration_s:.1f} s" if duration_s < 9.95 else whole_duration(duration_s)
 
 
 def whole_duration(duration_s: float) -> str:
@@ -52,9 +48,7 @@ def whole_duration(duration_s: float) -> str:
     hours, minutes = total_s // 3600, total_s % 3600 // 60
     if hours:
         return f"{hours} h {minutes} min"
-    if minutes:
-        return f"{minutes} min {total_s % 60} s"
-    return f"{total_s} s"
+    return f"{minutes} min {total_s % 60} s" if minutes else f"{total_s} s"
 
 
 def unit_of(largest_s: float) -> tuple[float, str]:
@@ -101,9 +95,9 @@ def format_significant(number: float | None, digits: int = 3) -> str:
 
 def format_percent(part: float | None, places: int = 1) -> str:
     """Word a part of 1 in percent."""
-    if part is not None and math.isfinite(part):
-        return f"{_with_places(100 * part, places)}%"
-    return NOTHING
+    if part is None or not math.isfinite(part):
+        return NOTHING
+    return f"{_round_to(100 * part, places)}%"
 
 
 def format_share(part: int, whole: int) -> str:
@@ -121,7 +115,7 @@ def percent_with_interval(part: float, low: float, high: float, most: int = 1) -
     if not (math.isfinite(low) and math.isfinite(high)):
         return format_percent(part)
     places = min(most, max(0, decimals(100 * part, 50 * (high - low))))
-    text, low_text, high_text = (_with_places(100 * end, places) for end in (part, low, high))
+    text, low_text, high_text = (_round_to(100 * end, places) for end in (part, low, high))
     return f"{text}% [{low_text}, {high_text}]"
 
 
@@ -170,13 +164,9 @@ def _magnitude(number: float, digits: int = MOST_DIGITS) -> int:
 
 
 def _round_to(number: float, places: int) -> str:
-    """Word a number rounded to these decimals; negative ones are tens and hundreds."""
-    return _with_places(round(number, max(places, -12)), max(0, places))
-
-
-def _with_places(number: float, places: int) -> str:
-    """Word a number with this many decimals; -0 loses its sign."""
-    text = f"{number:.{places}f}"
+    """Word a number with these decimals, of which negative ones are tens and hundreds."""
+    text = f"{round(number, max(places, -12)):.{max(0, places)}f}"
+    # -0 loses its sign
     return text.removeprefix("-") if float(text) == 0 else text
 
 

@@ -138,11 +138,11 @@ def notebook_palette(selector: str) -> str:
     """
     light = ':is([data-jp-theme-light="true"],.vscode-light,[theme="light"])'
     dark = ':is([data-jp-theme-light="false"],.vscode-dark,[theme="dark"])'
-    themes = (
+    return (
+        f"{_palette(selector)}"
         f"{light} {selector}{{color-scheme:light;{_LIGHT}}}"
         f"{dark} {selector}{{color-scheme:dark;{_DARK}}}"
-    )
-    return _palette(selector) + themes.replace("\n", "")
+    ).replace("\n", "")
 
 
 def chart_properties(css: str) -> dict[str, str]:

@@ -113,13 +113,14 @@ class _Plot:
                 _draw_label(name, "c-tick", x=x, y=self.bottom + 19),
             ]
         turn = f"translate(13 {(self.top + self.bottom) / 2:.1f}) rotate(-90)"
-        centre = (self.left + self.right) / 2
         return html_element(
             "g",
             *parts,
             html_element("path", d=f"M{left} {bottom}H{right}", class_="c-axis"),
             _draw_label(chart.y.label, "c-label", transform=turn),
-            _draw_label(chart.x.label, "c-label", x=centre, y=chart.height - 5),
+            _draw_label(
+                chart.x.label, "c-label", x=(self.left + self.right) / 2, y=chart.height - 5
+            ),
         )
 
     def draw_legend(self) -> Iterator[Markup]:
@@ -146,12 +147,11 @@ def interval_bar(part: float, interval: tuple[float, float]) -> Markup:
     """
     width, height = 120.0, 14.0  # in px
     end, left, right = (min(width - 1.0, max(1.0, width * share)) for share in (part, *interval))
-    middle = height / 2
     return html_element(
         "svg",
         html_element("rect", x=0.0, y=1.0, width=width, height=height - 2.0, class_="c-shade"),
         html_element("rect", x=0.0, y=1.0, width=end, height=height - 2.0, class_="c-bar"),
-        html_element("path", d=f"M{left:.1f} {middle}H{right:.1f}", class_="c-interval"),
+        html_element("path", d=f"M{left:.1f} {height / 2}H{right:.1f}", class_="c-interval"),
         html_element("path", d=f"M{left:.1f} 3v8M{right:.1f} 3v8", class_="c-interval"),
         viewBox=f"0 0 {width:g} {height:g}",
         class_="cell-bar",

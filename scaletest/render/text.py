@@ -68,10 +68,9 @@ def join_markup(*parts: object) -> Markup:
 def code_span(text: object, limit: int = 200) -> str:
     """Write foreign text as a code span of Markdown that also fits into a table's cell."""
     plain = one_line(text, limit).replace("|", "\\|")
-    longest_run = max(map(len, re.findall("`+", plain)), default=0)
-    fence = "`" * (1 + longest_run)
-    needs_space = not plain or plain.startswith("`") or plain.endswith("`")
-    space = " " if needs_space else ""
+    # a fence is longer than any row of backquotes in the text
+    fence = "`" * (1 + max(map(len, re.findall("`+", plain)), default=0))
+    space = " " if not plain or plain.startswith("`") or plain.endswith("`") else ""
     return f"{fence}{space}{plain}{space}{fence}"
 
 

@@ -37,8 +37,10 @@ def curve_charts(runs: Sequence[Side]) -> list[Chart]:
             measures.setdefault((title, label), measure)
             curves.setdefault((title, label), {}).setdefault(number, {})[mark] = measure.estimate
     # those that decide come first
-    titles = sorted(curves, key=lambda title: not measures[title].decides)
-    charts = [_draw_curves(*title, measures[title], names, curves[title]) for title in titles]
+    charts = [
+        _draw_curves(*title, measures[title], names, curves[title])
+        for title in sorted(curves, key=lambda title: not measures[title].decides)
+    ]
     return [chart for chart in charts if chart][:MOST_CHARTS]
 
 

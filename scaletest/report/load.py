@@ -61,9 +61,8 @@ def describe_load(snapshot: LoadSnapshot) -> str:
     """Word the load as it is now."""
     if 0 in (snapshot.parallel, snapshot.rate):
         return "paused"
-    if snapshot.load == "closed":
-        return f"{numbers.plural(snapshot.parallel, 'request')} kept in flight"
-    return snapshot.load
+    in_flight = numbers.plural(snapshot.parallel, "request")
+    return f"{in_flight} kept in flight" if snapshot.load == "closed" else snapshot.load
 
 
 def format_rate(rate: float) -> str:
@@ -208,9 +207,8 @@ def _group_places(
                 "Longest run": numbers.format_seconds(merged.run_high_s),
             }
         )
-    note = ""
-    if left := len(ordered) - len(rows):
-        note = f"{numbers.plural(left, 'more row')} in the statistics as JSON."
+    left_out = len(ordered) - len(rows)
+    note = f"{numbers.plural(left_out, 'more row')} in the statistics as JSON." if left_out else ""
     titles = ("Worker", "Pod", "Node", "Device", "Devices")
     return Table.of_rows(rows, texts=(*titles, "Share"), foreign=titles, note=note)
 

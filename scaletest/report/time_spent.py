@@ -28,7 +28,7 @@ def state_lines(activity: Activity) -> list[str]:
             share = format_percent(part_s / whole_s, 0) if part_s >= 0.005 * whole_s else "<1%"
             waits = [wait for wait in activity.waits if wait.state is state and wait.object]
             objects = [f"{wait.object} {format_seconds(wait.seconds)}" for wait in waits]
-            if len(waits) == 1:  # all of the time
+            if len(waits) == 1:  # all of the time, which the row says already
                 objects = [waits[0].object]
             texts = (share, format_seconds(part_s), clean_text(", ".join(objects)))
             rows.append((PLACE_TEXTS[state].label, *texts))

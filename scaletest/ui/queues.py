@@ -58,14 +58,12 @@ def overview_context(reading: Reading) -> dict[str, Any]:
     samples = chain.from_iterable(reading.samples.values())
     problems = []
     for name, why in reading.snapshot.unreadable:
-        # an entry may be no queue at all
-        remedy = f"scaletest queue remove -- {shlex.quote(name)}"
-        if QUEUE_NAME.fullmatch(name):
-            remedy = f"scaletest queue check {name}"
+        # an entry whose name is not one of a queue can only be removed
+        is_queue = QUEUE_NAME.fullmatch(name)
+        remedy = f"check {name}" if is_queue else f"remove -- {shlex.quote(name)}"
+        text = f"it cannot be read and is left out: {why}"
         problems.append(
-            rows.Problem(
-                rows.BAD, "unreadable", name, f"it cannot be read and is left out: {why}", remedy
-            )
+            rows.Problem(rows.BAD, "unreadable", name, text, f"scaletest queue {remedy}")
         )
     problems += chain.from_iterable(row.problems for row in queue_rows)
     return {
@@ -94,10 +92,10 @@ def queue(path: str) -> ResponseReturnValue:
         return render_template("queue.html", title=title, reading=None, error=error), 503
     if snapshot is None:
         reason = dict(reading.snapshot.unreadable).get(path)
-        text = f"{title} is not declared."
-        if reason is not None:
-            text = f"{title} cannot be read: {reason}."
-        return render_template("message.html", title="No such queue", text=text), 404
+        trouble = "is not declared" if reason is None else f"cannot be read: {reason}"
+        return render_template(
+            "message.html", title="No such queue", text=f"{title} {trouble}."
+        ), 404
     samples = reading.samples.get(path, [])
     row = rows.queue_row(snapshot, reading)
     workers = rows.urgent_first(row.workers)
@@ -113,9 +111,6 @@ def queue(path: str) -> ResponseReturnValue:
         mean_s = histogram.total_s(counts) / total if total else None
         percentiles_s = [histogram.histogram_quantile(counts, share) for share in SHARES.values()]
         times.append((name, total, [mean_s, *percentiles_s, longest_s]))
-    pause = ("pause", "workers take nothing more; running requests finish")
-    if snapshot.paused:
-        pause = ("resume", "workers take requests again")
     return render_template(
         "queue.html",
         title=f"Queue {path}",
@@ -136,7 +131,12 @@ def queue(path: str) -> ResponseReturnValue:
         nodes=rows.node_rows(samples, snapshot.at_s),
         most=200,
         commands=[
-            (f"scaletest queue {pause[0]} {path}", pause[1]),
+            (f"scaletest queue resume {path}", "workers take requests again")
+            if snapshot.paused
+            else (
+                f"scaletest queue pause {path}",
+                "workers take nothing more; running requests finish",
+            ),
             (f"scaletest queue purge {path}", "drop every waiting request"),
             (f"scaletest queue check {path}", "check that the books balance"),
             (f"scaletest queue show {path} --format json", "everything for programs"),

@@ -44,9 +44,7 @@ def render(report: Report) -> str:
 def print_to_terminal(report: Report) -> None:
     """Print the summary on standard output, in the width of the terminal if it is one."""
     console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=WIDTH)
-    print_report(report, console)
+    print_report(report, console if console.is_terminal else Console(highlight=False, width=WIDTH))
 
 
 def print_report(report: Report, console: Console) -> None:
@@ -89,7 +87,7 @@ def print_report(report: Report, console: Console) -> None:
 def heading_line(head: Head) -> str:
     """Return one line: what was run, where, what was asked of it, and how long it took."""
     elapsed = format_duration(head.elapsed_s) if head.elapsed_s else ""
-    others = [part for part in (head.machine, *head.conditions, elapsed) if part]
+    others = list(filter(None, (head.machine, *head.conditions, elapsed)))
     line = " · ".join([clean_text(head.title), *others])
     # a longer heading cuts the title
     return line if len(line) <= 160 else " · ".join([clean_text(head.title, 64), *others])
