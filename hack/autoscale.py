@@ -30,7 +30,7 @@ def charts() -> tuple[str, str]:
 
 
 def standalone(drawn: Chart) -> str:
-    """A chart as a file of its own, with its style."""
+    """Return a chart as a file of its own, with its style."""
     opening, _, rest = str(draw_chart(drawn)).partition(">")
     named = opening.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"')
     return f"{named}><style>{PALETTE}{CHART}</style>{rest}\n"

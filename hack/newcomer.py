@@ -71,7 +71,7 @@ class Surprised(Exception):
 
 
 def untold(step: NewcomerStep, read: str) -> list[str]:
-    """The lines of a step that nobody told: not in the README and not in an output before."""
+    """Return the lines of a step that stand neither in the README nor in an output before."""
     if not step.is_told:
         return []
     known = " ".join(read.split())

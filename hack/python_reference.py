@@ -161,7 +161,7 @@ def documented(name: str, public: Any) -> Iterator[Documented]:
 
 
 def _head(name: str, public: Any, methods: dict[str, list[ast.FunctionDef]]) -> Documented:
-    """A class: how it is made, and the types that its methods name."""
+    """Document a class: how it is made, and the types that its methods name."""
     public_makers = [node for node in methods.get("__init__", []) if not _is_private(node)]
     makers = [_signature(name, node) for node in public_makers]
     shown = chain.from_iterable(methods[key] for key in methods if not key.startswith("_"))
@@ -176,7 +176,7 @@ def _is_private(maker: ast.FunctionDef) -> bool:
 
 
 def _member(title: str, member: Any, nodes: Sequence[ast.FunctionDef]) -> Documented:
-    """A property, or a method with its overloads."""
+    """Document a property, or a method with its overloads."""
     if isinstance(member, property):
         kind = _kind(typing.get_type_hints(member.fget)["return"])
         return Documented(title, [f"{title}: {kind}"], inspect.getdoc(member) or "", True)
@@ -205,13 +205,13 @@ def _attributes(name: str, public: Any) -> Iterator[Documented]:
 
 
 def _kind(hint: Any) -> str:
-    """A type as it is written in code, without the modules of its classes."""
+    """Write a type as it stands in code, without the modules of its classes."""
     text = hint.__name__ if isinstance(hint, type) and not typing.get_args(hint) else str(hint)
     return re.sub(r"\b(?:\w+\.)+(?=\w)", "", text)
 
 
 def _signature(name: str, node: ast.FunctionDef) -> str:
-    """A function as it is called: without self."""
+    """Write a function as it is called: without self."""
     arguments = node.args
     if "." in name or node.name == "__init__":
         arguments.args = arguments.args[1:]

@@ -168,7 +168,7 @@ PARTS = {
 
 
 class NoHistory(Exception):
-    """This folder is not a checkout of git."""
+    """Raised where a folder is not a checkout of git."""
 
 
 def content(part: WeeklyPart, root: Path = ROOT) -> str:

@@ -1,6 +1,7 @@
-"""The bar of the page Overview: 1,000 workers and 100 queues in under 200 ms and under 1 MB, with
-Redis blocked for under 10 ms at a time, and 100 slow peers that keep nobody waiting. Prints a line
-of JSON.
+"""Measures the page Overview with 1,000 workers and 100 queues. Prints a line of JSON.
+
+The bar: under 200 ms and under 1 MB a page, Redis blocked for under 10 ms at a time, and 100 slow
+peers that keep nobody waiting.
 
 The UI is a process of its own. Each page is asked for when the copy of the page before is too old,
 so that every page reads Redis. Workers are entries in Redis as heartbeats leave them; every queue
@@ -113,7 +114,7 @@ def sample(redis: Any, names: Sequence[str]) -> None:
 
 
 def measured(redis: Any, host: str, port: int, names: Sequence[str], pages: int) -> dict[str, Any]:
-    """Times and sizes of pages, and how long Redis was blocked; then with slow peers."""
+    """Measure times and sizes of pages, and how long Redis was blocked; then with slow peers."""
     url = f"http://{host}:{port}"
     redis.config_set("slowlog-log-slower-than", 500)
     redis.config_set("slowlog-max-len", 10_000)

@@ -91,7 +91,7 @@ class Extension:
 
 
 def check_free(plane: ControlPlane, group: str, program: str) -> None:
-    """Raises CommandFailed when another program answers for the group: only one can."""
+    """Raise CommandFailed when another program answers for the group: only one can."""
     for service in json.loads(plane.kubectl("get", "apiservices", "-o", "json"))["items"]:
         owner = (service["spec"].get("service") or {}).get("name", "")
         if service["spec"].get("group") == group and owner:

@@ -42,7 +42,7 @@ def missing_packages() -> list[str]:
 
 
 def check() -> None:
-    """Raises NotBuilt when this machine cannot have a real node."""
+    """Raise NotBuilt when this machine cannot have a real node."""
     if os.geteuid():
         raise NotBuilt("a real node needs root")
     if missing := missing_packages():

@@ -12,9 +12,9 @@ import click
 from click.core import ParameterSource
 
 from scaletest.cli.headings import Decorator, F, join_options, under_heading
-from scaletest.cli.output import Output, echo
+from scaletest.cli.output import Output, confirm, echo
 from scaletest.cli.output_options import output, report_output
-from scaletest.model.checks import cut_text, escape_unprintable
+from scaletest.model.checks import cut_text
 from scaletest.model.errors import UsageError
 from scaletest.model.presets import PRESETS
 from scaletest.model.quantities import PER_SECOND, SECONDS, in_base_units
@@ -239,7 +239,7 @@ def is_confirmed(question: str, yes: bool, *, terminal: bool = False) -> bool:
     if terminal and not yes and not (sys.stdin and sys.stdin.isatty()):
         raise UsageError(f"cannot ask without a terminal: {question}", hint="add --yes")
     try:
-        return yes or click.confirm(escape_unprintable(question), err=True)
+        return yes or confirm(question)
     except click.Abort:
         if sys.stdin.isatty():
             raise

@@ -1,5 +1,6 @@
-"""From rows of rounds to a table and ratios. A ratio is taken within a round, and then its median
-and its spread.
+"""Turns rows of rounds into a table and ratios.
+
+A ratio is taken within a round, and then its median and its spread.
 
 Rows that were measured beside busy neighbours are left out where a quiet one exists; `quiet` says
 how many were quiet.
@@ -28,7 +29,7 @@ def is_quiet(*rows: dict[str, float]) -> bool:
 
 
 def best(rows: Iterable[dict[str, float]]) -> list[dict[str, float]]:
-    """The quiet rows, or all when none was quiet."""
+    """Return the quiet rows, or all when none was quiet."""
     measured = list(rows)
     return [row for row in measured if is_quiet(row)] or measured
 
@@ -68,7 +69,7 @@ def ratio(rounds: Rounds, other: str, measure: str) -> dict[str, float] | None:
 
 
 def best_acknowledging(rounds: Rounds, peers: dict[str, Peer]) -> str | None:
-    """The fastest peer that acknowledges after execution."""
+    """Return the fastest peer that acknowledges after execution."""
     rates = {
         name: _median_rate(rows.values())
         for name, rows in rounds.items()
@@ -82,7 +83,7 @@ def _median_rate(rows: Iterable[dict[str, float]]) -> float:
 
 
 def ratios(rounds: Rounds, peers: dict[str, Peer]) -> dict[str, dict[str, Any]]:
-    """The rows that are watched from run to run."""
+    """Return the rows that are watched from run to run."""
     fastest = best_acknowledging(rounds, peers)
     wanted = {
         "throughput_vs_rq_simple": (STOCK, "per_s"),
