@@ -93,7 +93,9 @@ class Client:
         self._left_behind: SimpleQueue[tuple[str, list[str]]] = SimpleQueue()
         self._closing = threading.Event()
         self._answered = threading.Condition()
-        self._reader = threading.Thread(target=self._read, name="scaletest-replies", daemon=True)
+        self._reader = threading.Thread(
+            target=self._read_replies, name="scaletest-replies", daemon=True
+        )
         self._reader.start()
 
     def __enter__(self) -> Self:
@@ -120,7 +122,7 @@ class Client:
             InvalidValue: the name or the maximum breaks its rule.
             Unreachable: Redis cannot be reached.
         """
-        with self._call():
+        with self._hold_broker():
             broker.Queues(self._redis).add(queue, maximum, note)
 
     def run(
@@ -216,14 +218,14 @@ class Client:
                 queue and nobody declared it again within a minute.
             Unreachable: Redis was away for longer than the client's patience.
         """
-        request = self._request(queue, arguments, time_limit)
+        request = self._make_request(queue, arguments, time_limit)
         if keep:
             checks.count(result_ttl, "result_ttl", minimum=1)
-            with self._call():
+            with self._hold_broker():
                 self._broker.submit_one(request, reply=False, result_ttl_s=result_ttl)
             return request.id
         future: Future[Reply] = Future()
-        if not self._submit([request], partial(_settle, future)):
+        if not self._submit([request], partial(_settle_future, future)):
             with python_names(), explain_redis_errors(self._url):
                 raise QueueFull(queue, broker.Queues(self._redis).state(queue).maximum)
         future.add_done_callback(partial(self._cancel_with, request))
@@ -284,8 +286,8 @@ class Client:
                 " item",
                 hint="give a list of items, as in [text]",
             )
-        requests = (self._request(queue, _arguments_of(item), time_limit) for item in items)
-        return self._map(queue, requests, in_flight)
+        requests = (self._make_request(queue, _arguments_of(item), time_limit) for item in items)
+        return self._submit_and_yield(queue, requests, in_flight)
 
     def close(self) -> None:
         """Cancel what is in flight, and disconnect. Futures without a reply get an error.
@@ -318,7 +320,7 @@ class Client:
         self._broker.close()
         self._redis.close()
 
-    def _map(
+    def _submit_and_yield(
         self, queue: str, requests: Iterator[Request], in_flight: int
     ) -> Generator[Reply, None, None]:
         """Submit requests of a queue as replies come; yield the replies."""
@@ -359,7 +361,9 @@ class Client:
             else:
                 self._cancel(queue, list(unanswered))
 
-    def _request(self, queue: str, arguments: Sequence[Argument], time_limit: float) -> Request:
+    def _make_request(
+        self, queue: str, arguments: Sequence[Argument], time_limit: float
+    ) -> Request:
         return Request(self._broker.new_id(), queue, tuple(map(as_text, arguments)), time_limit)
 
     def _submit(self, requests: Sequence[Request], deliver: Callable[[Answer], None]) -> int:
@@ -369,7 +373,7 @@ class Client:
         """
         if not requests:
             return 0
-        with self._call():
+        with self._hold_broker():
             # a reply may come before the call returns
             self._pending |= {request.id: _Pending(request, deliver) for request in requests}
             try:
@@ -381,7 +385,7 @@ class Client:
         return accepted
 
     @contextmanager
-    def _call(self) -> Iterator[None]:
+    def _hold_broker(self) -> Iterator[None]:
         """Hold the broker's client for one call, with errors worded for Python."""
         self._check_usable()
         with self._calling, python_names(), explain_redis_errors(self._url):
@@ -411,14 +415,14 @@ class Client:
                 hint="submit it and return, or wait in another thread",
             )
 
-    def _read(self) -> None:
+    def _read_replies(self) -> None:
         """Hand over replies until the client is closed; the reader's thread."""
         has_failed = False
         while not self._closing.is_set():
             try:
                 with python_names(), explain_redis_errors(self._url):
                     for _, reply in self._broker.replies(READ_TIMEOUT_S):
-                        self._answer(reply.id, reply)
+                        self._deliver_answer(reply.id, reply)
                     while not self._left_behind.empty():
                         self._cancel(*self._left_behind.get())
                     if has_failed or self._broker.shaken:  # submit again what Redis forgot
@@ -439,9 +443,9 @@ class Client:
             return
         for name, (request, _) in list(self._pending.items()):
             if not isinstance(error, UndeclaredQueue) or request.queue == error.queue:
-                self._answer(name, error)
+                self._deliver_answer(name, error)
 
-    def _answer(self, request_id: str, answer: Answer) -> None:
+    def _deliver_answer(self, request_id: str, answer: Answer) -> None:
         """Hand over the answer to a request, unless it was cancelled."""
         pending = self._pending.get(request_id)
         if pending and self._forget([request_id]):
@@ -480,7 +484,7 @@ class Client:
         return unanswered
 
 
-def _settle(future: Future[Reply], answer: Answer) -> None:
+def _settle_future(future: Future[Reply], answer: Answer) -> None:
     """Give a future its answer, unless it was cancelled."""
     if not future.set_running_or_notify_cancel():
         return

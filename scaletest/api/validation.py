@@ -89,10 +89,10 @@ class Plan:
     """
 
     def __init__(self, workload: AnyWorkload = (), **options: Unpack[ValidationOptions]) -> None:
-        values = {name: _plain(value) for name, value in options.items()}
+        values = {name: _to_plain(value) for name, value in options.items()}
         if workload != () and "command" in values:
             raise UsageError("workload and command name two programs", hint="give one of them")
-        values.setdefault("command", _command(workload))
+        values.setdefault("command", _workload_words(workload))
         with python_names():
             self._plan = schemas.of_options(values, "validate")
         self._is_limited = "limit" in options
@@ -212,7 +212,7 @@ def validate(
         with python_names():
             files = places.find(os.fspath(resume), os.environ)
             plan = ValidationFolder(files.path).plan()
-        with _alone(), _importable(plan), python_names():
+        with _only_validation(), _share_import_path(plan), python_names():
             folder, _ = launch.resume(files, place, before_run.device_names, progress, hand_on=True)
         return Result(folder)
     if not isinstance(workload, Plan):
@@ -222,15 +222,15 @@ def validate(
             f"a plan is complete: {', '.join(options)} cannot be combined with it",
             hint="give the options to Plan",
         )
-    return Result(_start(workload, place, os.fspath(run_dir), labels, progress))
+    return Result(_run_new(workload, place, os.fspath(run_dir), labels, progress))
 
 
-def _start(
+def _run_new(
     plan: Plan, place: ValidationPlace, run_dir: str, labels: Labels, progress: Progress
 ) -> ValidationFolder:
     """Run a new validation, and return its folder; UsageError where it cannot work."""
     path = places.new_path(os.environ, run_dir).absolute()
-    with _alone(), _importable(plan._plan), python_names():
+    with _only_validation(), _share_import_path(plan._plan), python_names():
         prepared = place.prepared(
             replace(plan._plan, queue=new_queue()),
             before_run.device_names,
@@ -251,7 +251,7 @@ def _start(
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def _only_validation() -> Iterator[None]:
     """Raise UsageError while another validation runs in this process."""
     if not _RUNNING.acquire(blocking=False):
         raise UsageError(
@@ -264,7 +264,7 @@ def _alone() -> Iterator[None]:
         _RUNNING.release()
 
 
-def _command(workload: AnyWorkload) -> list[str]:
+def _workload_words(workload: AnyWorkload) -> list[str]:
     """Return the words by which a worker finds the workload."""
     if callable(workload):
         return [reference_of(workload)]
@@ -285,7 +285,7 @@ def _command(workload: AnyWorkload) -> list[str]:
 
 
 @contextmanager
-def _importable(plan: schemas.Plan) -> Iterator[None]:
+def _share_import_path(plan: schemas.Plan) -> Iterator[None]:
     """Let the workers of a workload in Python import what this process can."""
     before = os.environ.get("PYTHONPATH")
     commands = [plan.command, *(load.command for load in plan.background)]
@@ -299,12 +299,12 @@ def _importable(plan: schemas.Plan) -> Iterator[None]:
             os.environ["PYTHONPATH"] = before
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """Return a value with lists and dictionaries in place of other sequences and mappings."""
     if isinstance(value, Mapping):
-        return {name: _plain(member) for name, member in value.items()}
+        return {name: _to_plain(member) for name, member in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return list(map(_plain, value))
+        return list(map(_to_plain, value))
     return value
 
 

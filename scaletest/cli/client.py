@@ -208,8 +208,8 @@ def command(
             )
             echo(f"queue {snapshot.queue}: {summary}", err=True)
             http = {"http_completed": counts.completed, "http_rejected": counts.rejected}
-            tables = [text.nodes(snapshot)] if snapshot.places or snapshot.failed else []
-            tables.append(text.stats(snapshot, *http.values()).removesuffix("\n"))
+            tables = [text.nodes_text(snapshot)] if snapshot.places or snapshot.failed else []
+            tables.append(text.overall_text(snapshot, *http.values()).removesuffix("\n"))
             output.show({**snapshot.to_dict(), **http}, tables)
         if not drained:
             echo(

@@ -38,7 +38,7 @@ def serve_shown(serving: Serving, settings: Settings) -> None:
     level = "INFO" if is_verbose() else "WARNING"
     try:
         with live_rows(queue.rows, per_s=4):
-            run_worker(serving, settings, level, queue.tally, queue.begun)
+            run_worker(serving, settings, level, queue.tally, queue.announce)
     finally:
         queue.sum_up()
 
@@ -55,10 +55,10 @@ class ServedQueue:
         # the request that runs, and since when it was seen to
         self._current, self._since_s = "", 0.0
 
-    def begun(self, worker: Worker) -> None:
+    def announce(self, worker: Worker) -> None:
         """Say what is served, and by what."""
         self._worker, self._began_s = worker, time.monotonic()
-        _say(
+        _print_line(
             f"worker {worker.name}: serving queue {self.serving.queue} of"
             f" {mask_passwords(self.serving.redis_url)}, running"
             f" {shlex.join(self.settings.command) or 'sleep'}"
@@ -94,10 +94,10 @@ class ServedQueue:
         served_s = time.monotonic() - self._began_s
         times = DurationHistogram(self.tally.run_times, self.tally.ended, low=0.0, high=math.inf)
         summary = summarize_requests(self.tally.outcomes, times.summary(), served_s)
-        _say(f"worker {self._worker.name} ended: {summary}")
+        _print_line(f"worker {self._worker.name} ended: {summary}")
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     # a worker goes on when nobody reads what it says any more
     with suppress(OSError):
         echo(line, err=True)

@@ -44,7 +44,7 @@ class RunPage:
         self._process: subprocess.Popen[bytes] | None = None
         self._address = ""
 
-    def begun(self, folder: RunFolder) -> str:
+    def serve(self, folder: RunFolder) -> str:
         """Serve the page of this run; say where it is."""
         self._address = f"{self._url}/live/{quote(folder.name)}"
         if self._process is None:
@@ -112,7 +112,7 @@ def watch_runs(watch: WatchOptions, redis_url: str = "") -> Iterator[Progress]:
     page = RunPage(redis_url)
 
     def begun(folder: RunFolder) -> str:
-        line = page.begun(folder)
+        line = page.serve(folder)
         if watch.progress == NONE:
             echo(line, err=True)
         return line

@@ -69,7 +69,7 @@ def stats() -> Response:
     if answer_form() == "json":
         return as_json(with_http(snapshot.to_dict()))
     http = counts()
-    body = text.stats(snapshot, http.completed, http.rejected)
+    body = text.overall_text(snapshot, http.completed, http.rejected)
     if answer_form() == "plain":
         return _answer_text(body)
     return make_response(render_template("text.html", title="Statistics", text=body))
@@ -77,12 +77,12 @@ def stats() -> Response:
 
 def nodes() -> Response:
     """Answer with counts by node and device."""
-    return _answer_counts(text.nodes, "Nodes and devices")
+    return _answer_counts(text.nodes_text, "Nodes and devices")
 
 
 def pods() -> Response:
     """Answer with counts by node and pod."""
-    return _answer_counts(text.pods, "Nodes and pods")
+    return _answer_counts(text.pods_text, "Nodes and pods")
 
 
 def _answer_parallel(*, reset: bool) -> Response:

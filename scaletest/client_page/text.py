@@ -22,7 +22,7 @@ NO_STATISTICS = "No statistics for nodes"
 NO_REPLIES = "No such replies => fails happened in communication, not running workloads"
 
 
-def stats(snapshot: LoadSnapshot, completed: int, rejected: int) -> str:
+def overall_text(snapshot: LoadSnapshot, completed: int, rejected: int) -> str:
     """Write the overall statistics; `completed` and `rejected` count HTTP queries."""
     lines = [TITLE, "=" * len(TITLE), "", f"Sending {snapshot.parallel} requests in parallel.", ""]
     if snapshot.load != "closed":
@@ -51,15 +51,15 @@ def stats(snapshot: LoadSnapshot, completed: int, rejected: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def nodes(snapshot: LoadSnapshot) -> str:
+def nodes_text(snapshot: LoadSnapshot) -> str:
     """Write successes and failures by node, then by device of each node, with the errors there."""
-    names = _nodes(snapshot)
+    names = _node_names(snapshot)
     if not names:
-        return _with_title(NODES, f"{NO_STATISTICS}\n{_elsewhere(snapshot)}")
-    blocks = [_bars("Node", "Success replies:", _by_node(snapshot, "succeeded"))]
+        return _with_title(NODES, f"{NO_STATISTICS}\n{_unlisted_counts(snapshot)}")
+    blocks = [_draw_bars("Node", "Success replies:", _by_node(snapshot, "succeeded"))]
     if snapshot.failed:
         failures = _by_node(snapshot, "failed")
-        bars = _bars("Node", "Failure replies:", failures)
+        bars = _draw_bars("Node", "Failure replies:", failures)
         blocks.append(bars if any(failures.values()) else f"{bars}{NO_REPLIES}\n")
     for node in names:
         content = [_success_bars(snapshot, node, "Device")]
@@ -71,20 +71,20 @@ def nodes(snapshot: LoadSnapshot) -> str:
         if errors:
             content.append("".join(["Node errors (count / description):\n", *errors]))
         blocks.append(_with_title(f"Node: {_name_text(node)}", "\n".join(filter(None, content))))
-    return _with_title(NODES, "\n".join(filter(None, [*blocks, _elsewhere(snapshot)])))
+    return _with_title(NODES, "\n".join(filter(None, [*blocks, _unlisted_counts(snapshot)])))
 
 
-def pods(snapshot: LoadSnapshot) -> str:
+def pods_text(snapshot: LoadSnapshot) -> str:
     """Write successes by pod of each node."""
     blocks = [
         _with_title(f"Node: {_name_text(node)}", _success_bars(snapshot, node, "Pod"))
-        for node in _nodes(snapshot)
+        for node in _node_names(snapshot)
     ]
-    parts = [*(blocks or [f"{NO_STATISTICS}\n"]), _elsewhere(snapshot)]
+    parts = [*(blocks or [f"{NO_STATISTICS}\n"]), _unlisted_counts(snapshot)]
     return _with_title(PODS, "\n".join(filter(None, parts)))
 
 
-def _nodes(snapshot: LoadSnapshot) -> list[str]:
+def _node_names(snapshot: LoadSnapshot) -> list[str]:
     """Return the names of the nodes that replied, sorted."""
     failing = chain.from_iterable(failure.nodes for failure in snapshot.failures)
     return sorted({*_by_node(snapshot, "succeeded"), *failing} - {""})
@@ -107,10 +107,10 @@ def _success_bars(snapshot: LoadSnapshot, node: str, kind: str) -> str:
             name = counts.place.pod if kind == "Pod" else device_name(counts.place.device) or "."
             successes.append((name, counts.succeeded))
     sums = dict(sorted(_sum_by_name(successes).items(), reverse=True))
-    return _bars(kind, "Completed requests:", sums) if sums else ""
+    return _draw_bars(kind, "Completed requests:", sums) if sums else ""
 
 
-def _elsewhere(snapshot: LoadSnapshot) -> str:
+def _unlisted_counts(snapshot: LoadSnapshot) -> str:
     """Write the counts that are not listed."""
     lines = []
     other_succeeded, other_failed = snapshot.other_places
@@ -128,7 +128,7 @@ def _with_title(title: str, content: str) -> str:
     return f"{title}\n{'=' * len(title)}\n\n{content}"
 
 
-def _bars(left: str, right: str, counts: dict[str, int]) -> str:
+def _draw_bars(left: str, right: str, counts: dict[str, int]) -> str:
     width = max([len(left), *(len(_name_text(name)) for name in counts)])
     total = sum(counts.values()) or 1
     lines = [f"{left:>{width}} | {right}", f"{'-' * (width + 1)}+{'-' * (len(right) + 1)}"]

@@ -89,7 +89,7 @@ class Access:
     changing: Mapping[str, str]  # endpoints that change something
 
 
-def install(app: Flask, counts: HttpCounts, access: Access) -> None:
+def install_checks(app: Flask, counts: HttpCounts, access: Access) -> None:
     """Check all requests of the application, and add headers to all responses."""
 
     @app.before_request
@@ -106,7 +106,7 @@ def install(app: Flask, counts: HttpCounts, access: Access) -> None:
             _check_change(access)
 
     @app.after_request
-    def finish(response: Response) -> Response:
+    def add_headers(response: Response) -> Response:
         counts.count(response.status_code)
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
@@ -114,11 +114,11 @@ def install(app: Flask, counts: HttpCounts, access: Access) -> None:
             response.headers["Cache-Control"] = "no-store"
         return response
 
-    app.register_error_handler(HTTPException, refuse)
+    app.register_error_handler(HTTPException, answer_error)
     app.register_error_handler(Exception, _report_bug)
 
 
-def refuse(error: HTTPException) -> Response:
+def answer_error(error: HTTPException) -> Response:
     """Answer a request with an error, in the form that it asks for."""
     if error.response is not None:
         return make_response(error.response)
@@ -152,7 +152,7 @@ def answer_form() -> str:
 
 def _report_bug(error: Exception) -> Response:
     logger.exception("a request could not be answered", exc_info=error)
-    return refuse(
+    return answer_error(
         HTTPException("this is a bug of scaletest: please report it with the lines in its log")
     )
 
@@ -162,7 +162,7 @@ def _check_host(access: Access) -> None:
     if is_inner(request.headers.get("Host", ""), access.hosts) or _has_token(access.token):
         return
     if access.token:
-        raise _unauthorized(access)  # so that a browser asks for it
+        raise _ask_for_token(access)  # so that a browser asks for it
     raise Forbidden(
         f"this host name is not allowed without a token; start the {access.program} with"
         " <allow_host> NAME"
@@ -180,12 +180,12 @@ def _check_change(access: Access) -> None:
         if site not in ("same-origin", "none"):
             raise Forbidden("a page of another site asked for this; nothing was changed")
     elif origin is not None:
-        if _authority(origin) != host:
+        if _host_of(origin) != host:
             raise Forbidden("a page of another origin asked for this; nothing was changed")
     elif (
         # a browser that sends neither must come from a page of ours
         headers.get("User-Agent", "").startswith("Mozilla/")
-        and _authority(headers.get("Referer", "")) != host
+        and _host_of(headers.get("Referer", "")) != host
     ):
         raise Forbidden(
             "a browser asked for this, perhaps for another site's page; nothing was changed. Use"
@@ -195,17 +195,17 @@ def _check_change(access: Access) -> None:
     if any("prefetch" in headers.get(name, "") for name in ("Sec-Purpose", "Purpose")):
         raise Forbidden("a browser asked for this in advance (prefetch); nothing was changed")
     if access.token and not _has_token(access.token):
-        raise _unauthorized(access)
+        raise _ask_for_token(access)
 
 
-def _authority(url: str) -> str:
+def _host_of(url: str) -> str:
     try:
         return urlsplit(url).netloc
     except ValueError:
         return ""
 
 
-def _unauthorized(access: Access) -> Unauthorized:
+def _ask_for_token(access: Access) -> Unauthorized:
     realm: dict[str, str | None] = {"realm": f"scaletest {access.program}", "charset": "UTF-8"}
     return Unauthorized(
         f"this needs the token of the {access.program}: Authorization: Bearer TOKEN, or any user"

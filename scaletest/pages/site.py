@@ -84,7 +84,7 @@ def make_site(
     app.url_map.merge_slashes = False
     app.url_map.redirect_defaults = False
     app.config["SEND_FILE_MAX_AGE_DEFAULT"] = 3600
-    security.install(
+    security.install_checks(
         app,
         counts or security.HttpCounts(),
         security.Access(program, token, prefix, names, changing or {}),

@@ -25,7 +25,7 @@ class ReadingTurns:
         self._wait_s = wait_s
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
+    def take(self) -> Iterator[None]:
         """Hold a turn. Raises Unreachable when none becomes free in time."""
         if not self._free.acquire(timeout=self._wait_s):
             raise Unreachable(
@@ -60,7 +60,7 @@ class SharedCopy(Generic[T]):
 
     def get(self) -> T:
         """Return the copy, read anew when it is too old. Raises Unreachable."""
-        with self._turns.taken():
+        with self._turns.take():
             if self._clock() >= self._until:
                 self._copy = self._error = None
                 try:

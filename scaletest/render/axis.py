@@ -10,42 +10,42 @@ from dataclasses import dataclass
 from functools import cached_property
 
 
-def round_marks(low: float, high: float, most: int = 6) -> list[float]:
-    """Return at most `most` evenly spaced round numbers in [low, high]."""
+def round_marks(low: float, high: float, max_marks: int = 6) -> list[float]:
+    """Return at most `max_marks` evenly spaced round numbers in [low, high]."""
     if not high > low:
         return [low]
-    power = 10.0 ** math.floor(math.log10((high - low) / max(1, most - 1)))
+    power = 10.0 ** math.floor(math.log10((high - low) / max(1, max_marks - 1)))
     # the epsilons here keep marks that rounding errors would push over an end
-    shortest = (high - low) / (most - 1 + 1e-9)
+    shortest = (high - low) / (max_marks - 1 + 1e-9)
     step = next(factor * power for factor in (1, 2, 5, 10, 20) if factor * power >= shortest)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [index * step for index in range(first, last + 1)]
 
 
-def marks_up_to(high: float, most: int = 6) -> list[float]:
+def marks_up_to(high: float, max_marks: int = 6) -> list[float]:
     """Return marks of an axis from 0, the last one at or above `high`."""
     if high <= 0:
         return [0.0, 1.0]
-    marks = round_marks(0.0, high, most)
+    marks = round_marks(0.0, high, max_marks)
     if len(marks) == 1:
         # the first round number lies above
-        return round_marks(0.0, 2 * high, most)[:2]
+        return round_marks(0.0, 2 * high, max_marks)[:2]
     return marks if marks[-1] >= high else [*marks, marks[-1] + marks[1]]
 
 
-def axis_end(high: float, most: int = 6) -> float:
+def axis_end(high: float, max_marks: int = 6) -> float:
     """Return the end of an axis from 0 that shows `high` with a mark at or above it."""
-    return marks_up_to(high, most)[-1]
+    return marks_up_to(high, max_marks)[-1]
 
 
-def powers_of_two(low: float, high: float, most: int = 8) -> list[float]:
+def powers_of_two(low: float, high: float, max_marks: int = 8) -> list[float]:
     """Return powers of two in [low, high], or every second, third, ... of too many. low > 0."""
     first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
-    stride = max(1, math.ceil((last - first + 1) / most))
+    stride = max(1, math.ceil((last - first + 1) / max_marks))
     return [2.0**exponent for exponent in range(first, last + 1, stride)]
 
 
-def decades(low: float, high: float, most: int = 8) -> list[float]:
+def decades(low: float, high: float, max_marks: int = 8) -> list[float]:
     """Return powers of ten with their 2- and 5-fold in [low, high]. low > 0.
 
     Of too many only the powers, or every second, third, ...; round numbers of too few.
@@ -57,11 +57,11 @@ def decades(low: float, high: float, most: int = 8) -> list[float]:
             mark = factor * 10.0**exponent
             if low <= mark <= high:
                 marks.append(mark)
-        if len(marks) <= most:
+        if len(marks) <= max_marks:
             break
     if len(marks) < 2:
-        return round_marks(low, high, most)
-    return marks[:: math.ceil(len(marks) / most)]
+        return round_marks(low, high, max_marks)
+    return marks[:: math.ceil(len(marks) / max_marks)]
 
 
 def label_marks(marks: Sequence[float]) -> list[str]:
@@ -98,12 +98,12 @@ class Axis:
     kind: str = "linear"  # or "log2" or "log10"
     marks: Sequence[float] | None = None  # None for round numbers
     names: Sequence[str] | None = None  # of the marks; None for their numbers
-    most: int = 6  # round numbers at most
+    max_marks: int = 6  # where `marks` does not name them
 
     @cached_property
-    def labelled(self) -> list[tuple[float, str]]:
+    def labelled_marks(self) -> list[tuple[float, str]]:
         """The marks with their labels."""
-        marks = self.marks or MARKS[self.kind](self.low, self.high, self.most)
+        marks = self.marks or MARKS[self.kind](self.low, self.high, self.max_marks)
         return list(zip(marks, self.names or label_marks(marks), strict=True))
 
     def position(self, number: float) -> float:

@@ -45,7 +45,7 @@ def column_at(path: str) -> Callable[[Any], Value]:
     """
     names = path.split(".")
 
-    def cell(row: Any) -> Value:
+    def read_cell(row: Any) -> Value:
         value = row
         for name in names:
             if value is None:
@@ -54,7 +54,7 @@ def column_at(path: str) -> Callable[[Any], Value]:
         is_unknown = isinstance(value, float) and not math.isfinite(value)
         return None if is_unknown else value
 
-    return cell
+    return read_cell
 
 
 @dataclass(frozen=True, slots=True)

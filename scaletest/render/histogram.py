@@ -53,8 +53,8 @@ def draw_histogram(
         chart_id,
         title,
         description,
-        Axis(f"{measure} in {unit}", low=low_s / length_s, high=high_s / length_s, most=5),
-        Axis(f"{noun}s", low=0.0, high=axis_end(max(counts) * 1.02, most=4), most=4),
+        Axis(f"{measure} in {unit}", low=low_s / length_s, high=high_s / length_s, max_marks=5),
+        Axis(f"{noun}s", low=0.0, high=axis_end(max(counts) * 1.02, max_marks=4), max_marks=4),
         *size,
     )
     draw_bars(chart, counts, (low_s, high_s), noun)

@@ -62,7 +62,7 @@ def with_half_width(number: float, half_width: float) -> str:
         return NOTHING
     if not math.isfinite(half_width):
         return f"{format_significant(number)} ± {NOTHING}"
-    places = decimals(number, half_width)
+    places = supported_decimals(number, half_width)
     step = 10.0**-places
     half = math.ceil(half_width / step * (1 - 1e-9)) * step
     return f"{_round_to(number, places)} ± {_round_to(half, places)}"
@@ -72,18 +72,17 @@ def with_interval(number: float, low: float, high: float) -> str:
     """Word a number as value [low, high], all with the decimals that the interval supports."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return f"{format_significant(number)} [{NOTHING}]"
-    places = decimals(number, (high - low) / 2)
+    places = supported_decimals(number, (high - low) / 2)
     return f"{_round_to(number, places)} [{_round_to(low, places)}, {_round_to(high, places)}]"
 
 
-def decimals(number: float, half_width: float) -> int:
+def supported_decimals(number: float, half_width: float) -> int:
     """Return decimals for two digits of the half-width, but at most four digits of the number.
 
     Negative for tens and hundreds.
     """
     finest = MOST_DIGITS - 1 - _magnitude(number)
-    wanted = 1 - _magnitude(half_width) if half_width > 0 else finest
-    return min(wanted, finest)
+    return min(1 - _magnitude(half_width), finest) if half_width > 0 else finest
 
 
 def format_significant(number: float | None, digits: int = 3) -> str:
@@ -110,11 +109,11 @@ def format_share(part: int, whole: int) -> str:
     return text
 
 
-def percent_with_interval(part: float, low: float, high: float, most: int = 1) -> str:
-    """Word a part of 1 with its interval, with `most` decimals at most: 2.9% [1.8, 4.1]."""
+def percent_with_interval(part: float, low: float, high: float, max_places: int = 1) -> str:
+    """Word a part of 1 with its interval, with `max_places` decimals at most: 2.9% [1.8, 4.1]."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return format_percent(part)
-    places = min(most, max(0, decimals(100 * part, 50 * (high - low))))
+    places = min(max_places, max(0, supported_decimals(100 * part, 50 * (high - low))))
     text, low_text, high_text = (_round_to(100 * end, places) for end in (part, low, high))
     return f"{text}% [{low_text}, {high_text}]"
 
@@ -139,7 +138,7 @@ def plural(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
-def leading_names(counts: Mapping[str, int], most: int = 3, others: int = 0) -> str:
+def leading_names(counts: Mapping[str, int], max_names: int = 3, others: int = 0) -> str:
     """List the first few names with their counts, as in "a (80), b (40) and 5 more".
 
     A name alone is listed without its count; an empty one is n/a. others: how many were counted
@@ -148,8 +147,8 @@ def leading_names(counts: Mapping[str, int], most: int = 3, others: int = 0) -> 
     if len(counts) < 2 and not others:
         return next(iter(counts), "") or NOTHING
     parts = [f"{name or NOTHING} ({group_thousands(count)})" for name, count in counts.items()]
-    if len(parts) > most:
-        parts[most:] = [f"{len(parts) - most} more"]
+    if len(parts) > max_names:
+        parts[max_names:] = [f"{len(parts) - max_names} more"]
     if others:
         parts.append(f"{group_thousands(others)} elsewhere")
     *first, last = parts

@@ -100,7 +100,7 @@ class _Plot:
         chart, left, bottom = self.chart, f"{self.left:.1f}", f"{self.bottom:.1f}"
         right = f"{self.right:.1f}"
         parts = []
-        for mark, name in chart.y.labelled:
+        for mark, name in chart.y.labelled_marks:
             y = self.y(mark)
             parts += [
                 html_element("path", d=f"M{left} {y:.1f}H{right}", class_="c-grid"),

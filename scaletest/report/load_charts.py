@@ -100,8 +100,10 @@ def _draw_lines(
         heights = [math.nan if value is None else value for value in line.values]
         chart.line(list(zip(moments, heights, strict=True)), line.css)
         neighbours = zip([math.nan, *heights], [*heights[1:], math.nan], strict=False)
-        for moment, height, (before, after) in zip(moments, heights, neighbours, strict=False):
-            if math.isnan(before) and math.isnan(after) and not math.isnan(height):
+        for moment, height, (previous, following) in zip(
+            moments, heights, neighbours, strict=False
+        ):
+            if math.isnan(previous) and math.isnan(following) and not math.isnan(height):
                 chart.stroke(moment - 0.5, moment + 0.5, height, line.css)
     return LoadChart(key, lines, chart)
 

@@ -23,7 +23,7 @@ from scaletest.runs import registry
 from scaletest.runs.folder import PROGRESS, RunFolder
 from scaletest.runs.progress import LONGEST_PAGE_S
 from scaletest.ui.reading import reader
-from scaletest.ui.reports import cache, folder_of, in_sentences, stamps_of
+from scaletest.ui.reports import folder_of, in_sentences, report_cache, stamps_of
 from scaletest.ui.runs import PATIENCE_S, run_index
 from scaletest.ui.sources import of_application, sources
 
@@ -181,7 +181,7 @@ def _add_report(run: LiveRun, folder: RunFolder) -> LiveRun:
     key = ("live", folder.path, is_final)
     # the report so far takes at most a tenth of a processor's time
     rest = 0.0 if is_final else 10.0
-    contents, problem = cache().page(key, stamps_of(folder), make_report, rest=rest)
+    contents, problem = report_cache().page(key, stamps_of(folder), make_report, rest=rest)
     return replace(run, contents=contents, problem=problem)
 
 

@@ -91,7 +91,7 @@ class QueueReader:
 
     def read(self) -> Reading:
         """Read all queues, at most COPY_S seconds ago. Raises Unreachable."""
-        with self._turns.taken():
+        with self._turns.take():
             return self._copy.get()
 
     def failures(self, queue: str) -> list[FailedRequest]:
@@ -103,7 +103,7 @@ class QueueReader:
         return self._read_in_turn(lambda: read_published(self._redis))
 
     def _read_in_turn(self, read: Callable[[], T]) -> T:
-        with self._turns.taken(), explain_redis_errors(self._url):
+        with self._turns.take(), explain_redis_errors(self._url):
             return read()
 
     def _read(self) -> Reading:

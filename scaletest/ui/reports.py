@@ -35,7 +35,7 @@ DOWNLOADS = {
 MOST_CHOICES, MOST_COMPARED = 200, 20
 
 
-def cache() -> PageCache:
+def report_cache() -> PageCache:
     """Return the cache of this application."""
     return of_application("reports", PageCache)
 
@@ -73,18 +73,18 @@ def run(name: str) -> Response:
         return html.render(report, links).encode(errors="replace")
 
     try:
-        content = cache().page((folder.path, form or g.root), stamps_of(folder), make_page)
+        content = report_cache().page((folder.path, form or g.root), stamps_of(folder), make_page)
     except (ScaletestError, OSError) as error:
         title, text = printable_line(folder.name), in_sentences(error)
         return make_response(render_template("message.html", title=title, text=text), 422)
-    response = _serve(content, DOWNLOADS[form or "html"])
+    response = _page_response(content, DOWNLOADS[form or "html"])
     if form:
         file = quote(f"{folder.name}.{form}".replace(".junit", ".junit.xml"), safe="")
         response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{file}"
     return response
 
 
-def _serve(content: bytes, mimetype: str = "text/html") -> Response:
+def _page_response(content: bytes, mimetype: str = "text/html") -> Response:
     response = Response(content, mimetype=mimetype)
     response.headers["Content-Security-Policy"] = html.SERVED_POLICY
     return response
@@ -120,10 +120,10 @@ def compare() -> Response:
         folders.sort(key=lambda folder: (folder.began, folder.name))
         key = ("compare", g.root, *(folder.path for folder in folders))
         stamps = tuple(chain.from_iterable(map(stamps_of, folders)))
-        content = cache().page(key, stamps, lambda: _comparison_page(folders))
+        content = report_cache().page(key, stamps, lambda: _comparison_page(folders))
     except (ScaletestError, OSError) as error:
         return _ask_for_runs(names, in_sentences(error), status=400)
-    return _serve(content)
+    return _page_response(content)
 
 
 def _comparison_page(folders: list[RunFolder]) -> bytes:
@@ -145,7 +145,7 @@ def _ask_for_runs(names: list[str], problem: str, status: int = 200) -> Response
             title="Compare",
             problem=problem,
             names=names[:MOST_COMPARED],
-            emptiness=sources().emptiness,
+            emptiness=sources().why_no_runs,
             runs=[
                 run
                 for number, run in enumerate(reversed(stored))

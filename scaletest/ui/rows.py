@@ -83,15 +83,17 @@ class QueueRow:
             return self.problems[0].word
         return "working" if self.queue.running else "idle"
 
-    def submitted(self) -> Markup:
+    def draw_submitted(self) -> Markup:
         """Draw how many requests were submitted in each slot of the ring."""
-        return self._spark({slot.number: slot.submitted for slot in self.queue.slots}, "Submitted")
+        return self._draw_slots(
+            {slot.number: slot.submitted for slot in self.queue.slots}, "Submitted"
+        )
 
-    def ended(self) -> Markup:
+    def draw_ended(self) -> Markup:
         """Draw how many requests ended in each slot of the ring."""
-        return self._spark({slot.number: slot.ended for slot in self.queue.slots}, "Ended")
+        return self._draw_slots({slot.number: slot.ended for slot in self.queue.slots}, "Ended")
 
-    def _spark(self, by_slot: Mapping[int, int], title: str) -> Markup:
+    def _draw_slots(self, by_slot: Mapping[int, int], title: str) -> Markup:
         last = int(self.queue.at_s // SLOT_S)
         # the present slot is not over, so it would look like a fall
         numbers = range(last - RING + 1, last)

@@ -80,7 +80,7 @@ def runs() -> str:
         count=len(shown),
         total=len(stored),
         unread=unread,
-        emptiness=sources().emptiness,
+        emptiness=sources().why_no_runs,
         types=list(TYPES),
         verdicts=VERDICTS,
         orders=ORDERS,

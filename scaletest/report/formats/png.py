@@ -71,7 +71,7 @@ def draw_figure(charts: Sequence[Chart], title: str) -> Any:
     places = figure.subplots(len(rows), columns, squeeze=False, height_ratios=heights).flatten()
     for axes, chart in zip(places, charts, strict=False):
         _draw_axis(axes.xaxis, axes.set_xscale, axes.set_xlim, chart.x, chart.x_marks)
-        _draw_axis(axes.yaxis, axes.set_yscale, axes.set_ylim, chart.y, chart.y.labelled)
+        _draw_axis(axes.yaxis, axes.set_yscale, axes.set_ylim, chart.y, chart.y.labelled_marks)
         axes.minorticks_off()
         axes.set_axisbelow(True)
         axes.grid(axis="y", color=chart_properties("c-grid")["stroke"])

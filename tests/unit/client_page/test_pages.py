@@ -394,7 +394,7 @@ def test_times_under_charts_are_round(last_s: float, names: list[str]) -> None:
 )
 def test_requests_in_flight_have_whole_marks(top: float, names: list[str]) -> None:
     axis = load_charts.amount_axis("in_flight", top)
-    assert [name for _, name in axis.labelled] == names
+    assert [name for _, name in axis.labelled_marks] == names
 
 
 def test_health_follows_the_loop(site: Site) -> None:
