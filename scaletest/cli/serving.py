@@ -22,7 +22,7 @@ from scaletest_workers.tally import WorkTally
 from scaletest_workers.worker import Worker, run_worker
 
 
-def serve_shown(serving: Serving, settings: Settings) -> None:
+def serve_and_report(serving: Serving, settings: Settings) -> None:
     """Serve a queue until a signal ends it, and print how it goes.
 
     UsageError where its program or device cannot be used.

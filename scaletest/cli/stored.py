@@ -32,13 +32,6 @@ def find(name: str) -> RunFolder:
     return places.find(name, os.environ)
 
 
-def show(report: Report) -> None:
-    """Print the summary of a run on standard output, in the width of the terminal if it is one."""
-    from scaletest.report.formats import text
-
-    text.print_to_terminal(report)
-
-
 def deliver(report: Report, output: Output, data: Mapping[str, object] | None = None) -> int:
     """Write a report, and return the exit code of its verdict.
 
@@ -47,7 +40,10 @@ def deliver(report: Report, output: Output, data: Mapping[str, object] | None = 
     if output.is_data:
         output.show(data or report.data(), ())
     elif output.form == "text" and str(output.path) == "-":
-        show(report)
+        # imports rich, which the other forms do not need
+        from scaletest.report.formats.text import print_to_terminal
+
+        print_to_terminal(report)
     elif output.form == "png" and str(output.path) == "-" and sys.stdout.isatty():
         raise UsageError("a terminal shows no PNG", hint="add -o FILE.png")
     else:

@@ -198,9 +198,9 @@ def command(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _exit_at_once)
     # imports RQ and redis, which neither --help nor --once needs
-    from scaletest.cli.serving import serve_shown
+    from scaletest.cli.serving import serve_and_report
 
-    serve_shown(serving, settings)
+    serve_and_report(serving, settings)
     return 0
 
 

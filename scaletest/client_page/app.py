@@ -37,6 +37,6 @@ def make_app(
         counts=counts,
         changing=CHANGING,
     )
-    app.config.update(STEERING=steering, COUNTS=counts, SAMPLES=samples)
-    app.config["DOWNLOADS"] = BoundedSemaphore(api.DOWNLOADS)
+    downloads = BoundedSemaphore(api.DOWNLOADS)
+    app.config.update(STEERING=steering, COUNTS=counts, SAMPLES=samples, DOWNLOADS=downloads)
     return app

@@ -128,7 +128,7 @@ class Text:
     title: str = ""
 
     @property
-    def shown(self) -> list[str]:
+    def summary_lines(self) -> list[str]:
         """The lines of a summary behind their label, at most `most`, and how many are left out."""
         label = f"{self.label}: " if self.label else ""
         most = self.most or len(self.lines)

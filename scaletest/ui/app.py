@@ -15,9 +15,14 @@ def make_app(
     sources: Sources, *, token: str = "", prefix: str = "", hosts: Collection[str] = ()
 ) -> Flask:
     """Make the application; the options are those of `make_site`."""
-    routes: list[Route] = [*queues.ROUTES, *live.ROUTES]
-    routes += [*runs.ROUTES, *reports.ROUTES]
-    routes += [("/healthz", READ, healthz), ("/readyz", READ, readyz)]
+    routes: list[Route] = [
+        *queues.ROUTES,
+        *live.ROUTES,
+        *runs.ROUTES,
+        *reports.ROUTES,
+        ("/healthz", READ, healthz),
+        ("/readyz", READ, readyz),
+    ]
     app = make_site("scaletest.ui", routes, "ui", token=token, prefix=prefix, hosts=hosts)
     app.config["SOURCES"] = sources
     app.jinja_env.globals["is_of_command"] = sources.run is not None

@@ -39,7 +39,7 @@ def render(report: Report) -> str:
             lines += _table_lines(block)
         elif isinstance(block, Text):
             is_list = block.style in ("list", "warning")
-            for line in block.shown:
+            for line in block.summary_lines:
                 lines += [f"* {escape_sentence(line)}"] if is_list else [escape_sentence(line), ""]
     for threshold in head.thresholds:
         reason = escape_sentence(as_options(threshold.reason))

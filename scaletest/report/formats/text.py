@@ -101,6 +101,8 @@ def _block_lines(block: Block, width: int) -> list[str]:
     if isinstance(block, Table):
         return list(align_table(block, width))
     if isinstance(block, Text):
-        is_too_wide = block.style == "chart" and max(map(len, block.shown), default=0) > width
-        return [] if is_too_wide else block.shown
+        is_too_wide = (
+            block.style == "chart" and max(map(len, block.summary_lines), default=0) > width
+        )
+        return [] if is_too_wide else block.summary_lines
     return []
