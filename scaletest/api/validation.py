@@ -174,12 +174,14 @@ def validate(
         Unreachable: there is no Redis, or no Kubernetes.
         WaitTimeout: workers are not ready in time.
     """
+    # a worker that imports the file of the workload would start validations without end
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     if spec is not None and spec.name == WORKLOAD_PROCESS:
         raise UsageError(
             "the workload's file validates it also when a worker imports it",
             hint='call validate behind: if __name__ == "__main__":',
         )
+    # where it runs
     target = DeploymentOptions(
         deployment,
         namespace,
@@ -196,6 +198,7 @@ def validate(
         no_causes=no_causes,
     )
     labels = Labels(name, note)
+    # how far it is
     show = on_progress or notebook.cell_line()
 
     def show_state(change: ProgressChange, state: RunProgress, message: str) -> None:

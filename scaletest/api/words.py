@@ -26,7 +26,7 @@ def python_names() -> Iterator[None]:
 
 
 def in_python(text: str) -> str:
-    """Word a message, hint or remedy with the names of Python; commands in it stay as they are."""
+    """Put the names of Python into a message, hint or remedy; commands in it stay as they are."""
     return _DECLARATION.sub(_declare_call, as_arguments(text))
 
 

@@ -246,7 +246,7 @@ def sample_reader(
 
 
 def live_row(snapshot: LoadSnapshot) -> str:
-    """Word how the load stands, for the row at the foot of a terminal."""
+    """Describe how the load stands, for the row at the foot of a terminal."""
     parts = [
         f"queue {snapshot.queue}",
         f"{snapshot.in_flight} in flight",

@@ -91,6 +91,7 @@ def allowance_lines(allowance: inventory.ClusterAllowance) -> Iterator[str]:
         yield (
             f"  {'yes' if row.allowed else lacking:8} {row.right:{width}}  {as_options(row.why)}"
         )
+    # what the cluster has for autoscaling: its metrics APIs, KEDA, and allocation of devices
     yield "\nautoscaling and devices"
     for api in allowance.apis:
         yield f"  {api.state:9} {api.group:26} {api.why}"
@@ -100,6 +101,7 @@ def allowance_lines(allowance: inventory.ClusterAllowance) -> Iterator[str]:
         (f"resource.k8s.io {allocation}", allocation),
     ):
         yield f"  {'available' if is_there else 'absent':9} {name}"
+    # how many workers fit
     for room in allowance.rooms:
         where = f"\nroom: deployment {room.deployment}"
         if room.room is None:
@@ -113,7 +115,7 @@ def allowance_lines(allowance: inventory.ClusterAllowance) -> Iterator[str]:
 
 
 def cause_lines(nodes: list[inventory.NodeRow] | None) -> Iterator[str]:
-    """Say what the nodes show of causes."""
+    """Yield what the nodes show of causes, for people."""
     if nodes is None:
         yield "\ncauses: unknown what the nodes show, we may not list pods or get pods/log"
     elif not nodes:

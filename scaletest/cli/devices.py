@@ -37,6 +37,7 @@ def command(preset: str, device_glob: str, output: Output) -> None:
     if preset or device_glob:
         devices = DeviceChooser(DeviceOptions(device_glob, preset=preset)).devices()
     else:
+        # of all vendors, since none was named; a device may fit several presets
         by_id: dict[str, Device] = {}
         for name in PRESETS:
             with contextlib.suppress(NoDevice):
@@ -48,6 +49,7 @@ def command(preset: str, device_glob: str, output: Output) -> None:
                 hint="for other device files: --device-glob PATTERN",
             )
         devices = list(by_id.values())
+    # who may use each: workers run as the user of this command
     rows: list[dict[str, object]] = []
     lines = []
     for device in devices:

@@ -213,7 +213,7 @@ class WatchOptions:
 
 
 def is_typed(name: str) -> bool:
-    """Tell whether the parameter of that name stands on the command line of the running command."""
+    """Return whether a parameter of the running command was given on the command line."""
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
@@ -231,7 +231,9 @@ def refuse_beside(option: str, allowed: set[str]) -> None:
 
 
 def is_confirmed(question: str, yes: bool, *, terminal: bool = False) -> bool:
-    """Tell whether --yes, the terminal or standard input answers yes; UsageError without an answer.
+    """Return whether --yes, the terminal or standard input answers yes.
+
+    UsageError without an answer.
 
     terminal: whether nothing but a terminal may answer. The lines of a list that a loop reads are
     no answers.

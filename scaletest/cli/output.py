@@ -33,7 +33,7 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
 
 
 def warn_without_worker(queue: str, worker_names: Sequence[str]) -> None:
-    """Say that requests of this queue will wait, before somebody waits for their replies."""
+    """Warn that requests of this queue will wait, before somebody waits for their replies."""
     if not worker_names:
         echo(
             f"warning: no worker serves queue {queue} now, so its requests wait; start one:"
@@ -43,7 +43,7 @@ def warn_without_worker(queue: str, worker_names: Sequence[str]) -> None:
 
 
 def summarize_requests(outcomes: Mapping[str, int], run: DurationSummary, elapsed_s: float) -> str:
-    """Say what became of requests, how many a second there were, and how long they ran.
+    """Describe what became of requests, how many a second there were, and how long they ran.
 
     How long is left out where too few ran to say so.
     """
@@ -179,7 +179,7 @@ def set_up_logging(verbose: bool) -> None:
 
 
 def is_verbose() -> bool:
-    """Tell whether the program was called with -v."""
+    """Return whether the program was called with -v."""
     return logging.getLogger("scaletest").level == logging.DEBUG
 
 

@@ -45,6 +45,7 @@ def output(*forms: str, letter: bool = True) -> Callable[[F], F]:
         return Output(Path(file), form)
 
     def decorate(function: F) -> F:
+        # read before --output, whose suffix counts less
         function = click.option(
             "--format",
             "form",

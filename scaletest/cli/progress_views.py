@@ -90,7 +90,7 @@ class EventPrinter:
 
 
 def plain_line(change: ProgressChange, state: RunProgress, message: str) -> str:
-    """Word an event for a log; "" where it says nothing new."""
+    """Describe an event for a log; "" where it says nothing new."""
     if change is ProgressChange.START:
         run = f"run {state.run}: " if state.run else ""
         return one_line(f"{run}{state.run_type} of {state.title}")
@@ -104,7 +104,7 @@ def plain_line(change: ProgressChange, state: RunProgress, message: str) -> str:
 
 
 def json_line(change: ProgressChange, state: RunProgress, message: str) -> str:
-    """Word an event for programs, without a character that a terminal would obey."""
+    """Write an event for programs, without a character that a terminal would obey."""
     event = ProgressEvent(change, state, cut_text(one_line(message), LONGEST_LINE))
     return json.dumps(event.to_dict())
 

@@ -134,12 +134,14 @@ def queue_lines(
     yield f"  workers {state.workers}: {', '.join(worker_names) or 'none'}"
     if state.suspects:
         yield f"  suspect, their requests fail at once: {', '.join(state.suspects)}"
+    # counters since the queue was declared, and times of its requests
     counters = ", ".join(f"{key} {value}" for key, value in sorted(state.counters.items()) if value)
     yield f"  {counters or 'no request yet'}"
     for label, values in (("wait", state.wait_s), ("run", state.run_s)):
         if values:
             times = (f"{key} {format_seconds(value)}" for key, value in values.items())
             yield f"  {label} {', '.join(times)}"
+    # its last failures, in groups of those with the same error
     if groups:
         count = sum(group.count for group in groups)
         last_s = max(group.last_s for group in groups)

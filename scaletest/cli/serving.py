@@ -56,7 +56,7 @@ class ServedQueue:
         self._current, self._since_s = "", 0.0
 
     def announce(self, worker: Worker) -> None:
-        """Say what is served, and by what."""
+        """Print what is served, and by what."""
         self._worker, self._began_s = worker, time.monotonic()
         _print_line(
             f"worker {worker.name}: serving queue {self.serving.queue} of"
@@ -88,7 +88,7 @@ class ServedQueue:
         return ["  ".join([*parts, doing if current else "waiting for requests"])]
 
     def sum_up(self) -> None:
-        """Say what was done, where the worker came to serve."""
+        """Print what was done, if the worker came to serve."""
         if self._worker is None:
             return
         served_s = time.monotonic() - self._began_s

@@ -66,6 +66,7 @@ class _Metrics(Collector):
         for outcome, count in snapshot.lifetime.items():
             requests.add_metric([*queue, outcome], count)
         yield requests
+        # single numbers of the queue
         gauge, counter = GaugeMetricFamily, CounterMetricFamily
         for make, name, number, text in (
             (gauge, "in_flight", snapshot.in_flight, "Requests without a reply yet."),
@@ -81,6 +82,7 @@ class _Metrics(Collector):
             family = make(f"scaletest_client_{name}", text, labels=["queue"])
             family.add_metric(queue, number)
             yield family
+        # times of requests
         for name, text in HISTOGRAMS.items():
             times = HistogramMetricFamily(
                 f"scaletest_client_{name}_seconds", text, labels=["queue"]

@@ -24,6 +24,7 @@ NO_REPLIES = "No such replies => fails happened in communication, not running wo
 
 def overall_text(snapshot: LoadSnapshot, completed: int, rejected: int) -> str:
     """Write the overall statistics; `completed` and `rejected` count HTTP queries."""
+    # what the load is, and how its requests ended
     lines = [TITLE, "=" * len(TITLE), "", f"Sending {snapshot.parallel} requests in parallel.", ""]
     if snapshot.load != "closed":
         lines[3] = f"Load: {snapshot.load}, at most {snapshot.maximum} requests in parallel."
@@ -31,6 +32,7 @@ def overall_text(snapshot: LoadSnapshot, completed: int, rejected: int) -> str:
         f"{snapshot.in_flight} pending, {snapshot.failed} failed and {snapshot.succeeded}"
         f" successful requests in {snapshot.elapsed_s:.1f} seconds."
     )
+    # times, where there are any
     if snapshot.succeeded:
         lines += [f"= {snapshot.per_s:.2f} successfully completed requests / second.", ""]
         lines.append("Max / average / min timings (in seconds, for successful requests):")

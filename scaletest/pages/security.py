@@ -239,7 +239,7 @@ def check_hosts(names: Iterable[str]) -> frozenset[str]:
 
 
 def is_inner(host: str, allowed: Collection[str] = ()) -> bool:
-    """Tell whether a Host header has a name that no stranger can register.
+    """Return whether a Host header has a name that no stranger can register.
 
     Such are IP addresses, localhost, this machine, names of a cluster, and allowed ones.
     """

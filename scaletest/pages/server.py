@@ -163,7 +163,7 @@ def _make_channel_class(
         last_activity: float
 
         def writable(self) -> bool:
-            """Tell whether data is left; close the connection of a peer that never reads."""
+            """Return whether data is left; close the connection of a peer that never reads."""
             # the thread that makes the response waits for such a peer otherwise
             if self.total_outbufs_len and time.time() - self.last_activity > IDLE_S:
                 self.handle_close()

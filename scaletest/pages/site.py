@@ -118,7 +118,7 @@ def style() -> Response:
 
 
 def has_uplot() -> bool:
-    """Tell whether charts that follow the pointer were built in."""
+    """Return whether this installation has the charts that follow the pointer."""
     return UPLOT.exists()
 
 

@@ -17,7 +17,7 @@ _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
 def format_seconds(duration_s: float | None) -> str:
-    """Word a duration with three significant digits and a suitable unit."""
+    """Format a duration with three significant digits and a suitable unit."""
     if duration_s is None or not math.isfinite(duration_s):
         return NOTHING
     if duration_s <= 0:
@@ -30,20 +30,20 @@ def format_seconds(duration_s: float | None) -> str:
 
 
 def seconds_with_interval(duration_s: float, low: float, high: float) -> str:
-    """Word a duration with its interval, all in the unit of the value: 55.2 [54.9, 56.1] ms."""
+    """Format a duration with its interval, all in the unit of the value: 55.2 [54.9, 56.1] ms."""
     size, unit = unit_of(duration_s)
     return f"{with_interval(duration_s / size, low / size, high / size)} {unit}"
 
 
 def format_duration(duration_s: float | None) -> str:
-    """Word a long duration, to the second: 42 s, 3 min 20 s, 2 h 5 min."""
+    """Format a long duration, to the second: 42 s, 3 min 20 s, 2 h 5 min."""
     if duration_s is None or not math.isfinite(duration_s):
         return NOTHING
     return f"{duration_s:.1f} s" if duration_s < 9.95 else whole_duration(duration_s)
 
 
 def whole_duration(duration_s: float) -> str:
-    """Word a duration in whole seconds: 3 s, 3 min 20 s, 2 h 5 min."""
+    """Format a duration in whole seconds: 3 s, 3 min 20 s, 2 h 5 min."""
     total_s = round(duration_s)
     hours, minutes = total_s // 3600, total_s % 3600 // 60
     if hours:
@@ -57,7 +57,7 @@ def unit_of(largest_s: float) -> tuple[float, str]:
 
 
 def with_half_width(number: float, half_width: float) -> str:
-    """Word a number as value ± half-width, with two digits of the half-width, rounded up."""
+    """Format a number as value ± half-width, with two digits of the half-width, rounded up."""
     if not math.isfinite(number):
         return NOTHING
     if not math.isfinite(half_width):
@@ -69,7 +69,7 @@ def with_half_width(number: float, half_width: float) -> str:
 
 
 def with_interval(number: float, low: float, high: float) -> str:
-    """Word a number as value [low, high], all with the decimals that the interval supports."""
+    """Format a number as value [low, high], all with the decimals that the interval supports."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return f"{format_significant(number)} [{NOTHING}]"
     places = supported_decimals(number, (high - low) / 2)
@@ -86,21 +86,21 @@ def supported_decimals(number: float, half_width: float) -> int:
 
 
 def format_significant(number: float | None, digits: int = 3) -> str:
-    """Word a number with this many significant digits, never in the form 1e+05."""
+    """Format a number with this many significant digits, never in the form 1e+05."""
     if number is None or not math.isfinite(number):
         return NOTHING
     return _round_to(number, digits - 1 - _magnitude(number, digits))
 
 
 def format_percent(part: float | None, places: int = 1) -> str:
-    """Word a part of 1 in percent."""
+    """Format a part of 1 in percent."""
     if part is None or not math.isfinite(part):
         return NOTHING
     return f"{_round_to(100 * part, places)}%"
 
 
 def format_share(part: int, whole: int) -> str:
-    """Word a part of a whole in percent; never 0 % or 100 % unless it is."""
+    """Format a part of a whole in percent; never 0 % or 100 % unless it is."""
     if not whole:
         return NOTHING
     text = format_percent(part / whole)
@@ -110,7 +110,7 @@ def format_share(part: int, whole: int) -> str:
 
 
 def percent_with_interval(part: float, low: float, high: float, max_places: int = 1) -> str:
-    """Word a part of 1 with its interval, with `max_places` decimals at most: 2.9% [1.8, 4.1]."""
+    """Format a part of 1 with its interval, with `max_places` decimals at most: 2.9% [1.8, 4.1]."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return format_percent(part)
     places = min(max_places, max(0, supported_decimals(100 * part, 50 * (high - low))))
@@ -119,7 +119,7 @@ def percent_with_interval(part: float, low: float, high: float, max_places: int 
 
 
 def format_instant(epoch_s: float) -> str:
-    """Word a moment in UTC, to the second; n/a for 0, which means unknown."""
+    """Format a moment in UTC, to the second; n/a for 0, which means unknown."""
     if epoch_s <= 0:
         return NOTHING
     try:
@@ -129,12 +129,12 @@ def format_instant(epoch_s: float) -> str:
 
 
 def group_thousands(count: int) -> str:
-    """Word a count whose thousands are apart."""
+    """Format a count whose thousands are apart."""
     return f"{count:,}".replace(",", "\u202f")
 
 
 def plural(count: int, word: str) -> str:
-    """Word a count with its noun: 1 request, 2 requests."""
+    """Format a count with its noun: 1 request, 2 requests."""
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
@@ -163,14 +163,14 @@ def _magnitude(number: float, digits: int = MOST_DIGITS) -> int:
 
 
 def _round_to(number: float, places: int) -> str:
-    """Word a number with these decimals, of which negative ones are tens and hundreds."""
+    """Format a number with these decimals, of which negative ones are tens and hundreds."""
     text = f"{round(number, max(places, -12)):.{max(0, places)}f}"
     # -0 loses its sign
     return text.removeprefix("-") if float(text) == 0 else text
 
 
 def format_quantity(number: float, unit: str, digits: int = 4) -> str:
-    """Word a number with three or four digits and its unit; "" is that of a plain number."""
+    """Format a number with three or four digits and its unit; "" is that of a plain number."""
     if not math.isfinite(number):
         return NOTHING
     if unit == "" and number == int(number) and abs(number) < 1e15:
@@ -180,7 +180,7 @@ def format_quantity(number: float, unit: str, digits: int = 4) -> str:
 
 
 def quantity_with_half_width(number: float, half_width: float, unit: str) -> str:
-    """Word a number ± its half-width, with one unit; without an interval the number alone."""
+    """Format a number ± its half-width, with one unit; without an interval the number alone."""
     if not (math.isfinite(number) and math.isfinite(half_width)) or half_width == 0:
         return format_quantity(number, unit)
     length, name = unit_scale(number, unit, 4)

@@ -100,12 +100,14 @@ class _Plot:
         chart, left, bottom = self.chart, f"{self.left:.1f}", f"{self.bottom:.1f}"
         right = f"{self.right:.1f}"
         parts = []
+        # a line across the whole plot at each mark of the upright axis
         for mark, name in chart.y.labelled_marks:
             y = self.y(mark)
             parts += [
                 html_element("path", d=f"M{left} {y:.1f}H{right}", class_="c-grid"),
                 _draw_label(name, "c-tick", "end", x=self.left - 7, y=y + 4),
             ]
+        # a short stroke at each mark of the axis across
         for mark, name in chart.x_marks:
             x = self.x(mark)
             parts += [

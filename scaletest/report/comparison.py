@@ -116,11 +116,13 @@ def _change_table(
     titles = ["measure", comparison.base.name]
     for candidate in comparison.candidates:
         titles += [candidate.candidate.name, "ratio (95 %)", "result"]
+    # the change of each measure, for each candidate
     changes_by_key = [
         {change.base.key: change for change in candidate.changes}
         for candidate in comparison.candidates
     ]
     rows = []
+    # several candidates may have changed the same measure, which gets one row
     for key, base in {change.base.key: change.base for change in changes}.items():
         row = [clean_text(base.text, limit=80), _value_text(base)]
         for by_key in changes_by_key:
@@ -185,9 +187,11 @@ def _sheet(comparison: Comparison) -> Sheet:
     rows: list[list[Value]] = []
     for candidate in comparison.candidates:
         for change in candidate.changes:
-            base, ends = change.base, list[Value]()
+            base = change.base
+            numbers: list[Value] = []
             for estimate in (base.estimate, change.candidate.estimate, change.ratio):
-                ends += [column_at(end)(estimate) for end in ("value", "low", "high")]
+                # empty where an interval has no end, or there is no ratio
+                numbers += [column_at(end)(estimate) for end in ("value", "low", "high")]
             rows.append(
                 [
                     candidate.candidate.name,
@@ -196,7 +200,7 @@ def _sheet(comparison: Comparison) -> Sheet:
                     base.unit,
                     "yes" if base.decides else "no",
                     str(change.change),
-                    *ends,
+                    *numbers,
                     "yes" if change.significant else "no",
                     change.reason,
                 ]

@@ -36,12 +36,12 @@ def table(groups: Sequence[FailureGroup], most: int = 100) -> Table:
 
 
 def outcome_text(group: FailureGroup) -> str:
-    """Word how the requests of a group ended, with the reason where there is one."""
+    """Describe how the requests of a group ended, with the reason where there is one."""
     return ": ".join(filter(None, (group.outcome, group.reason))).replace("_", " ")
 
 
 def nodes_phrase(group: FailureGroup) -> str:
-    """Word on which nodes requests failed, as in ", on a (80) and b (63)"; "" for a single one."""
+    """Name the nodes of a group, as in ", on a (80) and b (63)"; "" for a single node."""
     nodes = group.nodes
     return f", on {leading_names(nodes, others=group.elsewhere)}" if len(nodes) > 1 else ""
 

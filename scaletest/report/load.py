@@ -28,6 +28,7 @@ LONGEST_NAME = 100
 
 def load_page(snapshot: LoadSnapshot) -> str:
     """Make the HTML file of a load."""
+    # the page of the client explains lines beside a chart, a file explains them in it
     charts = []
     for _, lines, chart in draw_load(snapshot):
         for line in lines:
@@ -58,7 +59,7 @@ def load_page(snapshot: LoadSnapshot) -> str:
 
 
 def describe_load(snapshot: LoadSnapshot) -> str:
-    """Word the load as it is now."""
+    """Describe the load as it is now."""
     if 0 in (snapshot.parallel, snapshot.rate):
         return "paused"
     in_flight = numbers.plural(snapshot.parallel, "request")
@@ -66,7 +67,7 @@ def describe_load(snapshot: LoadSnapshot) -> str:
 
 
 def format_rate(rate: float) -> str:
-    """Word a rate with four digits, or with all digits before the point where there are more."""
+    """Format a rate with four digits, or with all digits before the point where there are more."""
     if rate >= 1000 or not rate:
         return numbers.group_thousands(round(rate))
     return numbers.format_significant(rate, 4)
@@ -134,11 +135,13 @@ def place_tables(snapshot: LoadSnapshot) -> dict[str, Table]:
 
     A table or a column that tells nothing, as that of the only node, is empty or left out.
     """
+    # columns that tell something
     all_places = [row.place for row in snapshot.places]
     has_nodes = len({place.node for place in all_places}) > 1
     has_pods = any(place.pod not in (place.node, place.worker) for place in all_places)
     has_devices = any(place.device for place in all_places)
 
+    # the first cells of the row of a group
     def worker_cells(parts: Sequence[PlaceCount]) -> dict[str, Cell]:
         place = parts[0].place
         devices = sorted({device_name(part.place.device) for part in parts} - {""})
@@ -159,6 +162,7 @@ def place_tables(snapshot: LoadSnapshot) -> dict[str, Table]:
             "Node": _name(place.node, has_nodes),
         }
 
+    # all tables are there, also empty ones: a page updates them in place
     tables = dict.fromkeys(("worker", "node", "device"), Table((), ()))
     tables["worker"] = _group_places(
         snapshot, lambda row: row.place._replace(device=""), worker_cells

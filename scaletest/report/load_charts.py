@@ -50,6 +50,7 @@ def draw_load(snapshot: LoadSnapshot) -> list[LoadChart]:
     """Draw all charts of a load: its rate, the requests in flight, and their times."""
     points = snapshot.points
     span = f"The last {MOST_POINTS // 60} minutes." if points else "No full second yet."
+    # what was asked for is drawn beside the rate or the requests in flight, whichever is steered
     rates = [
         PlotLine("succeeded", "c-data", [point.succeeded for point in points]),
         PlotLine("failed", "c-fail", [point.failed for point in points]),
@@ -66,6 +67,7 @@ def draw_load(snapshot: LoadSnapshot) -> list[LoadChart]:
             points, "in_flight", "Requests in flight", "Submitted and not answered yet.", in_flight
         ),
     ]
+    # the times of the requests of each second
     for name, (title, caption) in TIMES.items():
         spreads = [getattr(point, name) for point in points]
         lines = [
@@ -130,7 +132,7 @@ def clock_marks(last_s: float) -> list[float]:
 
 
 def elapsed_text(duration_s: float) -> str:
-    """Word a time on the axis of a chart, short."""
+    """Format a time on the axis of a chart: 2:05, or 1:20 h."""
     total_s = round(duration_s)
     if total_s < 3600:
         return f"{total_s // 60}:{total_s % 60:02}"

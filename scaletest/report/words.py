@@ -20,6 +20,6 @@ def run_warnings(verdict: Verdict, interrupted: str, lines: Sequence[str]) -> li
 
 
 def format_percentile(times: Distribution, name: str) -> str:
-    """Word a percentile of durations. name: p50, p90, p95 or p99."""
+    """Format a percentile of durations. name: p50, p90, p95 or p99."""
     percentile = getattr(times, name)
     return format_seconds(percentile.value if percentile else None)

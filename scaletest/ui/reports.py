@@ -91,7 +91,7 @@ def _page_response(content: bytes, mimetype: str = "text/html") -> Response:
 
 
 def in_sentences(error: Exception) -> str:
-    """Word an error in sentences: what happened, and what to do where that is known."""
+    """Put an error into sentences: what happened, and what to do where that is known."""
     reason = printable_line(str(error)).rstrip(".")
     remedy = printable_line(getattr(error, "hint", "")).rstrip(".")
     return as_options(f"{reason}. What to do: {remedy}." if remedy else f"{reason}.")

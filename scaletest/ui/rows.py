@@ -224,11 +224,13 @@ def urgent_first(rows: Iterable[WorkerRow]) -> list[WorkerRow]:
 
 def device_rows(queues: Sequence[QueueSnapshot], samples: Iterable[NodeSample]) -> list[DeviceRow]:
     """List devices of these queues' workers and nodes, those with most slots in use first."""
+    # (queue, worker) of those that hold a slot, by (node, device)
     holders: dict[tuple[str, str], list[tuple[str, WorkerState]]] = {}
     for queue in queues:
         for worker in queue.workers:
             if worker.device:
                 holders.setdefault((worker.node, worker.device), []).append((queue.name, worker))
+    # what the last samples of the nodes say, by (node, device)
     measured = {}
     for sample in samples:
         for name, numbers in sample.of_kind(DEVICE).items():

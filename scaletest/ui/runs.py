@@ -64,20 +64,21 @@ def runs() -> str:
         ),
         order if order in SORTS else "began",
     )
+    # all runs that fit, of which a page shows some; `choose_runs` sorts upwards
     stored, unread = run_index().look(PATIENCE_S)
-    shown = choose_runs(stored, query.wanted, query.order)
+    fitting = choose_runs(stored, query.wanted, query.order)
     if query.order != "name":
-        shown.reverse()
-    page, _ = page_of(len(shown), AT_ONCE)
+        fitting.reverse()
+    page, _ = page_of(len(fitting), AT_ONCE)
     first = AT_ONCE * (page - 1)
     return render_template(
         "runs.html",
         title="Runs",
         query=query,
         page=page,
-        runs=shown[first : first + AT_ONCE],
+        runs=fitting[first : first + AT_ONCE],
         first=first,
-        count=len(shown),
+        count=len(fitting),
         total=len(stored),
         unread=unread,
         emptiness=sources().why_no_runs,

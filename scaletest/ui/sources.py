@@ -42,7 +42,7 @@ class Sources:
 
 
 def remedy_for_no_runs(environment: Mapping[str, str]) -> str:
-    """Say what to do where there are no runs: in a pod of Kubernetes, or elsewhere."""
+    """Return what to do where there are no runs: in a pod of Kubernetes, or elsewhere."""
     return MOUNT if "KUBERNETES_SERVICE_HOST" in environment else MEASURE
 
 

@@ -44,7 +44,7 @@ def texts() -> list[str]:
 
 
 def problems() -> list[str]:
-    """Say why formats of installed packages cannot be used, as far as their names tell."""
+    """Return why formats of installed packages cannot be used, as far as their names tell."""
     return _PLUGINS.problems
 
 

@@ -178,7 +178,7 @@ def setting_pairs(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def setting_text(setting: object) -> str:
-    """Word any value of a plan or an environment."""
+    """Format any value of a plan or an environment."""
     if setting in ("", [], (), {}):
         return NOTHING
     if isinstance(setting, dict):

@@ -151,6 +151,7 @@ def _dot_style(css: str, radius: float) -> dict[str, Any]:
 
 
 def _draw_marks(axes: Any, marks: Sequence[Mark]) -> None:
+    """Draw the marks of a chart as `render.svg` does, in the order of the list."""
     for mark in marks:
         columns = zip(*mark.points, strict=True)
         match mark.shape:
@@ -176,6 +177,7 @@ def _draw_marks(axes: Any, marks: Sequence[Mark]) -> None:
             case "dot":
                 axes.plot(*mark.points[0], **_dot_style(mark.css, mark.size))
             case "dots":
+                # the points of a line that has no width: its width is their size
                 pen = _line_style(mark.css)
                 size = pen.pop("linewidth")
                 axes.plot(*columns, marker="o", markersize=size, linestyle="", **pen)
