@@ -81,7 +81,7 @@ class Block:
         return named[1] if named else ""
 
 
-def blocks(page: Path) -> list[Block]:
+def read_blocks(page: Path) -> list[Block]:
     """All blocks of a page. ValueError where a comment says nothing that is known."""
     text = page.read_text("utf-8")
     return [_block(page, text, match) for match in BLOCK.finditer(text)]
@@ -101,7 +101,7 @@ def _block(page: Path, text: str, match: re.Match[str]) -> Block:
 
 
 def shell_blocks(page: Path) -> list[Block]:
-    return [block for block in blocks(page) if block.language == "sh"]
+    return [block for block in read_blocks(page) if block.language == "sh"]
 
 
 def command_lines(block: Block, program: str) -> Iterator[list[str]]:

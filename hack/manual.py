@@ -43,7 +43,7 @@ def manual_page() -> str:
         "scaletest \\- how far do device workloads scale, and what stops them?",
         ".SH SYNOPSIS",
         ".B scaletest",
-        escaped("[OPTIONS] COMMAND [ARGS]..."),
+        escape_roff("[OPTIONS] COMMAND [ARGS]..."),
         ".SH DESCRIPTION",
         *paragraphs(cli.help or ""),
         *options(cli),
@@ -52,7 +52,12 @@ def manual_page() -> str:
     for path, command in commands(cli, ("scaletest",)):
         lines += section(" ".join(path), command)
     lines += [".SH EXIT STATUS", *paragraphs(_without_title(cli.epilog or ""))]
-    lines += [".SH ENVIRONMENT", *tagged(ENVIRONMENT), ".SH FILES", *tagged(FILES)]
+    lines += [
+        ".SH ENVIRONMENT",
+        *tagged_paragraphs(ENVIRONMENT),
+        ".SH FILES",
+        *tagged_paragraphs(FILES),
+    ]
     return "\n".join([*lines, ""])
 
 
@@ -74,9 +79,9 @@ def section(name: str, command: click.Command) -> list[str]:
     """Describe a command: its usage, its help and its options."""
     context = click.Context(command, info_name=name)
     usage = " ".join(command.collect_usage_pieces(context))
-    lines = [f".SS {escaped(name)}", f".B {escaped(name)}"]
+    lines = [f".SS {escape_roff(name)}", f".B {escape_roff(name)}"]
     if usage:
-        lines.append(escaped(usage))
+        lines.append(escape_roff(usage))
     lines += [".PP", *paragraphs(command.help or ""), *options(command)]
     return [*lines, *paragraphs(command.epilog or "")]
 
@@ -85,28 +90,30 @@ def options(command: click.Command) -> list[str]:
     """List the options below their headings, without --help, which all commands have."""
     assert isinstance(command, cloup.Command)
     context = command.context_class(command)
-    lines = tagged(dict(records(command.ungrouped_options, context)))
+    lines = tagged_paragraphs(dict(option_records(command.ungrouped_options, context)))
     for group in command.option_groups:
         if not group.hidden:
-            lines += [".PP", f".I {escaped(group.title)}"]
-            lines += tagged(dict(records(group.options, context)))
+            lines += [".PP", f".I {escape_roff(group.title)}"]
+            lines += tagged_paragraphs(dict(option_records(group.options, context)))
     return lines
 
 
-def records(options: Sequence[click.Option], context: click.Context) -> Iterator[tuple[str, str]]:
+def option_records(
+    options: Sequence[click.Option], context: click.Context
+) -> Iterator[tuple[str, str]]:
     """Names and help of options, without those that are hidden."""
     for option in options:
         if record := option.get_help_record(context):
             yield record
 
 
-def tagged(texts: dict[str, str]) -> list[str]:
+def tagged_paragraphs(texts: dict[str, str]) -> list[str]:
     """Names in bold, each with its text below it."""
     lines = []
     for name, text in texts.items():
         # between choices a line may end
-        bold = escaped(name).replace("|", "|\\:")
-        lines += [".TP", f".B {bold}", escaped(text or name)]
+        bold = escape_roff(name).replace("|", "|\\:")
+        lines += [".TP", f".B {bold}", escape_roff(text or name)]
     return lines
 
 
@@ -117,9 +124,9 @@ def paragraphs(text: str) -> list[str]:
         first, *rest = block.strip("\n").split("\n")
         if first.strip() == "\b":
             lines_kept = dedent("\n".join(rest)).splitlines()
-            lines += [".PP", ".RS 4", ".nf", *map(escaped, lines_kept), ".fi", ".RE"]
+            lines += [".PP", ".RS 4", ".nf", *map(escape_roff, lines_kept), ".fi", ".RE"]
         elif block.strip():
-            lines += [".PP", escaped(" ".join(block.split()))]
+            lines += [".PP", escape_roff(" ".join(block.split()))]
     # the heading stands before the first paragraph already
     return lines[1:] if lines[:1] == [".PP"] else lines
 
@@ -128,7 +135,7 @@ def _without_title(epilog: str) -> str:
     return epilog.replace("Exit codes:\n", "")
 
 
-def escaped(text: str) -> str:
+def escape_roff(text: str) -> str:
     """Text of one line as roff shows it: no sign of it is a command, and hyphens can be copied."""
     text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
     text = text.replace("`", "\\(ga").replace("^", "\\(ha").replace("~", "\\(ti")

@@ -30,7 +30,7 @@ from hack.benchmarks.machine_time import (
     WORKLOADS,
     Disturbance,
     Machine,
-    ramped,
+    end_of_ramp,
     run_times,
 )
 from scaletest.stats.completions import Completions
@@ -223,7 +223,7 @@ class _Workers:
     def _end(self, start_s: float, times: Iterator[float]) -> float:
         work = self._slow * next(times)
         if self._ramp:
-            return ramped(start_s, work)
+            return end_of_ramp(start_s, work)
         return self._machine.done_at(self._began_s + start_s, work) - self._began_s
 
 

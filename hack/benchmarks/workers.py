@@ -268,7 +268,7 @@ def taken_by(workers: list[Simulated]) -> int:
     return sum(len(worker.taken) for worker in workers)
 
 
-def prefer(pid: int) -> bool:
+def prefer_process(pid: int) -> bool:
     """Let Redis run before the threads around it, and return whether that is permitted.
 
     There are hundreds of them on two cores, and a script's time would hold theirs.
@@ -292,7 +292,7 @@ def open_files(wanted: int) -> int:
     return wanted
 
 
-def within(files: int, workers: int) -> tuple[int, int]:
+def workers_that_fit(files: int, workers: int) -> tuple[int, int]:
     """How many workers have room, and with how many connections each."""
     room = files - SPARE_FILES
     connections = CONNECTIONS if CONNECTIONS * workers <= room else FEWEST_CONNECTIONS
@@ -303,12 +303,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", type=int, default=10_000)
     options = parser.parse_args()
-    workers, connections = within(
+    workers, connections = workers_that_fit(
         open_files(CONNECTIONS * options.workers + SPARE_FILES), options.workers
     )
     assert LEASE_INTERVALS * DEFAULT_INTERVAL_S < MOST_AGAIN_S
     with EmbeddedServer() as server:
-        preferred = prefer(server.process.pid)
+        preferred = prefer_process(server.process.pid)
         bars = Bars(server, workers, connections)
         print(json.dumps({**bars.start(), "redis_runs_first": preferred}), flush=True)
         for row in bars.steady():

@@ -36,7 +36,7 @@ class Extension:
         Its account must exist.
         """
         self.folder.mkdir(exist_ok=True)
-        keys.serving(self.folder, f"{self._service}.{self._namespace}.svc", "localhost")
+        keys.make_server_keys(self.folder, f"{self._service}.{self._namespace}.svc", "localhost")
         return kubeconfig(self._plane, self._namespace, self._account, self.folder / "kubeconfig")
 
     def flags(self) -> list[str]:

@@ -41,7 +41,7 @@ def missing_packages() -> list[str]:
     return sorted({package for name, package in NEEDED.items() if not shutil.which(name)})
 
 
-def check() -> None:
+def check_machine() -> None:
     """Raise NotBuilt when this machine cannot have a real node."""
     if os.geteuid():
         raise NotBuilt("a real node needs root")

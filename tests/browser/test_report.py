@@ -123,7 +123,8 @@ def test_the_output_of_a_notebook_has_the_notebooks_theme_and_changes_nothing_el
     page = tmp_path / "notebook.html"
     page.write_text(
         f'<!doctype html><meta charset="utf-8">{FOREIGN}</style><body {theme}>'
-        f'<p id="outside" style="color:#123456">text</p><div class="cell">{render_notebook(report)}</div>',
+        '<p id="outside" style="color:#123456">text</p>'
+        f'<div class="cell">{render_notebook(report)}</div>',
         "utf-8",
     )
     browser = browse(dark=dark)

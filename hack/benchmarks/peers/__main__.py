@@ -129,7 +129,7 @@ class PeerComparison:
             "rounds": self._options.rounds,
             "seed": SEED,
             "ratio": report.ratios(self.rounds, self.peers),
-            "peers": report.figures(self.rounds),
+            "peers": report.measures_by_peer(self.rounds),
             "versions": {name: list(peer.dependencies) for name, peer in self.peers.items()},
             "workers": {name: fleet_spreads(sizes) for name, sizes in self.fleets.items()},
             "failed": self.failed,
@@ -140,12 +140,12 @@ def fleet_spreads(sizes: dict[int, list[dict[str, float]]]) -> dict[str, dict[st
     """Rates and foreign work by number of workers."""
     spreads: dict[str, dict[str, Any]] = {}
     for size, rows in sizes.items():
-        best = report.best(rows)
+        best = report.quiet_rows(rows)
         rates = [row["per_s"] for row in best]
         foreign = [row["foreign_cores"] for row in best]
         spreads[str(size)] = {
-            "per_s": report.spread(rates),
-            "foreign_cores": report.spread(foreign),
+            "per_s": report.median_and_range(rates),
+            "foreign_cores": report.median_and_range(foreign),
         }
     return spreads
 
