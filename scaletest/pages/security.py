@@ -72,10 +72,8 @@ class HttpCounts:
     def count(self, status: int) -> None:
         """Count an answer by its status."""
         with self._lock:
-            if status < 400:
-                self.completed += 1
-            else:
-                self.rejected += 1
+            self.completed += status < 400
+            self.rejected += status >= 400
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from scaletest.model.errors import Unreachable
 
@@ -55,20 +55,18 @@ class SharedCopy(Generic[T]):
         self._read, self._for_s, self._clock = read, for_s, clock
         self._turns = ReadingTurns(1, wait_s)
         self._until = -1.0
-        self._copy: T | None = None
-        self._error: Unreachable | None = None
+        self._copy: T | Unreachable | None = None
 
     def get(self) -> T:
         """Return the copy, read anew when it is too old. Raises Unreachable."""
         with self._turns.take():
             if self._clock() >= self._until:
-                self._copy = self._error = None
                 try:
                     self._copy = self._read()
                 except Unreachable as error:
-                    self._error = error
+                    self._copy = error
                 self._until = self._clock() + self._for_s
-            if self._error is not None:
-                raise Unreachable(self._error.message, hint=self._error.hint)
-            assert self._copy is not None
-            return self._copy
+            if isinstance(self._copy, Unreachable):
+                # a new one for each caller, since raising adds a traceback to it
+                raise Unreachable(self._copy.message, hint=self._copy.hint)
+            return cast(T, self._copy)
