@@ -228,9 +228,9 @@ def command(
 def sample_reader(
     stack: ExitStack, redis_url: str, queue: str
 ) -> Callable[[str], tuple[str, list[NodeSample]]]:
-    """Return a function of a position: it reads the samples of a queue's nodes after that.
+    """Return a function that reads the samples of a queue's nodes after a position.
 
-    It gives the next position with them.
+    It gives the next position, and the samples.
     """
     # a connection of its own, opened on demand: the load's must not wait
     redis = prepare_connection(redis_url, socket_timeout_s=REDIS_TIMEOUT_S)

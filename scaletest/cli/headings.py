@@ -39,7 +39,7 @@ class Decorator(Protocol):
 
 
 def join_options(*options: Decorator) -> Decorator:
-    """Join options, in the order of the help."""
+    """Join several options into one decorator, in the order of the help."""
 
     def decorate(function: F) -> F:
         for option in reversed(options):

@@ -140,7 +140,7 @@ Exit codes:
 def cli(context: click.Context, verbose: bool) -> None:
     """Prepare logs and the defaults of the settings file for the command that is called."""
     set_up_logging(verbose)
-    context.default_map = settings.default_map(context)
+    context.default_map = settings.read_default_map(context)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -178,7 +178,7 @@ def run(arguments: list[str]) -> int:
             return NOBODY_READS
         raise
     except Exception as error:
-        return _explain_unexpected(error)
+        return _print_unexpected(error)
 
 
 def _call_command(arguments: list[str]) -> int:
@@ -192,17 +192,17 @@ def _call_command(arguments: list[str]) -> int:
         echo(error.format_message(), err=True)
         return error.exit_code
     except click.ClickException as error:
-        return _explain(_word_usage_error(error))
+        return _print_error(_to_usage_error(error))
     except (click.Abort, KeyboardInterrupt):
         echo("interrupted", err=True)
         return 130
     except ScaletestError as error:
         if is_verbose():
             echo(traceback.format_exc(), err=True)
-        return _explain(error)
+        return _print_error(error)
 
 
-def _explain(error: ScaletestError) -> int:
+def _print_error(error: ScaletestError) -> int:
     """Print what happened and what to do, a line each; return the exit code."""
     echo(as_options(f"error: {error.message}"), err=True)
     if error.hint:
@@ -210,7 +210,7 @@ def _explain(error: ScaletestError) -> int:
     return error.exit_code
 
 
-def _word_usage_error(error: click.ClickException) -> UsageError:
+def _to_usage_error(error: click.ClickException) -> UsageError:
     """Turn a mistake that click found into an error of ours: what it is, and what to do."""
     message, hint = error.format_message(), ""
     context = error.ctx if isinstance(error, click.UsageError) else None
@@ -234,21 +234,21 @@ def _word_usage_error(error: click.ClickException) -> UsageError:
     return UsageError(message[:1].lower() + message[1:].removesuffix("."), hint=hint)
 
 
-def _explain_unexpected(error: Exception) -> int:
+def _print_unexpected(error: Exception) -> int:
     """Explain an error that no command expects, most often a bug; return the exit code."""
     match error:
         # it is no bug of ours that there is no room for what we write
         case OSError(errno=errno.ENOSPC | errno.EDQUOT | errno.EFBIG):
             place = error.filename or "the output"
-            return _explain(UsageError(f"{place} cannot be written: {error.strerror}"))
+            return _print_error(UsageError(f"{place} cannot be written: {error.strerror}"))
         # nor that a process may open too few files
         case OSError(errno=errno.EMFILE | errno.ENFILE):
             limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
             message = f"too many open files: the limit is {limit}"
-            return _explain(UsageError(message, hint="raise it: ulimit -n 1024"))
+            return _print_error(UsageError(message, hint="raise it: ulimit -n 1024"))
         # nor that a path that we were given, or the user's own folders, cannot be used
         case OSError(errno=number, filename=name) if name and number in CLOSED:
-            return _explain(
+            return _print_error(
                 UsageError(
                     f"{str(name)[:200]} cannot be used: {error.strerror}",
                     hint="check the path and the permissions of its folders",
@@ -258,9 +258,9 @@ def _explain_unexpected(error: Exception) -> int:
     broker = sys.modules.get("scaletest.broker.redis_errors")
     if broker is not None and isinstance(error, broker.REDIS_ERRORS):
         if broker.is_full(error):
-            return _explain(Unreachable(broker.FULL, hint=broker.REMEDY))
+            return _print_error(Unreachable(broker.FULL, hint=broker.REMEDY))
         hint = "start it again, or correct --redis-url (SCALETEST_REDIS_URL)"
-        return _explain(Unreachable(f"Redis failed: {error}", hint=hint))
+        return _print_error(Unreachable(f"Redis failed: {error}", hint=hint))
     echo(traceback.format_exc(), err=True)
     echo(f"error: {type(error).__name__}: {error}", err=True)
     echo("  this is a bug of scaletest: please report it with the lines above", err=True)

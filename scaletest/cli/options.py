@@ -252,10 +252,11 @@ def is_confirmed(question: str, yes: bool, *, terminal: bool = False) -> bool:
 
 
 def call_with_groups(command: Callable[..., Returned]) -> Callable[..., Returned]:
-    """Call a command with its options; write it below them.
+    """Let a command take its options in groups. The decorator stands below those of the options.
 
-    An argument whose type is a frozen dataclass holds the group of parameters that its fields name.
-    Two commands can share a group then. The option of a name in seconds need not have its _s.
+    An argument whose type is a frozen dataclass is a group: it is made of the options that its
+    fields name. Two commands can share a group then. The option of a name in seconds need not have
+    its _s.
     """
 
     @wraps(command)
@@ -267,7 +268,7 @@ def call_with_groups(command: Callable[..., Returned]) -> Callable[..., Returned
 
 
 def fill_parameters(make: Callable[..., Returned], parameters: Mapping[str, object]) -> Returned:
-    """Call with the parameters of a command that it names, of which a group takes its own.
+    """Call `make` with those parameters of a command that its signature names, groups included.
 
     KeyError when one is lacking that has no default.
     """

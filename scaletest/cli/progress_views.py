@@ -59,7 +59,7 @@ def show_progress(
                 live.add_line(message)
 
         progress = Progress(add_lasting_line, redis_url=redis_url, begun=begun)
-        with LiveRows(lambda width: list(rows(progress.state(), width)), console) as live:
+        with LiveRows(lambda width: list(progress_rows(progress.state(), width)), console) as live:
             yield progress
         return
     word_event = json_line if form == JSON else plain_line
@@ -109,7 +109,7 @@ def json_line(change: ProgressChange, state: RunProgress, message: str) -> str:
     return json.dumps(event.to_dict())
 
 
-def rows(state: RunProgress, width: int) -> Iterator[str]:
+def progress_rows(state: RunProgress, width: int) -> Iterator[str]:
     """Yield where a run is, with bar, time left and verdict so far; then what happens now."""
     part = None if state.ended else state.part
     shares = [] if part is None else [format_percent(part, 0)]

@@ -37,7 +37,7 @@ def serve_and_report(serving: Serving, settings: Settings) -> None:
     queue = ServedQueue(serving, settings)
     level = "INFO" if is_verbose() else "WARNING"
     try:
-        with live_rows(queue.rows, per_s=4):
+        with live_rows(queue.live_row, per_s=4):
             run_worker(serving, settings, level, queue.tally, queue.announce)
     finally:
         queue.sum_up()
@@ -65,7 +65,7 @@ class ServedQueue:
             + (f" on device {worker.device}" if worker.device else "")
         )
 
-    def rows(self) -> Sequence[str]:
+    def live_row(self) -> Sequence[str]:
         """Return the live row."""
         if self._worker is None:
             return [f"connecting to {mask_passwords(self.serving.redis_url)}"]

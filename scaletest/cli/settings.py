@@ -35,7 +35,7 @@ def find_file() -> Path | None:
     return path if os.access(path, os.R_OK) else None
 
 
-def default_map(context: click.Context) -> dict[str, Any]:
+def read_default_map(context: click.Context) -> dict[str, Any]:
     """Read the file for click, as far as it is about the command that is called.
 
     context: that of the program. UsageError when SCALETEST_CONFIG names a file that cannot be read,
@@ -50,16 +50,16 @@ def default_map(context: click.Context) -> dict[str, Any]:
     values = reader.read_file(path, f"the settings file {path}", f"do without it: {VARIABLE}=")
     group, called = context.command, context.invoked_subcommand
     assert isinstance(group, click.Group) and called is not None
-    section = _section(values, path, ())
+    section = _settings_below(values, path, ())
     for name in section:
         if name not in group.commands:
             raise _unknown_setting(path, (name,), group.commands)
     command = group.get_command(context, called)
     assert command is not None
-    return {called: _by_parameter(command, section.get(called), path, (called,))}
+    return {called: _defaults_by_parameter(command, section.get(called), path, (called,))}
 
 
-def _by_parameter(
+def _defaults_by_parameter(
     command: click.Command, values: object, path: Path, route: tuple[str, ...]
 ) -> dict[str, Any]:
     """Return the settings of a command by its parameters' names, as click's default_map has them.
@@ -71,11 +71,11 @@ def _by_parameter(
         key_of(option): option for option in command.params if isinstance(option, click.Option)
     }
     commands = command.commands if isinstance(command, click.Group) else {}
-    for name, value in _section(values, path, route).items():
+    for name, value in _settings_below(values, path, route).items():
         if isinstance(command, click.Group) and name in commands:
             child = command.get_command(click.Context(command), name)
             assert child is not None
-            defaults[name] = _by_parameter(child, value, path, (*route, name))
+            defaults[name] = _defaults_by_parameter(child, value, path, (*route, name))
         elif name in options:
             is_single = options[name].multiple and not isinstance(value, list)
             defaults[str(options[name].name)] = [value] if is_single else value
@@ -89,7 +89,7 @@ def key_of(option: click.Parameter) -> str:
     return max(option.opts, key=len).removeprefix("--").replace("-", "_")
 
 
-def _section(values: object, path: Path, route: tuple[str, ...]) -> dict[str, Any]:
+def _settings_below(values: object, path: Path, route: tuple[str, ...]) -> dict[str, Any]:
     """Return the settings below a key; InvalidValue where they are no settings."""
     if values is None:
         return {}

@@ -39,16 +39,17 @@ def axis_end(high: float, max_marks: int = 6) -> float:
 
 
 def powers_of_two(low: float, high: float, max_marks: int = 8) -> list[float]:
-    """Return powers of two in [low, high], or every second, third, ... of too many. low > 0."""
+    """Return powers of two in [low, high]; of too many every second or third. low > 0."""
     first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
     stride = max(1, math.ceil((last - first + 1) / max_marks))
     return [2.0**exponent for exponent in range(first, last + 1, stride)]
 
 
 def decades(low: float, high: float, max_marks: int = 8) -> list[float]:
-    """Return powers of ten with their 2- and 5-fold in [low, high]. low > 0.
+    """Return 1, 2 and 5 times powers of ten in [low, high]. low > 0.
 
-    Of too many only the powers, or every second, third, ...; round numbers of too few.
+    Where these are too many they are powers of ten, or every second or third of them, and where
+    they are fewer than two, round numbers.
     """
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     for factors in ((1, 2, 5), (1,)):

@@ -162,6 +162,7 @@ def interval_bar(part: float, interval: tuple[float, float]) -> Markup:
 
 
 def _draw_label(text: str, css: str, anchor: str = "middle", **place: float | str) -> Markup:
+    """Draw a text. anchor: which part of it stands at its place: start, middle or end."""
     return html_element("text", text, **place, text_anchor=anchor, class_=css)
 
 

@@ -81,7 +81,7 @@ def render_contents(head: Head, sections: Sequence[Section]) -> Markup:
 
 
 def style_below(selector: str) -> str:
-    """Return the rules of reports, for `contents` inside an element of a page with other rules."""
+    """Return the CSS that `render_contents` needs inside an element of a page with other rules."""
     rules = template_environment().get_template("report.css").render()
     # pages have a size of their own for texts of charts, in units of their own charts
     return f"{selector}{{{CHART}{COMMON}{rules}.chart text{{font-size:inherit}}}}"
