@@ -24,7 +24,6 @@ from scaletest.broker.jobs import wait_for_stored_reply
 from scaletest.broker.redis_errors import explain_redis_errors
 from scaletest.broker.retrying import LONGEST_DELAY_S, longer_delay
 from scaletest.model import Reply, Request, checks
-from scaletest.model.checks import cut_text
 from scaletest.model.errors import (
     InvalidValue,
     QueueFull,
@@ -281,7 +280,7 @@ class Client:
         checks.count(in_flight, "in_flight", minimum=1)
         if isinstance(items, str | bytes):
             raise InvalidValue(
-                f"the items are the text {cut_text(repr(items), limit=60)}: each character"
+                f"the items are the text {checks.cut_text(repr(items), limit=60)}: each character"
                 " would be an"
                 " item",
                 hint="give a list of items, as in [text]",
@@ -500,7 +499,7 @@ def _arguments_of(item: Item) -> Sequence[Argument]:
         return (item,)
     if isinstance(item, bytes | bytearray) or not isinstance(item, Sequence):
         raise InvalidValue(
-            f"the item {cut_text(repr(item), limit=60)} is of type {type(item).__name__}",
+            f"the item {checks.cut_text(repr(item), limit=60)} is of type {type(item).__name__}",
             hint="give a text, a number, a path, or a list of these",
         )
     return item

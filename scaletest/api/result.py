@@ -9,9 +9,8 @@ from typing import Any
 
 from scaletest.api.words import in_python, python_names
 from scaletest.causes.causes import Causes
+from scaletest.model import Record, Verdict, VerdictKind
 from scaletest.model.errors import NotPassed, UsageError, suggestion
-from scaletest.model.record import Record
-from scaletest.model.verdict import Verdict, VerdictKind
 from scaletest.render.contents import Report, ThresholdLine
 from scaletest.report import formats
 from scaletest.report.formats import form_of, html

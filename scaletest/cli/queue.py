@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 import click
 import cloup
 
-from scaletest.broker import Client, Queues, connect
-from scaletest.broker.connection import Redis
+from scaletest.broker import Client, Queues, Redis, connect
 from scaletest.broker.failures import last_failures, recent_failure_groups
 from scaletest.broker.jobs import read_stored_reply
 from scaletest.broker.queue_state import QueueState

@@ -8,7 +8,7 @@ import os
 import subprocess
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from http.client import HTTPException
 from urllib.parse import quote
 
@@ -40,7 +40,9 @@ class RunPage:
         self._socket = bind_socket("127.0.0.1:0")
         self._url = url_of(self._socket)
         self._redis_url = redis_url
-        self._guard: Guard | None = None
+        # what must be taken down at the end, in the order in which it was set up
+        self._cleanup = ExitStack()
+        self._cleanup.callback(self._socket.close)
         self._process: subprocess.Popen[bytes] | None = None
         self._address = ""
 
@@ -49,7 +51,8 @@ class RunPage:
         self._address = f"{self._url}/live/{quote(folder.name)}"
         if self._process is None:
             # start the process of the page, and measure only when it has made one
-            self._guard = Guard("KILL")
+            guard = Guard("KILL")
+            self._cleanup.callback(guard.close)
             handle = self._socket.fileno()
             line = python_module("scaletest", "ui", "--socket", str(handle))
             line += ["--run", str(folder.path)]
@@ -67,15 +70,16 @@ class RunPage:
                 # Ctrl-C is for the run; in a session of its own its priority would count for
                 # nothing
                 process_group=0,
-                env=self._guard.environment(environment),
+                env=guard.environment(environment),
             )
-            self._guard.watch(process.pid)
+            self._cleanup.callback(end_all, [process], END_S)
+            guard.watch(process.pid)
             self._wait_for_page()
         return f"watch it at {self._address}"
 
     def close(self) -> None:
         """Let an open page show the end; then the address answers no more."""
-        try:
+        with self._cleanup:
             if self._process is not None:
                 # its process keeps the page that shows the end, for whoever asks for it
                 self._wait_for_page()
@@ -85,12 +89,6 @@ class RunPage:
                 with suppress(subprocess.TimeoutExpired):
                     self._process.wait(LONGEST_PAGE_S + END_S)
                 echo("the page of the run is closed; see it again with: scaletest ui", err=True)
-        finally:
-            self._socket.close()
-            if self._process is not None:
-                end_all([self._process], END_S)
-            if self._guard is not None:
-                self._guard.close()
 
     def _wait_for_page(self) -> None:
         """Wait until the page is made, at most PATIENCE_S."""
