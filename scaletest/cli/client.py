@@ -163,6 +163,7 @@ def command(
     from scaletest.pages.server import Server, bind_socket
     from scaletest.pages.site import check_prefix_and_hosts
 
+    # refuse what cannot work before a request is submitted
     if load.log_messages:
         show_messages()
     checks.seconds(grace_s, "grace")
@@ -173,7 +174,7 @@ def command(
         warn_without_worker(load.queue, Queues(redis).worker_names(load.queue))
     statistics, counts = Statistics(load.queue, keep=keep_records), HttpCounts()
     stop = StopRequest()
-    # everything that must be taken down at the end lives in this stack, in order of setup
+    # the stack takes down at the end what was set up, the last first
     with stop_on_signals(stop, unwind=False) as stack:
         client = stack.enter_context(Client(connect(redis_url, socket_timeout_s=REDIS_TIMEOUT_S)))
         # before a request is submitted: open load begins when it is created
@@ -198,6 +199,7 @@ def command(
             stack.callback(server.close)
         page = f"; page and statistics at {server.url}/" if server else ""
         echo(f"queue {load.queue} of {mask_passwords(redis_url)}, load: {load}{page}", err=True)
+        # run until the load ends or a signal comes, and print what was measured in any case
         try:
             with live_rows(lambda: [live_row(statistics.snapshot())], per_s=1):
                 drained = load.run(steering, stop.wake, grace_s)

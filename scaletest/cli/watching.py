@@ -40,7 +40,7 @@ class RunPage:
         self._socket = bind_socket("127.0.0.1:0")
         self._url = url_of(self._socket)
         self._redis_url = redis_url
-        # what must be taken down at the end, in the order in which it was set up
+        # takes down at the end what was set up, the last first
         self._cleanup = ExitStack()
         self._cleanup.callback(self._socket.close)
         self._process: subprocess.Popen[bytes] | None = None

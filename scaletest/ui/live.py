@@ -103,7 +103,9 @@ def live_run(name: str) -> Response:
     """Show a run in progress; also one that has just ended."""
     is_open = "X-Page" in request.headers  # from the script of a page
     if is_open:
+        # the page is not silent while its report is being made, which may take long
         open_pages().silent_s = time.monotonic() + LONGEST_PAGE_S
+    # the run, in the archive or in Redis, or why there is none
     run, problem, missing = None, "", 404
     folder = folder_of(name)
     if folder is not None:
@@ -115,6 +117,7 @@ def live_run(name: str) -> Response:
             problem, missing = in_sentences(error), 503
     title, status = (run.title, 200) if run else ("Live", missing)
     page = render_template("live_run.html", title=title, name=name, run=run, problem=problem)
+    # what `wait_for_the_end` waits for: who is shown the end only needs to ask once more
     shows_end = run is not None and run.state == ENDED
     if is_open:
         open_pages().ends += shows_end

@@ -92,17 +92,17 @@ def render_notebook(report: Report) -> Markup:
 
     There is no script, and no rule that concerns anything else of its page.
     """
-    head, sections = report.head, report.sections()
+    head = report.head
+    # a notebook may show several runs, so ids have the name of the run
     prefix = heading_id(head.name)
     has_charts = False
     parts = []
-    for section in sections:
+    for section in report.sections():
         is_drawn = any(isinstance(block, Figure | Charts) for block in section.blocks)
         # those that lead, and of the others the first one with charts
         if section.leads or (is_drawn and not has_charts):
-            parts.append(
-                replace(section, blocks=[_with_own_ids(block, prefix) for block in section.blocks])
-            )
+            blocks = [_with_own_ids(block, prefix) for block in section.blocks]
+            parts.append(replace(section, blocks=blocks))
             has_charts = has_charts or not section.leads
     style = notebook_palette(NOTEBOOK) + style_below(NOTEBOOK) + NOTEBOOK_RULES
     return html_element(
