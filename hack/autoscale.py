@@ -25,12 +25,12 @@ def charts() -> tuple[str, str]:
         for rule in (COMPLAINT, REMEDY)
     ]
     until_s, top = scales(results)
-    first, second = (standalone(chart(played_rule, until_s, top)) for played_rule in results)
+    first, second = (standalone_chart(chart(played_rule, until_s, top)) for played_rule in results)
     return first, second
 
 
-def standalone(drawn: Chart) -> str:
-    """A chart as a file of its own, with its style."""
+def standalone_chart(drawn: Chart) -> str:
+    """Return a chart as a file of its own, with its style."""
     opening, _, rest = str(draw_chart(drawn)).partition(">")
     named = opening.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"')
     return f"{named}><style>{PALETTE}{CHART}</style>{rest}\n"

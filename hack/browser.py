@@ -14,7 +14,7 @@ class NoBrowser(Exception):
 
 
 def start(profile: Path) -> Browser:
-    """A browser with an empty profile in this folder. Raises NoBrowser."""
+    """Start a browser with an empty profile in this folder. Raises NoBrowser."""
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if chromium is None or driver is None:
         raise NoBrowser("chromium and chromedriver")

@@ -23,9 +23,7 @@ BUDGET_S = 100.0
 
 
 def changed_files(base: str) -> list[str]:
-    """List the files that differ from the last commit that this branch shares with base, with those
-    that are not committed.
-    """
+    """List the files that differ from where this branch left base, also those not committed."""
     shared = _git("merge-base", base, "HEAD").strip()
     tracked = _git("diff", "--name-only", shared).splitlines()
     return [*tracked, *_git("ls-files", "--others", "--exclude-standard").splitlines()]
@@ -83,7 +81,7 @@ def select(paths: Iterable[str]) -> tuple[list[str], int]:
 
 
 def _modules(graph: grimp.ImportGraph, path: str) -> set[str]:
-    """The modules of a changed file: its own; of a template or a script, those of its package."""
+    """Return the modules of a changed file: its own; of a template, those of its package."""
     name = path.removeprefix("workers/").removesuffix(".py").removesuffix("/__init__")
     name = name.replace("/", ".")
     if name in graph.modules or path.endswith(".py"):

@@ -218,7 +218,7 @@ def soak(field: Field, queues: Queues, log: Path, options: argparse.Namespace) -
     attack = Attack(field, workers, options.seed)
     loads = start_loads(field, options.requests)
     requests = sum(load.total for load in loads)
-    while (done := finished(loads)) < requests and time.monotonic() - began < options.longest:
+    while (done := count_replies(loads)) < requests and time.monotonic() - began < options.longest:
         time.sleep(1.0)
         attack.at(done / requests)
         attack.second()
@@ -235,18 +235,18 @@ def soak(field: Field, queues: Queues, log: Path, options: argparse.Namespace) -
         "schema_version": 1,
         "kind": "chaos",
         "requests": requests,
-        "lost": requests - finished(loads),
+        "lost": requests - count_replies(loads),
         "late_duplicates_dropped": sum(load.loop.duplicates for load in loads),
         "resubmitted": sum(load.loop.resubmitted for load in loads),
         "executed_again": sum(load.tally.repeated for load in loads),
         "longest_s": max(load.tally.longest_s for load in loads),
         "shortest_wait_s": min(load.tally.shortest_wait_s for load in loads),
-        "outcomes": outcomes(loads),
+        "outcomes": count_outcomes(loads),
         "attack": attack.counts,
         "clock_not_set": field.reason,
         "worker_exit_codes": sorted(set(codes)),
         "elapsed_s": elapsed,
-        "books": {name: books(queues, name) for name in QUEUES},
+        "books": {name: read_books(queues, name) for name in QUEUES},
         "processes_left": len(left_over()),
     }
     return {**report, **judge(report)}
@@ -277,12 +277,12 @@ def start_loads(field: Field, requests: int) -> list[ClientLoad]:
     return loads
 
 
-def finished(loads: list[ClientLoad]) -> int:
+def count_replies(loads: list[ClientLoad]) -> int:
     """Count the replies so far."""
     return sum(sum(load.tally.outcomes.values()) for load in loads)
 
 
-def outcomes(loads: list[ClientLoad]) -> dict[str, int]:
+def count_outcomes(loads: list[ClientLoad]) -> dict[str, int]:
     """Count the replies of all clients by outcome."""
     counts: dict[str, int] = {}
     for load in loads:
@@ -291,7 +291,7 @@ def outcomes(loads: list[ClientLoad]) -> dict[str, int]:
     return counts
 
 
-def books(queues: Queues, name: str) -> dict[str, int]:
+def read_books(queues: Queues, name: str) -> dict[str, int]:
     """Read a queue's counters and their balance, which should be 0."""
     state = queues.state(name)
     return {

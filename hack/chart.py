@@ -238,13 +238,13 @@ def readme() -> str:
 
 def _table(path: Path, prefix: str) -> list[str]:
     lines = ["| value | default | meaning |", "|---|---|---|"]
-    for key, default, comment in described(path.read_text("utf-8")):
+    for key, default, comment in described_values(path.read_text("utf-8")):
         meaning = comment.replace("|", "\\|")
         lines.append(f"| `{prefix}{key}` | {default} | {meaning} |")
     return [*lines, ""]
 
 
-def described(text: str) -> list[tuple[str, str, str]]:
+def described_values(text: str) -> list[tuple[str, str, str]]:
     """List key, default and comment of every value that has a comment."""
     values = yaml.safe_load(text)
     descriptions: list[tuple[str, str, str]] = []

@@ -26,25 +26,25 @@ class GrafanaPanel:
     note: str = field(kw_only=True)
 
 
-def now(metric: str, more: str = "") -> str:
+def gauge_query(metric: str, more: str = "") -> str:
     """Query a gauge. Several exporters of one Redis read the same number, so the largest counts."""
     return f"max without (instance, pod) ({metric}{{{Q}{more}}})"
 
 
-def added(metric: str, by: str = "", more: str = "") -> str:
+def sum_query(metric: str, by: str = "", more: str = "") -> str:
     """Query the sum of a gauge. by: labels to keep."""
     labels = f" by ({by})" if by else ""
-    return f"sum{labels} ({now(metric, more)})"
+    return f"sum{labels} ({gauge_query(metric, more)})"
 
 
-def rate(metric: str, by: str = "queue") -> str:
+def rate_query(metric: str, by: str = "queue") -> str:
     """Query a counter's growth a second. by: labels to keep."""
     return f"sum by ({by}) (max without (instance, pod) (rate({metric}{{{Q}}}[$__rate_interval])))"
 
 
-def quantile(share: float, metric: str) -> str:
+def quantile_query(share: float, metric: str) -> str:
     """Query a quantile of a histogram, by queue."""
-    return f"histogram_quantile({share}, {rate(metric + '_bucket', 'queue, le')})"
+    return f"histogram_quantile({share}, {rate_query(metric + '_bucket', 'queue, le')})"
 
 
 def by_node(metric: str, more: str = "") -> str:
@@ -68,28 +68,28 @@ ROWS: tuple[tuple[str, tuple[GrafanaPanel, ...]], ...] = (
             ),
             GrafanaPanel(
                 "Waiting",
-                ((added("scaletest_queue_waiting"), "waiting"),),
+                ((sum_query("scaletest_queue_waiting"), "waiting"),),
                 kind="stat",
                 width=4,
                 note="Requests that wait for a worker, in the chosen queues.",
             ),
             GrafanaPanel(
                 "Running",
-                ((added("scaletest_queue_running"), "running"),),
+                ((sum_query("scaletest_queue_running"), "running"),),
                 kind="stat",
                 width=4,
                 note="Requests that a worker runs, in the chosen queues.",
             ),
             GrafanaPanel(
                 "Workers",
-                ((added("scaletest_workers"), "workers"),),
+                ((sum_query("scaletest_workers"), "workers"),),
                 kind="stat",
                 width=4,
                 note="Living workers of the chosen queues.",
             ),
             GrafanaPanel(
                 "Wanted",
-                ((added("scaletest_queue_desired_workers"), "workers"),),
+                ((sum_query("scaletest_queue_desired_workers"), "workers"),),
                 kind="stat",
                 width=4,
                 note="Workers that the chosen queues need.",
@@ -104,8 +104,8 @@ ROWS: tuple[tuple[str, tuple[GrafanaPanel, ...]], ...] = (
             GrafanaPanel(
                 "Waiting and running",
                 (
-                    (added("scaletest_queue_waiting", "queue"), "{{queue}} waiting"),
-                    (added("scaletest_queue_running", "queue"), "{{queue}} running"),
+                    (sum_query("scaletest_queue_waiting", "queue"), "{{queue}} waiting"),
+                    (sum_query("scaletest_queue_running", "queue"), "{{queue}} running"),
                 ),
                 note=(
                     "When all workers are busy and the number waiting grows, there are too few"
@@ -124,8 +124,8 @@ ROWS: tuple[tuple[str, tuple[GrafanaPanel, ...]], ...] = (
             GrafanaPanel(
                 "Submitted and ended a second",
                 (
-                    (rate("scaletest_requests_submitted_total"), "{{queue}} submitted"),
-                    (rate("scaletest_requests_total"), "{{queue}} ended"),
+                    (rate_query("scaletest_requests_submitted_total"), "{{queue}} submitted"),
+                    (rate_query("scaletest_requests_total"), "{{queue}} ended"),
                 ),
                 "reqps",
                 note="When more are submitted than end for long, the queue grows.",
@@ -137,7 +137,7 @@ ROWS: tuple[tuple[str, tuple[GrafanaPanel, ...]], ...] = (
         (
             GrafanaPanel(
                 "Workers by state",
-                ((added("scaletest_workers", "state"), "{{state}}"),),
+                ((sum_query("scaletest_workers", "state"), "{{state}}"),),
                 width=12,
                 note="A suspect worker fails everything at once: look at its device.",
             ),
@@ -146,8 +146,8 @@ ROWS: tuple[tuple[str, tuple[GrafanaPanel, ...]], ...] = (
                 (
                     (
                         (
-                            f"{added('scaletest_workers', 'queue', BUSY)} /"
-                            f" ({added('scaletest_workers', 'queue')} > 0)"
+                            f"{sum_query('scaletest_workers', 'queue', BUSY)} /"
+                            f" ({sum_query('scaletest_workers', 'queue')} > 0)"
                         ),
                         "{{queue}}",
                     ),
@@ -166,7 +166,7 @@ ROWS: tuple[tuple[str, tuple[GrafanaPanel, ...]], ...] = (
         (
             GrafanaPanel(
                 "Wait",
-                ((rate("scaletest_queue_wait_seconds_bucket", "le"), "{{le}}"),),
+                ((rate_query("scaletest_queue_wait_seconds_bucket", "le"), "{{le}}"),),
                 "s",
                 "heatmap",
                 12,
@@ -176,7 +176,7 @@ ROWS: tuple[tuple[str, tuple[GrafanaPanel, ...]], ...] = (
             ),
             GrafanaPanel(
                 "Run",
-                ((rate("scaletest_request_run_seconds_bucket", "le"), "{{le}}"),),
+                ((rate_query("scaletest_request_run_seconds_bucket", "le"), "{{le}}"),),
                 "s",
                 "heatmap",
                 12,
@@ -185,8 +185,8 @@ ROWS: tuple[tuple[str, tuple[GrafanaPanel, ...]], ...] = (
             GrafanaPanel(
                 "Wait, median and 95 %",
                 (
-                    (quantile(0.5, "scaletest_queue_wait_seconds"), "{{queue}} p50"),
-                    (quantile(0.95, "scaletest_queue_wait_seconds"), "{{queue}} p95"),
+                    (quantile_query(0.5, "scaletest_queue_wait_seconds"), "{{queue}} p50"),
+                    (quantile_query(0.95, "scaletest_queue_wait_seconds"), "{{queue}} p95"),
                 ),
                 "s",
                 note="From the histogram, so within its buckets.",
@@ -194,8 +194,8 @@ ROWS: tuple[tuple[str, tuple[GrafanaPanel, ...]], ...] = (
             GrafanaPanel(
                 "Run, median and 95 %",
                 (
-                    (quantile(0.5, "scaletest_request_run_seconds"), "{{queue}} p50"),
-                    (quantile(0.95, "scaletest_request_run_seconds"), "{{queue}} p95"),
+                    (quantile_query(0.5, "scaletest_request_run_seconds"), "{{queue}} p50"),
+                    (quantile_query(0.95, "scaletest_request_run_seconds"), "{{queue}} p95"),
                 ),
                 "s",
                 note="From the histogram, so within its buckets.",
@@ -222,7 +222,7 @@ ROWS: tuple[tuple[str, tuple[GrafanaPanel, ...]], ...] = (
         (
             GrafanaPanel(
                 "Ended a second",
-                ((rate("scaletest_requests_total", "outcome"), "{{outcome}}"),),
+                ((rate_query("scaletest_requests_total", "outcome"), "{{outcome}}"),),
                 "reqps",
                 width=12,
                 note="Requests that ended, by outcome.",
@@ -230,15 +230,21 @@ ROWS: tuple[tuple[str, tuple[GrafanaPanel, ...]], ...] = (
             GrafanaPanel(
                 "Problems a second",
                 (
-                    (rate("scaletest_requests_rejected_total"), "{{queue}} rejected: queue full"),
                     (
-                        rate("scaletest_requests_abandoned_total"),
+                        rate_query("scaletest_requests_rejected_total"),
+                        "{{queue}} rejected: queue full",
+                    ),
+                    (
+                        rate_query("scaletest_requests_abandoned_total"),
                         "{{queue}} abandoned: client gone",
                     ),
-                    (rate("scaletest_requests_requeued_total"), "{{queue}} requeued: worker died"),
-                    (rate("scaletest_requests_lost_total"), "{{queue}} lost"),
-                    (rate("scaletest_requests_poison_total"), "{{queue}} unreadable"),
-                    (rate("scaletest_results_stale_total"), "{{queue}} stale results"),
+                    (
+                        rate_query("scaletest_requests_requeued_total"),
+                        "{{queue}} requeued: worker died",
+                    ),
+                    (rate_query("scaletest_requests_lost_total"), "{{queue}} lost"),
+                    (rate_query("scaletest_requests_poison_total"), "{{queue}} unreadable"),
+                    (rate_query("scaletest_results_stale_total"), "{{queue}} stale results"),
                 ),
                 "reqps",
                 width=12,
@@ -252,16 +258,16 @@ ROWS: tuple[tuple[str, tuple[GrafanaPanel, ...]], ...] = (
             GrafanaPanel(
                 "Wanted and living workers",
                 (
-                    (added("scaletest_queue_desired_workers", "queue"), "{{queue}} wanted"),
-                    (added("scaletest_workers", "queue"), "{{queue}} living"),
-                    (added("scaletest_queue_demand", "queue"), "{{queue}} waiting + running"),
+                    (sum_query("scaletest_queue_desired_workers", "queue"), "{{queue}} wanted"),
+                    (sum_query("scaletest_workers", "queue"), "{{queue}} living"),
+                    (sum_query("scaletest_queue_demand", "queue"), "{{queue}} waiting + running"),
                 ),
                 width=12,
                 note="If the lines jump up and down, see docs/explanation/autoscaling.md.",
             ),
             GrafanaPanel(
                 "Submitted a second",
-                ((added("scaletest_queue_submitted_per_second", "queue"), "{{queue}}"),),
+                ((sum_query("scaletest_queue_submitted_per_second", "queue"), "{{queue}}"),),
                 "reqps",
                 width=4,
                 note=(

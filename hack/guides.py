@@ -81,7 +81,7 @@ class Block:
         return named[1] if named else ""
 
 
-def blocks(page: Path) -> list[Block]:
+def read_blocks(page: Path) -> list[Block]:
     """All blocks of a page. ValueError where a comment says nothing that is known."""
     text = page.read_text("utf-8")
     return [_block(page, text, match) for match in BLOCK.finditer(text)]
@@ -101,11 +101,11 @@ def _block(page: Path, text: str, match: re.Match[str]) -> Block:
 
 
 def shell_blocks(page: Path) -> list[Block]:
-    return [block for block in blocks(page) if block.language == "sh"]
+    return [block for block in read_blocks(page) if block.language == "sh"]
 
 
 def command_lines(block: Block, program: str) -> Iterator[list[str]]:
-    """The arguments of every call of a program in a block, also behind a pipe or before `&`."""
+    """Return the arguments of all calls of a program in a block, also behind a pipe."""
     for line in block.text.replace("\\\n", " ").splitlines():
         lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
         lexer.whitespace_split = True
@@ -125,7 +125,7 @@ class Terminal:
     def __init__(
         self, folder: Path, environment: Mapping[str, str], replaced: Mapping[str, str]
     ) -> None:
-        """Replaced: words of the blocks, and what stands for them here."""
+        """Type in this folder. replaced: words of the blocks, and what stands for them here."""
         self.folder = folder
         self._replaced = replaced
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -152,8 +152,9 @@ class Terminal:
         return text
 
     def run(self, text: str, until: str = "") -> tuple[int, str]:
-        """Type a block: its exit code, and what it printed. With until it gets Ctrl-C after these
-        words.
+        """Type a block, and return its exit code and what it printed.
+
+        until: words after which it gets Ctrl-C.
         """
         output = self._outputs / f"{len(self._processes)}"
         with output.open("wb") as stream:

@@ -70,8 +70,8 @@ class Surprised(Exception):
     """What the newcomer could not know, or what went wrong."""
 
 
-def untold(step: NewcomerStep, read: str) -> list[str]:
-    """The lines of a step that nobody told: not in the README and not in an output before."""
+def untold_lines(step: NewcomerStep, read: str) -> list[str]:
+    """Return the lines of a step that stand neither in the README nor in an output before."""
     if not step.is_told:
         return []
     known = " ".join(read.split())
@@ -82,7 +82,7 @@ def walk(terminal: Terminal, readme: str, steps: Sequence[NewcomerStep] = STEPS)
     """Type all steps and print the transcript; Surprised where one cannot be known, or fails."""
     read = readme
     for number, step in enumerate(steps, 1):
-        if lines := untold(step, read):
+        if lines := untold_lines(step, read):
             raise Surprised(f"nobody told the newcomer to type: {lines[0]}")
         print(f"\n=== {number}. {step.title}")
         print("\n".join(f"$ {line}" for line in step.text.splitlines()))

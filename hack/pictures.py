@@ -61,7 +61,7 @@ class Studio:
         self.browser.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
 
     def redis(self) -> str:
-        """The URL of a Redis that ends with the studio."""
+        """Start a Redis that ends with the studio, and return its URL."""
         return self._stack.enter_context(EmbeddedServer(tcp=True)).url
 
     def run(self, *arguments: str) -> str:
@@ -135,7 +135,7 @@ def _write(name: str, content: bytes) -> None:
 
 
 def draw_terminal(studio: Studio) -> None:
-    """The end of a validation whose workers share nothing."""
+    """Picture the end of a validation whose workers share nothing."""
     for _ in range(ATTEMPTS):
         lines = [line for line in studio.run(*SLEEP).splitlines() if line[:8] != "saved in"]
         if not any(line.startswith("warning:") for line in lines):
@@ -146,7 +146,7 @@ def draw_terminal(studio: Studio) -> None:
 
 
 def draw_run(studio: Studio) -> None:
-    """A validation that uses up the processors: while it is measured, its report, and the list."""
+    """Picture a validation that uses up the processors: measured, its report, and the list."""
     for _ in range(ATTEMPTS):
         process, url = studio.start(
             *("validate", "--limit", "8", "--scale", "1.8", "--ui"),
@@ -190,7 +190,7 @@ def draw_queues(studio: Studio) -> None:
 
 
 def _devices(folder: Path, count: int) -> tuple[str, str]:
-    """The option for so many files that stand for devices."""
+    """Make files that stand for devices, and return the option that names them."""
     for number in range(count):
         (folder / f"renderD{128 + number}").touch()
     return "--device-glob", str(folder / "renderD*")

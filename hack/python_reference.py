@@ -76,9 +76,9 @@ def is_error(public: object) -> bool:
 
 def section(name: str, public: Any) -> Iterator[str]:
     """Write a class or a function, with what belongs to it."""
-    head, *rest = documented(name, public)
+    head, *rest = list_documented(name, public)
     yield f"## {head.title}\n"
-    yield from described(head)
+    yield from describe(head)
     # members of an enumeration are told in its text
     attributes = [each for each in rest if each.is_attribute and each.text]
     if attributes:
@@ -88,7 +88,7 @@ def section(name: str, public: Any) -> Iterator[str]:
     for each in rest:
         if not each.is_attribute:
             yield f"### {each.title}\n"
-            yield from described(each)
+            yield from describe(each)
 
 
 def _row(each: Documented) -> str:
@@ -97,9 +97,9 @@ def _row(each: Documented) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def described(each: Documented) -> Iterator[str]:
+def describe(each: Documented) -> Iterator[str]:
     """Write signature, text, example and errors."""
-    doc = parsed(each.text)
+    doc = parse_docstring(each.text)
     if each.signatures:
         yield "\n".join(["```python", *each.signatures, "```\n"])
     yield _paragraphs(doc.text)
@@ -110,7 +110,7 @@ def described(each: Documented) -> Iterator[str]:
         yield "\n".join(f"* `{error}`: {meaning}" for error, meaning in doc.raises.items()) + "\n"
 
 
-def parsed(text: str) -> Docstring:
+def parse_docstring(text: str) -> Docstring:
     """Read a docstring."""
     start, *parts = SECTION.split(inspect.cleandoc(text))
     sections = {
@@ -140,7 +140,7 @@ def _joined(text: str) -> str:
     return " ".join(text.split())
 
 
-def documented(name: str, public: Any) -> Iterator[Documented]:
+def list_documented(name: str, public: Any) -> Iterator[Documented]:
     """List a public name, and the attributes and methods that a class has of its own."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(public))).body[0]
     if isinstance(tree, ast.FunctionDef):
@@ -161,7 +161,7 @@ def documented(name: str, public: Any) -> Iterator[Documented]:
 
 
 def _head(name: str, public: Any, methods: dict[str, list[ast.FunctionDef]]) -> Documented:
-    """A class: how it is made, and the types that its methods name."""
+    """Document a class: how it is made, and the types that its methods name."""
     public_makers = [node for node in methods.get("__init__", []) if not _is_private(node)]
     makers = [_signature(name, node) for node in public_makers]
     shown = chain.from_iterable(methods[key] for key in methods if not key.startswith("_"))
@@ -176,7 +176,7 @@ def _is_private(maker: ast.FunctionDef) -> bool:
 
 
 def _member(title: str, member: Any, nodes: Sequence[ast.FunctionDef]) -> Documented:
-    """A property, or a method with its overloads."""
+    """Document a property, or a method with its overloads."""
     if isinstance(member, property):
         kind = _kind(typing.get_type_hints(member.fget)["return"])
         return Documented(title, [f"{title}: {kind}"], inspect.getdoc(member) or "", True)
@@ -205,13 +205,13 @@ def _attributes(name: str, public: Any) -> Iterator[Documented]:
 
 
 def _kind(hint: Any) -> str:
-    """A type as it is written in code, without the modules of its classes."""
+    """Write a type as it stands in code, without the modules of its classes."""
     text = hint.__name__ if isinstance(hint, type) and not typing.get_args(hint) else str(hint)
     return re.sub(r"\b(?:\w+\.)+(?=\w)", "", text)
 
 
 def _signature(name: str, node: ast.FunctionDef) -> str:
-    """A function as it is called: without self."""
+    """Write a function as it is called: without self."""
     arguments = node.args
     if "." in name or node.name == "__init__":
         arguments.args = arguments.args[1:]
@@ -245,7 +245,7 @@ def errors_section() -> Iterator[str]:
     from scaletest.model import errors
 
     yield "## Errors\n"
-    doc = parsed(scaletest.ScaletestError.__doc__ or "")
+    doc = parse_docstring(scaletest.ScaletestError.__doc__ or "")
     yield _paragraphs(doc.text)
     yield f"```python\n{doc.example}\n```\n"
     tree = re.search(r"^    ScaletestError.*?\n\n", errors.__doc__ or "", re.MULTILINE | re.DOTALL)

@@ -56,10 +56,10 @@ def cli_page() -> str:
 
 def walk() -> list[tuple[tuple[str, ...], click.Command]]:
     """List all commands, depth first."""
-    return [(("scaletest",), cli), *below(("scaletest",), cli)]
+    return [(("scaletest",), cli), *commands_below(("scaletest",), cli)]
 
 
-def below(
+def commands_below(
     path: tuple[str, ...], group: click.Group
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     """List the commands of a group, each with those below it, in the order of their help."""
@@ -69,7 +69,7 @@ def below(
         assert command is not None
         yield (*path, name), command
         if isinstance(command, click.Group):
-            yield from below((*path, name), command)
+            yield from commands_below((*path, name), command)
 
 
 def metrics_page() -> str:

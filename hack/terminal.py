@@ -11,7 +11,7 @@ COLOURS = {"PASS": "#7ee787", "FAIL": "#ff7b72", "INVALID": "#e3b341"}
 
 
 def picture(command: str, output: Sequence[str]) -> str:
-    """The command and the lines of its output; lines that are too long go on in the next one."""
+    """Draw the command and its output; lines that are too long go on in the next one."""
     lines = [(f"$ {command}", PROMPT)]
     for line in output:
         colour = COLOURS.get(line.split(" ")[0], INK)

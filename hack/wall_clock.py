@@ -17,7 +17,7 @@ class WallClock:
     """
 
     def __init__(self, server: str, folder: Path) -> None:
-        """Raises NoCompiler."""
+        """Make the program. Raises NoCompiler."""
         library, self._file = folder / "wall_clock.so", folder / "wall_clock"
         shared_library(SOURCE, library)
         self.set(0)

@@ -168,10 +168,10 @@ PARTS = {
 
 
 class NoHistory(Exception):
-    """This folder is not a checkout of git."""
+    """Raised where a folder is not a checkout of git."""
 
 
-def content(part: WeeklyPart, root: Path = ROOT) -> str:
+def hash_content(part: WeeklyPart, root: Path = ROOT) -> str:
     """Hash the names and contents of the guarded files, as they are in the index.
 
     Raises NoHistory.
@@ -191,7 +191,7 @@ def uncommitted(part: WeeklyPart, root: Path = ROOT) -> list[str]:
     ]
 
 
-def passes(root: Path = ROOT) -> dict[str, dict[str, Any]]:
+def read_passes(root: Path = ROOT) -> dict[str, dict[str, Any]]:
     """Read the last pass of each part that has one."""
     path = root / RESULTS
     if not path.exists():
@@ -200,23 +200,23 @@ def passes(root: Path = ROOT) -> dict[str, dict[str, Any]]:
     return {part_pass["part"]: part_pass for part_pass in last}
 
 
-def note(new_pass: dict[str, Any], root: Path = ROOT) -> None:
+def store_pass(new_pass: dict[str, Any], root: Path = ROOT) -> None:
     """Store a pass in place of the part's last one."""
-    all_passes = passes(root) | {new_pass["part"]: new_pass}
+    all_passes = read_passes(root) | {new_pass["part"]: new_pass}
     lines = [json.dumps(all_passes[name]) + "\n" for name in sorted(all_passes)]
     (root / RESULTS).write_text("".join(lines), "utf-8")
 
 
-def warning(name: str, part: WeeklyPart, root: Path = ROOT) -> str:
+def warn_of_changes(name: str, part: WeeklyPart, root: Path = ROOT) -> str:
     """Write a warning when guarded files changed since the last pass; else ""."""
     advice = f"./hack/test --weekly {name}"
-    last = passes(root).get(name)
+    last = read_passes(root).get(name)
     if last is None:
         return f"weekly {name}: it has never passed; {advice}"
     since = f"since it passed on {last['date']} with commit {last['commit']}"
     try:
         dirty = uncommitted(part, root)
-        if not dirty and content(part, root) == last["content"]:
+        if not dirty and hash_content(part, root) == last["content"]:
             return ""
     except NoHistory as error:
         return f"weekly {name}: it is unknown what changed {since}: {error}"
@@ -236,7 +236,7 @@ def _shown(files: Collection[str]) -> str:
     return ", ".join(sorted(files)[:SHOWN_FILES]) + more or "files that it guards"
 
 
-def counted(report: Path) -> tuple[int, int]:
+def count_tests(report: Path) -> tuple[int, int]:
     """Count passed and skipped tests in a JUnit report of a run without failures."""
     suites = ElementTree.parse(report).getroot().iter("testsuite")
     totals = [(int(suite.attrib["tests"]), int(suite.attrib["skipped"])) for suite in suites]
@@ -261,7 +261,7 @@ def run(name: str, options: Sequence[str], root: Path = ROOT) -> bool:
         report = Path(folder) / "report.xml"
         if pytest_of(name, report, options):
             return False
-        passed, skipped = counted(report)
+        passed, skipped = count_tests(report)
     obstacle = _obstacle(before, skipped, options)
     if not obstacle and _state(part, root) != before:
         obstacle = "files that it guards changed meanwhile"
@@ -276,7 +276,7 @@ def run(name: str, options: Sequence[str], root: Path = ROOT) -> bool:
         "tests": passed,
         "seconds": round(time.monotonic() - began),
     }
-    note(new_pass, root)
+    store_pass(new_pass, root)
     print(f"weekly {name}: {passed} passed in {new_pass['seconds']} s, recorded in {RESULTS}")
     return True
 
@@ -287,7 +287,7 @@ State = tuple[str, list[str]]
 def _state(part: WeeklyPart, root: Path) -> State:
     """Return the hash of the guarded files and those not committed; ("", []) without git."""
     try:
-        return content(part, root), uncommitted(part, root)
+        return hash_content(part, root), uncommitted(part, root)
     except NoHistory:
         return "", []
 
@@ -345,7 +345,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.action == "changed":
         for name, part in PARTS.items():
-            line = warning(name, part)
+            line = warn_of_changes(name, part)
             if line:
                 print(line)
     elif options.action == "run":

@@ -1,6 +1,4 @@
-"""What runs in a process of its own beside a measurement, and an exporter with the URL of its
-metrics.
-"""
+"""Processes that run beside a measurement: functions of this module, and an exporter."""
 
 import contextlib
 import multiprocessing
@@ -17,8 +15,9 @@ from scaletest.broker import connect
 
 
 class Aside:
-    """A function of this module in a process of its own, since ours is busy with the workers. Its
-    answer is a list.
+    """Run a function of this module in a process of its own, and give its answer, a list.
+
+    This process is busy with the workers.
     """
 
     def __init__(self, target: Callable[..., None], *arguments: Any) -> None:
@@ -71,7 +70,7 @@ def scrape(answer: Connection, ended: Event, url: str, times: int) -> None:
 
 @contextlib.contextmanager
 def exporter_of(url: str) -> Iterator[str]:
-    """An exporter; the URL of its metrics."""
+    """Run an exporter, and give the URL of its metrics."""
     line = [
         sys.executable,
         "-m",

@@ -33,10 +33,10 @@ def main() -> int:
             path = default_root(environment) / f"run-{number:03}"
             path.mkdir(parents=True)
             (path / "plan.json").write_text(PLAN)
-        return max([measured(*bar, environment) for bar in BARS])
+        return max([measure_line(*bar, environment) for bar in BARS])
 
 
-def measured(name: str, line: str, expected: str, environment: dict[str, str]) -> int:
+def measure_line(name: str, line: str, expected: str, environment: dict[str, str]) -> int:
     """Measure one line and print its bar."""
     variables = {
         "_SCALETEST_COMPLETE": "bash_complete",

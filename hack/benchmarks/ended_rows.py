@@ -15,8 +15,9 @@ SLOT, ENDED, RUN_US, LONGEST_WAIT_US, LONGEST_RUN_US, LONGEST_US = range(100, 70
 
 
 def fill_ended(redis: Any, queues: Iterable[str], buckets: Mapping[int, int]) -> None:
-    """Let as many requests have ended in each queue, with these wait and run times by bucket, in
-    the slots of the last minutes too.
+    """Write into each queue that requests ended, also in the slots of the last minutes.
+
+    buckets: how many there were, by the bucket of their wait and run times.
     """
     now_slot = int(time.time()) // SLOT_S
     packed, slots = ended_row(buckets, now_slot), arrivals(now_slot)
@@ -29,7 +30,7 @@ def fill_ended(redis: Any, queues: Iterable[str], buckets: Mapping[int, int]) ->
 
 
 def ended_row(buckets: Mapping[int, int], now_slot: int) -> bytes:
-    """The row of model/queue_counts.py."""
+    """Pack the row that model/queue_counts.py reads."""
     numbers = [0] * (BUCKETS + 2 * (max(buckets) + 1))
     numbers[OUTCOMES] = sum(buckets.values())
     for bucket, count in buckets.items():
@@ -44,7 +45,7 @@ def ended_row(buckets: Mapping[int, int], now_slot: int) -> bytes:
 
 
 def arrivals(now_slot: int) -> dict[str, bytes]:
-    """What arrived in each slot, and where its longest run was."""
+    """Return what arrived in each slot, and where its longest run was."""
     fields = {}
     for slot in range(now_slot - RING + 1, now_slot + 1):
         fields[f"a{slot % RING}"] = struct.pack("<dd", slot, ENDED_A_SLOT)

@@ -1,5 +1,6 @@
-"""A device with a shared capacity: one file of a FUSE file system that serves a number of reads at
-a time, and takes some seconds for each.
+"""A device with a shared capacity, as a file of a FUSE file system.
+
+It serves a number of reads at a time, and takes some seconds for each.
 
 python -m hack.benchmarks.fuse FOLDER NAME SLOTS SECONDS
 
@@ -55,7 +56,7 @@ class SlowFiles:
                 self._reply(unique, self._answer(call, node, body))
 
     def _answer(self, call: int, node: int, body: bytes) -> bytes | int:
-        """What a call returns, or the number of its error."""
+        """Return what a call gives, or the number of its error."""
         if call == _INIT:
             _, minor, ahead = struct.unpack_from("=III", body)
             return struct.pack(

@@ -120,7 +120,7 @@ def run_times(kind: str, chance: random.Random) -> Iterator[float]:
         yield max(0.05, 1.0 + SCATTER * z)
 
 
-def ramped(start_s: float, work: float) -> float:
+def end_of_ramp(start_s: float, work: float) -> float:
     """Compute the end of work from start_s on, while speed rises from RAMP_FROM to 1 in RAMP_S."""
     grow = (1.0 - RAMP_FROM) / RAMP_S
 

@@ -1,5 +1,7 @@
-"""Simulated workers: they send what real ones send, word by word, because lane and heartbeat of the
-product make their commands; only the waiting for answers is done by one event loop for all.
+"""Simulated workers, which send what real ones send, word by word.
+
+Lane and heartbeat of the product make their commands; only the waiting for answers is done by one
+event loop for all.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ class Capture:
 
 
 def script_of(digest: str) -> str:
-    """The name of a script; its digest when nobody here may run it."""
+    """Return the name of a script; its digest when nobody here may run it."""
     return next((name for name in SCRIPTS if script(name).digest == digest), digest)
 
 
@@ -91,7 +93,7 @@ class Conversation:
 
 
 def _ignore(answer: Any) -> None:
-    """The answer to a command that only prepares the next."""
+    """Return the answer to a command that only prepares the next."""
 
 
 class Loop:
@@ -124,9 +126,9 @@ class Loop:
 
 
 class Simulated:
-    """One worker. holds: it keeps the requests that it takes and never ends them."""
+    """One worker."""
 
-    holds = False
+    holds = False  # or it keeps the requests that it takes, and never ends them
 
     def __init__(
         self,
@@ -135,6 +137,7 @@ class Simulated:
         capture: Capture,
         name: str,
         queue: str,
+        *,
         connections: int = CONNECTIONS_A_WORKER,
     ) -> None:
         self._loop, self._capture = loop, capture

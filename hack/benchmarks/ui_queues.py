@@ -1,6 +1,7 @@
-"""The bar of the page Overview: 1,000 workers and 100 queues in under 200 ms and under 1 MB, with
-Redis blocked for under 10 ms at a time, and 100 slow peers that keep nobody waiting. Prints a line
-of JSON.
+"""Measures the page Overview with 1,000 workers and 100 queues. Prints a line of JSON.
+
+The bar: under 200 ms and under 1 MB a page, Redis blocked for under 10 ms at a time, and 100 slow
+peers that keep nobody waiting.
 
 The UI is a process of its own. Each page is asked for when the copy of the page before is too old,
 so that every page reads Redis. Workers are entries in Redis as heartbeats leave them; every queue
@@ -47,11 +48,11 @@ def main() -> int:
     with EmbeddedServer(tcp=True) as server:
         redis: Any = connect(server.url)
         names = [f"queue-{number:03}" for number in range(QUEUES)]
-        fill(redis, names)
+        fill_queues(redis, names)
         for _ in range(options.rounds):
             with running_ui(server.url) as (process, (host, port)):
                 began_s = processor_s(process.pid)
-                figures = measured(redis, host, port, names, options.pages)
+                figures = measure_pages(redis, host, port, names, options.pages)
                 used_s = processor_s(process.pid) - began_s
             figures["processor_s"] = round(used_s / (3 * options.pages + options.pages // 3), 3)
             code = max(code, report("ui-queues", is_met(figures), **figures))
@@ -74,7 +75,7 @@ def running_ui(url: str) -> Iterator[tuple[subprocess.Popen[str], tuple[str, int
         process.communicate(timeout=60)
 
 
-def fill(redis: Any, names: Sequence[str]) -> None:
+def fill_queues(redis: Any, names: Sequence[str]) -> None:
     """Declare the queues, and write their workers and samples."""
     for name in names:
         Queues(redis).add(name, 0, "a queue of the bar")
@@ -100,7 +101,7 @@ def fill(redis: Any, names: Sequence[str]) -> None:
     pipe.execute()
 
 
-def sample(redis: Any, names: Sequence[str]) -> None:
+def add_samples(redis: Any, names: Sequence[str]) -> None:
     """Add a fresh sample of every node to the queues whose workers it has."""
     pipe = redis.pipeline(transaction=False)
     for number in range(NODES):
@@ -112,8 +113,10 @@ def sample(redis: Any, names: Sequence[str]) -> None:
     pipe.execute()
 
 
-def measured(redis: Any, host: str, port: int, names: Sequence[str], pages: int) -> dict[str, Any]:
-    """Times and sizes of pages, and how long Redis was blocked; then with slow peers."""
+def measure_pages(
+    redis: Any, host: str, port: int, names: Sequence[str], pages: int
+) -> dict[str, Any]:
+    """Measure times and sizes of pages, and how long Redis was blocked; then with slow peers."""
     url = f"http://{host}:{port}"
     redis.config_set("slowlog-log-slower-than", 500)
     redis.config_set("slowlog-max-len", 10_000)
@@ -121,15 +124,15 @@ def measured(redis: Any, host: str, port: int, names: Sequence[str], pages: int)
     times: dict[str, list[float]] = {"overview": [], "queue": [], "crowded": [], "together": []}
     size = 0
     for _ in range(pages):
-        seconds, size = page(redis, url + "/", names)
+        seconds, size = fetch_anew(redis, url + "/", names)
         times["overview"].append(seconds)
-        times["queue"].append(page(redis, f"{url}/queues/{names[0]}", names)[0])
+        times["queue"].append(fetch_anew(redis, f"{url}/queues/{names[0]}", names)[0])
     blocked_ms = [entry["duration"] / 1e3 for entry in redis.slowlog_get(10_000)]
     with slow_peers(host, port):
         for _ in range(pages):
-            times["crowded"].append(page(redis, url + "/", names)[0])
+            times["crowded"].append(fetch_anew(redis, url + "/", names)[0])
     for _ in range(pages // 3):
-        times["together"] += together(redis, url + "/", names)
+        times["together"] += fetch_at_once(redis, url + "/", names)
     figures = {"workers": WORKERS, "queues": QUEUES, "pages": pages, "bytes": size}
     return {
         **figures,
@@ -145,7 +148,8 @@ def slow_peers(host: str, port: int) -> Iterator[None]:
     """Have SLOW connections that send a byte a second, and as many that send nothing."""
     stop = threading.Event()
     peers = [
-        threading.Thread(target=crawl, args=((host, port), stop), daemon=True) for _ in range(SLOW)
+        threading.Thread(target=send_slowly, args=((host, port), stop), daemon=True)
+        for _ in range(SLOW)
     ]
     silent = [socket.create_connection((host, port)) for _ in range(SLOW)]
     for peer in peers:
@@ -158,7 +162,7 @@ def slow_peers(host: str, port: int) -> Iterator[None]:
         connection.close()
 
 
-def crawl(address: tuple[str, int], stop: threading.Event) -> None:
+def send_slowly(address: tuple[str, int], stop: threading.Event) -> None:
     """Send a request byte by byte, again and again."""
     while not stop.is_set():
         with suppress(OSError), socket.create_connection(address, timeout=10) as peer:
@@ -182,26 +186,26 @@ def is_met(figures: dict[str, Any]) -> bool:
     )
 
 
-def together(redis: Any, url: str, names: Sequence[str]) -> list[float]:
+def fetch_at_once(redis: Any, url: str, names: Sequence[str]) -> list[float]:
     """Seconds of the page of each of BROWSERS browsers that ask at the same time."""
-    outdated(redis, names)
+    outdate_copy(redis, names)
     with ThreadPoolExecutor(BROWSERS) as browsers:
-        return [seconds for seconds, _ in browsers.map(fetched, [url] * BROWSERS)]
+        return [seconds for seconds, _ in browsers.map(fetch_page, [url] * BROWSERS)]
 
 
-def page(redis: Any, url: str, names: Sequence[str]) -> tuple[float, int]:
+def fetch_anew(redis: Any, url: str, names: Sequence[str]) -> tuple[float, int]:
     """Seconds and bytes of a page that reads Redis anew."""
-    outdated(redis, names)
-    return fetched(url)
+    outdate_copy(redis, names)
+    return fetch_page(url)
 
 
-def outdated(redis: Any, names: Sequence[str]) -> None:
+def outdate_copy(redis: Any, names: Sequence[str]) -> None:
     """Wait until the copy is too old, and give the next one new samples."""
     time.sleep(COPY_S)
-    sample(redis, names)
+    add_samples(redis, names)
 
 
-def fetched(url: str) -> tuple[float, int]:
+def fetch_page(url: str) -> tuple[float, int]:
     """Seconds and bytes of a page."""
     began = time.perf_counter()
     with urllib.request.urlopen(url, timeout=30) as answer:

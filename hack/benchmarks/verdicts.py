@@ -30,7 +30,7 @@ from hack.benchmarks.machine_time import (
     WORKLOADS,
     Disturbance,
     Machine,
-    ramped,
+    end_of_ramp,
     run_times,
 )
 from scaletest.stats.completions import Completions
@@ -196,15 +196,12 @@ class _Workers:
         slow: float,
         kind: str,
         chance: random.Random,
+        *,
         machine: Machine,
         began_s: float,
     ) -> None:
-        self._slow, self._ramp, self._machine, self._began_s = (
-            slow,
-            kind == "ramp",
-            machine,
-            began_s,
-        )
+        self._slow, self._ramp = slow, kind == "ramp"
+        self._machine, self._began_s = machine, began_s
         self._times = [run_times(kind, chance) for _ in range(count)]
         self._heap = [(self._end(0.0, times), number) for number, times in enumerate(self._times)]
         heapify(self._heap)
@@ -226,7 +223,7 @@ class _Workers:
     def _end(self, start_s: float, times: Iterator[float]) -> float:
         work = self._slow * next(times)
         if self._ramp:
-            return ramped(start_s, work)
+            return end_of_ramp(start_s, work)
         return self._machine.done_at(self._began_s + start_s, work) - self._began_s
 
 
@@ -246,7 +243,7 @@ def simulate(
 
     def workers(count: int, began_s: float) -> SimulatedWorkers:
         slow = count / truth ** plan.steps.index(count)
-        return _Workers(count, slow, kind, chance, machine, began_s)
+        return _Workers(count, slow, kind, chance, machine=machine, began_s=began_s)
 
     return SimulatedRun(plan, workers).simulate()
 

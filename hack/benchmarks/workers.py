@@ -1,5 +1,7 @@
-"""Ten thousand workers on one Redis: what their heartbeats cost it, how long scripts and scrapes
-take, and what happens when a tenth of them dies at once.
+"""Measures one Redis with ten thousand workers.
+
+What do their heartbeats cost it, how long do scripts and scrapes take, and what happens when a
+tenth of them dies at once?
 
 Simulated workers say what real ones say, word by word, because lane and heartbeat of the product
 make their commands; only the waiting for answers is done by one event loop for all. Each has the
@@ -100,7 +102,9 @@ class Bars:
 
     def _add(self, number: int) -> None:
         name, queue = f"sim-{number:05}", f"q{number % QUEUES}"
-        worker = Simulated(self._loop, self._path, self._capture, name, queue, self._connections)
+        worker = Simulated(
+            self._loop, self._path, self._capture, name, queue, connections=self._connections
+        )
         worker.start()
         self._workers.append(worker)
 
@@ -167,8 +171,9 @@ class Bars:
         ]
 
     def die(self) -> dict[str, Any]:
-        """A thousand workers hold a request each, and vanish: every request is run again by
-        somebody else.
+        """Let a thousand workers take a request each and vanish.
+
+        Every request is run again by somebody else.
         """
         with Client(connect(self._url)) as client:
             requests = [Request(client.new_id(), f"q{number % QUEUES}") for number in range(KILLED)]
@@ -198,8 +203,9 @@ class Bars:
         }
 
     def _hold(self, client: Client, requests: list[Request]) -> bool:
-        """Let workers take these requests and keep them until heartbeats have shown all of them, as
-        they would show long requests; whether all were taken.
+        """Let workers take these requests, and return whether they took all.
+
+        They keep them until heartbeats have shown all of them, as they would show long requests.
         """
         Simulated.holds = True
         for request in requests:
@@ -211,7 +217,7 @@ class Bars:
         return taken
 
     def many_queues(self) -> dict[str, Any]:
-        """The cost of a scrape with very many declared queues, after the workers have gone."""
+        """Measure a scrape with very many declared queues, after the workers have gone."""
         for worker in self._workers:
             worker.kill()
         queues = [f"q{number}" for number in range(QUEUES, MANY_QUEUES)]
@@ -262,11 +268,10 @@ def taken_by(workers: list[Simulated]) -> int:
     return sum(len(worker.taken) for worker in workers)
 
 
-def prefer(pid: int) -> bool:
-    """Let Redis run before the hundreds of threads around it, which have two cores: else a script's
-    time holds theirs.
+def prefer_process(pid: int) -> bool:
+    """Let Redis run before the threads around it, and return whether that is permitted.
 
-    Whether that may be done.
+    There are hundreds of them on two cores, and a script's time would hold theirs.
     """
     try:
         os.setpriority(os.PRIO_PROCESS, pid, PREFERRED)
@@ -287,7 +292,7 @@ def open_files(wanted: int) -> int:
     return wanted
 
 
-def within(files: int, workers: int) -> tuple[int, int]:
+def workers_that_fit(files: int, workers: int) -> tuple[int, int]:
     """How many workers have room, and with how many connections each."""
     room = files - SPARE_FILES
     connections = CONNECTIONS if CONNECTIONS * workers <= room else FEWEST_CONNECTIONS
@@ -298,12 +303,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", type=int, default=10_000)
     options = parser.parse_args()
-    workers, connections = within(
+    workers, connections = workers_that_fit(
         open_files(CONNECTIONS * options.workers + SPARE_FILES), options.workers
     )
     assert LEASE_INTERVALS * DEFAULT_INTERVAL_S < MOST_AGAIN_S
     with EmbeddedServer() as server:
-        preferred = prefer(server.process.pid)
+        preferred = prefer_process(server.process.pid)
         bars = Bars(server, workers, connections)
         print(json.dumps({**bars.start(), "redis_runs_first": preferred}), flush=True)
         for row in bars.steady():

@@ -36,7 +36,7 @@ class Extension:
         Its account must exist.
         """
         self.folder.mkdir(exist_ok=True)
-        keys.serving(self.folder, f"{self._service}.{self._namespace}.svc", "localhost")
+        keys.make_server_keys(self.folder, f"{self._service}.{self._namespace}.svc", "localhost")
         return kubeconfig(self._plane, self._namespace, self._account, self.folder / "kubeconfig")
 
     def flags(self) -> list[str]:
@@ -91,7 +91,7 @@ class Extension:
 
 
 def check_free(plane: ControlPlane, group: str, program: str) -> None:
-    """Raises CommandFailed when another program answers for the group: only one can."""
+    """Raise CommandFailed when another program answers for the group: only one can."""
     for service in json.loads(plane.kubectl("get", "apiservices", "-o", "json"))["items"]:
         owner = (service["spec"].get("service") or {}).get("name", "")
         if service["spec"].get("group") == group and owner:

@@ -17,7 +17,7 @@ def etcd(folder: Path, client: str, peer: str) -> list[str]:
 
 
 def apiserver(folder: Path, store: str, port: int, address: str | None) -> list[str]:
-    """Flags of the API server.
+    """Return the flags of the API server.
 
     address: of a real node; without one it serves this machine alone.
     """

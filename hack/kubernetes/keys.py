@@ -47,7 +47,7 @@ def kubeconfig(path: Path, port: int, token: str) -> None:
     path.write_text(json.dumps(whole, indent=2))
 
 
-def serving(folder: Path, *names: str) -> None:
+def make_server_keys(folder: Path, *names: str) -> None:
     """Create ca.crt, tls.crt and tls.key of a server with these names, as in a TLS Secret."""
     _certificate(folder, "ca", "/CN=ca")
     alternatives = ",".join(f"DNS:{name}" for name in names)

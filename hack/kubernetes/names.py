@@ -47,12 +47,12 @@ class Names:
     def served(self, plane: ControlPlane, line: Sequence[str]) -> list[str]:
         """Wrap a command line so that it finds Services, by these files or by a real node's DNS."""
         if not plane.node.box.running():
-            return seeing(self.everywhere, line)
+            return with_names_file(self.everywhere, line)
         resolver = self._folder / "resolv.conf"
         resolver.write_text(
             f"nameserver {DNS}\nsearch svc.cluster.local cluster.local\noptions ndots:5\n"
         )
-        return seeing(resolver, line, "/etc/resolv.conf")
+        return with_names_file(resolver, line, "/etc/resolv.conf")
 
     def within(self, namespace: str) -> Path:
         """Return the file for processes of a namespace, which may omit it from names."""
@@ -61,7 +61,7 @@ class Names:
         return file
 
 
-def seeing(file: Path, line: Sequence[str], at: str = "/etc/hosts") -> list[str]:
+def with_names_file(file: Path, line: Sequence[str], at: str = "/etc/hosts") -> list[str]:
     """Wrap a command line so that it sees this file at the path `at`. It keeps its process id."""
     user = [] if os.geteuid() == 0 else ["--map-current-user", "--keep-caps"]
     script = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'

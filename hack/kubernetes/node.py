@@ -41,8 +41,8 @@ def missing_packages() -> list[str]:
     return sorted({package for name, package in NEEDED.items() if not shutil.which(name)})
 
 
-def check() -> None:
-    """Raises NotBuilt when this machine cannot have a real node."""
+def check_machine() -> None:
+    """Raise NotBuilt when this machine cannot have a real node."""
     if os.geteuid():
         raise NotBuilt("a real node needs root")
     if missing := missing_packages():

@@ -25,7 +25,7 @@ from typing import Any
 
 from hack.kubernetes import flags, keys
 from hack.kubernetes.box import ADDRESS
-from hack.kubernetes.node import NAME, TAINT, RealNode, check
+from hack.kubernetes.node import NAME, TAINT, RealNode, check_machine
 from hack.kubernetes.pools import Pool
 from hack.kubernetes.process import alive, end, free_ports, tool
 from hack.kubernetes.reader import ObjectReader
@@ -66,7 +66,7 @@ class ControlPlane:
         real: add a real node. images: archives to import there.
         """
         if real:
-            check()
+            check_machine()
         for name in ("kubernetes", "etcd", "kwok"):
             tool(name, "")
         self.folder.mkdir(parents=True, exist_ok=True)

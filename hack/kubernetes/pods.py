@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from hack.kubernetes.accounts import kubeconfig
-from hack.kubernetes.names import Names, seeing
+from hack.kubernetes.names import Names, with_names_file
 from hack.kubernetes.node import NAME as REAL
 from hack.kubernetes.plane import CommandFailed, ControlPlane
 from hack.kubernetes.process import NotBuilt
@@ -105,7 +105,7 @@ class Pods:
             environment["KUBECONFIG"] = str(
                 kubeconfig(self._plane, self.namespace, account, folder / "kubeconfig")
             )
-        return seeing(self._names.within(self.namespace), line), environment
+        return with_names_file(self._names.within(self.namespace), line), environment
 
     def folder(self, pod: dict[str, Any]) -> Path:
         """Return the folder of the pod's files and its log."""

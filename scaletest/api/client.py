@@ -4,8 +4,6 @@ The calling threads submit, one at a time, since the broker's client numbers its
 reads the replies of all requests and hands each to whoever waits for it.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import threading
@@ -18,7 +16,7 @@ from functools import partial
 from itertools import chain, islice
 from numbers import Real
 from queue import Empty, SimpleQueue
-from typing import Literal, NamedTuple, overload
+from typing import Literal, NamedTuple, Self, overload
 
 from scaletest import broker
 from scaletest.api.words import as_text, python_names
@@ -26,7 +24,6 @@ from scaletest.broker.jobs import wait_for_stored_reply
 from scaletest.broker.redis_errors import explain_redis_errors
 from scaletest.broker.retrying import LONGEST_DELAY_S, longer_delay
 from scaletest.model import Reply, Request, checks
-from scaletest.model.checks import cut_text
 from scaletest.model.errors import (
     InvalidValue,
     QueueFull,
@@ -95,10 +92,12 @@ class Client:
         self._left_behind: SimpleQueue[tuple[str, list[str]]] = SimpleQueue()
         self._closing = threading.Event()
         self._answered = threading.Condition()
-        self._reader = threading.Thread(target=self._read, name="scaletest-replies", daemon=True)
+        self._reader = threading.Thread(
+            target=self._read_replies, name="scaletest-replies", daemon=True
+        )
         self._reader.start()
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -122,7 +121,7 @@ class Client:
             InvalidValue: the name or the maximum breaks its rule.
             Unreachable: Redis cannot be reached.
         """
-        with self._call():
+        with self._hold_broker():
             broker.Queues(self._redis).add(queue, maximum, note)
 
     def run(
@@ -218,17 +217,17 @@ class Client:
                 queue and nobody declared it again within a minute.
             Unreachable: Redis was away for longer than the client's patience.
         """
-        request = self._request(queue, arguments, time_limit)
+        request = self._make_request(queue, arguments, time_limit)
         if keep:
             checks.count(result_ttl, "result_ttl", minimum=1)
-            with self._call():
+            with self._hold_broker():
                 self._broker.submit_one(request, reply=False, result_ttl_s=result_ttl)
             return request.id
         future: Future[Reply] = Future()
-        if not self._submit([request], partial(_settle, future)):
+        if not self._submit([request], partial(_settle_future, future)):
             with python_names(), explain_redis_errors(self._url):
                 raise QueueFull(queue, broker.Queues(self._redis).state(queue).maximum)
-        future.add_done_callback(partial(self._dropped, request))
+        future.add_done_callback(partial(self._cancel_with, request))
         return future
 
     def result(self, request_id: str, *, timeout: float = 0.0) -> Reply:
@@ -245,7 +244,7 @@ class Client:
             Unreachable: Redis cannot be reached.
             WaitTimeout: it still waits or runs.
         """
-        self._check()
+        self._check_usable()
         timeout = checks.seconds(timeout, "timeout")
         with python_names(), explain_redis_errors(self._url):
             return wait_for_stored_reply(self._redis, checks.request_id(request_id), timeout)
@@ -281,13 +280,13 @@ class Client:
         checks.count(in_flight, "in_flight", minimum=1)
         if isinstance(items, str | bytes):
             raise InvalidValue(
-                f"the items are the text {cut_text(repr(items), limit=60)}: each character"
+                f"the items are the text {checks.cut_text(repr(items), limit=60)}: each character"
                 " would be an"
                 " item",
                 hint="give a list of items, as in [text]",
             )
-        requests = (self._request(queue, _arguments_of(item), time_limit) for item in items)
-        return self._map(queue, requests, in_flight)
+        requests = (self._make_request(queue, _arguments_of(item), time_limit) for item in items)
+        return self._submit_and_yield(queue, requests, in_flight)
 
     def close(self) -> None:
         """Cancel what is in flight, and disconnect. Futures without a reply get an error.
@@ -311,6 +310,7 @@ class Client:
         with self._calling:  # whoever comes later learns that it is closed
             pending = list(self._pending.values())
         for queue in {request.queue for request, _ in pending}:
+            # in one call for each queue, however many requests there are
             waiting = {
                 request.id: deliver for request, deliver in pending if request.queue == queue
             }
@@ -319,55 +319,60 @@ class Client:
         self._broker.close()
         self._redis.close()
 
-    def _map(
+    def _submit_and_yield(
         self, queue: str, requests: Iterator[Request], in_flight: int
     ) -> Generator[Reply, None, None]:
+        """Submit requests of a queue as replies come; yield the replies."""
         answers: SimpleQueue[Answer] = SimpleQueue()
-        flying: set[str] = set()
+        unanswered: set[str] = set()
         refused: list[Request] = []
         backoff_s = 0.0
         try:
             while True:
-                batch = list(islice(chain(refused, requests), in_flight - len(flying)))
+                batch = list(islice(chain(refused, requests), in_flight - len(unanswered)))
                 # before they are submitted: an interrupt may come between Redis and our knowing
-                flying.update(request.id for request in batch)
+                unanswered.update(request.id for request in batch)
                 refused = batch[self._submit(batch, answers.put) :]
-                flying.difference_update(request.id for request in refused)
+                unanswered.difference_update(request.id for request in refused)
                 # after a full queue it waits, longer each time
                 backoff_s = longer_delay(backoff_s) if refused else 0.0
-                if not flying and not refused:
+                if not unanswered and not refused:
                     return
                 self._refuse_callback()
                 # take the replies that are there
-                timeout_s = backoff_s or None
                 replies: list[Reply] = []
                 with suppress(Empty):
-                    answer = answers.get(timeout=timeout_s)
+                    answer = answers.get(timeout=backoff_s or None)
                     while isinstance(answer, Reply):
                         replies.append(answer)
                         answer = answers.get_nowait()
                     if not replies:
                         raise answer
-                    answers.put(answer)
+                    answers.put(answer)  # an error is raised when the replies before it are out
                 for reply in replies:
-                    flying.discard(reply.id)
+                    unanswered.discard(reply.id)
                     yield reply
         finally:
             # Garbage collection ends an iterator that nobody holds, in any thread and also in the
             # middle of a call of this client, whose lock is held then: the reader cancels for it.
             if self._calling.locked() or threading.current_thread() is self._reader:
-                self._left_behind.put((queue, list(flying)))
+                self._left_behind.put((queue, list(unanswered)))
             else:
-                self._cancel(queue, list(flying))
+                self._cancel(queue, list(unanswered))
 
-    def _request(self, queue: str, arguments: Sequence[Argument], time_limit: float) -> Request:
+    def _make_request(
+        self, queue: str, arguments: Sequence[Argument], time_limit: float
+    ) -> Request:
         return Request(self._broker.new_id(), queue, tuple(map(as_text, arguments)), time_limit)
 
     def _submit(self, requests: Sequence[Request], deliver: Callable[[Answer], None]) -> int:
-        """Submit requests of one queue, whose answers go to `deliver`; how many were accepted."""
+        """Submit requests of one queue, and return how many were accepted.
+
+        deliver: takes the answer to each, in the thread that reads replies.
+        """
         if not requests:
             return 0
-        with self._call():
+        with self._hold_broker():
             # a reply may come before the call returns
             self._pending |= {request.id: _Pending(request, deliver) for request in requests}
             try:
@@ -379,11 +384,11 @@ class Client:
         return accepted
 
     @contextmanager
-    def _call(self) -> Iterator[None]:
-        """Have the broker's client alone, for one call."""
-        self._check()
+    def _hold_broker(self) -> Iterator[None]:
+        """Hold the broker's client for one call, with errors worded for Python."""
+        self._check_usable()
         with self._calling, python_names(), explain_redis_errors(self._url):
-            self._check()
+            self._check_usable()  # another thread may have closed the client meanwhile
             yield
 
     @property
@@ -391,7 +396,7 @@ class Client:
         """Whether this process made the client: a forked one has no reader, and locks for ever."""
         return self._process == os.getpid()
 
-    def _check(self) -> None:
+    def _check_usable(self) -> None:
         """Raise UsageError where the client cannot be used."""
         if not self._is_ours:
             raise UsageError(
@@ -402,44 +407,44 @@ class Client:
             raise UsageError("the client is closed", hint="make a new scaletest.Client")
 
     def _refuse_callback(self) -> None:
-        """UsageError in a callback of a future, which the thread that reads all replies calls."""
+        """Raise UsageError in a callback of a future: the thread that reads replies calls it."""
         if threading.current_thread() is self._reader:
             raise UsageError(
                 "a callback of a future cannot wait for a reply: nobody would read it meanwhile",
                 hint="submit it and return, or wait in another thread",
             )
 
-    def _read(self) -> None:
-        """Hand over replies until the client is closed."""
-        stumbled = False
+    def _read_replies(self) -> None:
+        """Hand over replies until the client is closed; the reader's thread."""
+        has_failed = False
         while not self._closing.is_set():
             try:
                 with python_names(), explain_redis_errors(self._url):
                     for _, reply in self._broker.replies(READ_TIMEOUT_S):
-                        self._answer(reply.id, reply)
+                        self._deliver_answer(reply.id, reply)
                     while not self._left_behind.empty():
                         self._cancel(*self._left_behind.get())
-                    if stumbled or self._broker.shaken:  # submit again what Redis forgot
+                    if has_failed or self._broker.shaken:  # submit again what Redis forgot
                         with self._calling:
                             pending = {name: pair[0] for name, pair in list(self._pending.items())}
-                            self._broker.recover(pending, force=stumbled)
-                stumbled = False
+                            self._broker.recover(pending, force=has_failed)
+                has_failed = False
             except Exception as error:
-                stumbled = True
+                has_failed = True
                 if not self._closing.is_set():
                     self._report_failure(error)
                     self._closing.wait(LONGEST_DELAY_S)
 
     def _report_failure(self, error: Exception) -> None:
-        """Tell those who wait of an error of the reader; of one of ours it is only logged."""
+        """Give an error of the reader to those who wait; log one that only a bug explains."""
         if not isinstance(error, ScaletestError):
             logger.error("an error interrupted the reading of replies", exc_info=error)
             return
         for name, (request, _) in list(self._pending.items()):
             if not isinstance(error, UndeclaredQueue) or request.queue == error.queue:
-                self._answer(name, error)
+                self._deliver_answer(name, error)
 
-    def _answer(self, request_id: str, answer: Answer) -> None:
+    def _deliver_answer(self, request_id: str, answer: Answer) -> None:
         """Hand over the answer to a request, unless it was cancelled."""
         pending = self._pending.get(request_id)
         if pending and self._forget([request_id]):
@@ -451,34 +456,34 @@ class Client:
                 logger.exception("the callback of a future wanted to end its thread")
 
     def _forget(self, ids: Iterable[str]) -> list[str]:
-        """Wait for no answer to these requests any more; those that had none."""
-        known = [name for name in ids if self._pending.pop(name, None)]
+        """Wait for no answer to these requests any more, and return those that had none."""
+        forgotten = [name for name in ids if self._pending.pop(name, None)]
         if not self._pending:
             with self._answered:
                 self._answered.notify_all()
-        return known
+        return forgotten
 
-    def _dropped(self, request: Request, future: Future[Reply]) -> None:
+    def _cancel_with(self, request: Request, future: Future[Reply]) -> None:
+        """Cancel a request when its future is done by being cancelled."""
         if future.cancelled() and self._cancel(request.queue, [request.id]):
             future.set_running_or_notify_cancel()
 
     def _cancel(self, queue: str, ids: Sequence[str]) -> list[str]:
-        """Take waiting requests out of their queue, and drop the replies of running ones; those
-        that had no answer.
+        """Take requests out of their queue, or drop their replies; return those without an answer.
 
         Where Redis is away it is left to the workers, which drop what waits when its client is
         gone.
         """
         if not self._is_ours:
             return []
-        known = self._forget(ids)
-        if known:
+        unanswered = self._forget(ids)
+        if unanswered:
             with suppress(Unreachable), self._calling, explain_redis_errors(self._url):
-                self._broker.cancel(queue, known)
-        return known
+                self._broker.cancel(queue, unanswered)
+        return unanswered
 
 
-def _settle(future: Future[Reply], answer: Answer) -> None:
+def _settle_future(future: Future[Reply], answer: Answer) -> None:
     """Give a future its answer, unless it was cancelled."""
     if not future.set_running_or_notify_cancel():
         return
@@ -494,7 +499,7 @@ def _arguments_of(item: Item) -> Sequence[Argument]:
         return (item,)
     if isinstance(item, bytes | bytearray) or not isinstance(item, Sequence):
         raise InvalidValue(
-            f"the item {cut_text(repr(item), limit=60)} is of type {type(item).__name__}",
+            f"the item {checks.cut_text(repr(item), limit=60)} is of type {type(item).__name__}",
             hint="give a text, a number, a path, or a list of these",
         )
     return item

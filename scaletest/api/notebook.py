@@ -24,7 +24,7 @@ class CellLine:
             parts = (state.place, state.line or state.phase, time_left(state))
             line = ", ".join(filter(None, parts)) or "starting"
         output = {"text/plain": line}
-        with suppress(Exception):  # what is measured is worth more than who looks
+        with suppress(Exception):  # a display error must not end the run
             if self._handle is None:
                 self._handle = self._display(output, raw=True, display_id=True)
             else:

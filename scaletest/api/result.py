@@ -9,9 +9,8 @@ from typing import Any
 
 from scaletest.api.words import in_python, python_names
 from scaletest.causes.causes import Causes
+from scaletest.model import Record, Verdict, VerdictKind
 from scaletest.model.errors import NotPassed, UsageError, suggestion
-from scaletest.model.record import Record
-from scaletest.model.verdict import Verdict, VerdictKind
 from scaletest.render.contents import Report, ThresholdLine
 from scaletest.report import formats
 from scaletest.report.formats import form_of, html
@@ -114,9 +113,7 @@ class Result:
 
         UsageError for a file that cannot be read.
         """
-        if self._validation is None:
-            return iter(())
-        return ValidationFolder(self.path).rows(RECORDS)
+        return ValidationFolder(self.path).rows(RECORDS) if self._validation else iter(())
 
     def require(self) -> None:
         """Raise an error unless the verdict is PASS.
@@ -131,14 +128,12 @@ class Result:
         verdict = self.verdict
         if verdict.kind is VerdictKind.PASS:
             return
-        missed = (line for line in self.thresholds if line.kind is not VerdictKind.PASS)
-        reasons = (
-            f"threshold {line.text} is {line.kind}: {in_python(line.reason)}" for line in missed
-        )
-        error = NotPassed(
-            "\n".join((f"{self.name} is {verdict.kind}: {verdict.reason}", *reasons)),
-            hint=verdict.remedy,
-        )
+        lines = [f"{self.name} is {verdict.kind}: {verdict.reason}"]
+        for threshold in self.thresholds:
+            if threshold.kind is not VerdictKind.PASS:
+                reason = in_python(threshold.reason)
+                lines.append(f"threshold {threshold.text} is {threshold.kind}: {reason}")
+        error = NotPassed("\n".join(lines), hint=verdict.remedy)
         error.exit_code = verdict.kind.exit_code
         raise error
 
@@ -169,7 +164,7 @@ class Result:
         return path
 
     def text(self, form: str = "text") -> str:
-        """The report as text.
+        """Return the report as text.
 
         form: text, as a terminal shows it, or html, md, csv, json, junit, brief.
 
@@ -186,7 +181,7 @@ class Result:
         return formats.render(self._report, form)
 
     def to_dict(self) -> Mapping[str, Any]:
-        """All of it as plain values for JSON, as result.json has it.
+        """Return all of it as plain values for JSON, as result.json has it.
 
         Example:
             print(json.dumps(result.to_dict(), indent=2))
@@ -199,8 +194,8 @@ class Result:
         return f"<Result of {self.run_type} {self.name}: {self.verdict.kind}>"
 
     def _repr_html_(self) -> str:
-        """Verdict and charts, for notebooks."""
-        return str(html.notebook(self._report))
+        """Return verdict and charts as HTML; a notebook calls it."""
+        return str(html.render_notebook(self._report))
 
 
 def load_run(name: str | os.PathLike[str] = "LAST") -> Result:

@@ -89,10 +89,10 @@ class Plan:
     """
 
     def __init__(self, workload: AnyWorkload = (), **options: Unpack[ValidationOptions]) -> None:
-        values = {name: _plain(value) for name, value in options.items()}
+        values = {name: _to_plain(value) for name, value in options.items()}
         if workload != () and "command" in values:
             raise UsageError("workload and command name two programs", hint="give one of them")
-        values.setdefault("command", _command(workload))
+        values.setdefault("command", _workload_words(workload))
         with python_names():
             self._plan = schemas.of_options(values, "validate")
         self._is_limited = "limit" in options
@@ -103,7 +103,7 @@ class Plan:
         return self._plan.steps
 
     def to_dict(self) -> dict[str, Any]:
-        """All options as plain values, as a plan file for `scaletest validate -f` has them.
+        """Return all options as plain values, as a plan file for `scaletest validate -f` has them.
 
         Example:
             Path("plan.json").write_text(json.dumps(plan.to_dict()))
@@ -134,8 +134,9 @@ def validate(
     on_progress: Callable[[RunProgress], object] | None = None,
     **options: Unpack[ValidationOptions],
 ) -> Result:
-    """Measure how throughput grows while the workers are doubled, and judge it, as
-    `scaletest validate` does; nothing is printed, but a notebook shows how far it is.
+    """Measure how throughput grows while the workers are doubled, and judge it.
+
+    It does what `scaletest validate` does. Nothing is printed, but a notebook shows how far it is.
 
     workload, options: those of a Plan, or a whole Plan instead.
     redis_url: of the Redis to use; by default the run has one of its own.
@@ -173,12 +174,14 @@ def validate(
         Unreachable: there is no Redis, or no Kubernetes.
         WaitTimeout: workers are not ready in time.
     """
+    # a worker that imports the file of the workload would start validations without end
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     if spec is not None and spec.name == WORKLOAD_PROCESS:
         raise UsageError(
             "the workload's file validates it also when a worker imports it",
             hint='call validate behind: if __name__ == "__main__":',
         )
+    # where it runs
     target = DeploymentOptions(
         deployment,
         namespace,
@@ -195,13 +198,14 @@ def validate(
         no_causes=no_causes,
     )
     labels = Labels(name, note)
+    # how far it is
     show = on_progress or notebook.cell_line()
 
-    def tell(change: ProgressChange, state: RunProgress, message: str) -> None:
+    def show_state(change: ProgressChange, state: RunProgress, message: str) -> None:
         if show is not None:
             show(state)
 
-    progress = Progress(tell, redis_url=redis_url, every_s=1.0)
+    progress = Progress(show_state, redis_url=redis_url, every_s=1.0)
     if resume:
         if workload != () or options or run_dir or labels != Labels():
             raise UsageError(
@@ -211,7 +215,7 @@ def validate(
         with python_names():
             files = places.find(os.fspath(resume), os.environ)
             plan = ValidationFolder(files.path).plan()
-        with _alone(), _importable(plan), python_names():
+        with _only_validation(), _share_import_path(plan), python_names():
             folder, _ = launch.resume(files, place, before_run.device_names, progress, hand_on=True)
         return Result(folder)
     if not isinstance(workload, Plan):
@@ -221,18 +225,20 @@ def validate(
             f"a plan is complete: {', '.join(options)} cannot be combined with it",
             hint="give the options to Plan",
         )
-    return Result(_start(workload, place, os.fspath(run_dir), labels, progress))
+    return Result(_run_new(workload, place, os.fspath(run_dir), labels, progress))
 
 
-def _start(
+def _run_new(
     plan: Plan, place: ValidationPlace, run_dir: str, labels: Labels, progress: Progress
 ) -> ValidationFolder:
-    """Run a new validation; return its folder. UsageError where it cannot work."""
+    """Run a new validation, and return its folder; UsageError where it cannot work."""
     path = places.new_path(os.environ, run_dir).absolute()
-    with _alone(), _importable(plan._plan), python_names():
-        # it gets a queue of its own
-        unchecked = replace(plan._plan, queue=new_queue())
-        prepared = place.prepared(unchecked, before_run.device_names, is_limited=plan._is_limited)
+    with _only_validation(), _share_import_path(plan._plan), python_names():
+        prepared = place.prepared(
+            replace(plan._plan, queue=new_queue()),
+            before_run.device_names,
+            is_limited=plan._is_limited,
+        )
         if not place.deployment.deployment:
             before_run.check_plan(prepared)
         folder, _ = launch.start(
@@ -248,8 +254,8 @@ def _start(
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
-    """UsageError while another validation runs in this process."""
+def _only_validation() -> Iterator[None]:
+    """Raise UsageError while another validation runs in this process."""
     if not _RUNNING.acquire(blocking=False):
         raise UsageError(
             "another validation is running in this process, and each would disturb the other",
@@ -261,7 +267,7 @@ def _alone() -> Iterator[None]:
         _RUNNING.release()
 
 
-def _command(workload: AnyWorkload) -> list[str]:
+def _workload_words(workload: AnyWorkload) -> list[str]:
     """Return the words by which a worker finds the workload."""
     if callable(workload):
         return [reference_of(workload)]
@@ -282,7 +288,7 @@ def _command(workload: AnyWorkload) -> list[str]:
 
 
 @contextmanager
-def _importable(plan: schemas.Plan) -> Iterator[None]:
+def _share_import_path(plan: schemas.Plan) -> Iterator[None]:
     """Let the workers of a workload in Python import what this process can."""
     before = os.environ.get("PYTHONPATH")
     commands = [plan.command, *(load.command for load in plan.background)]
@@ -296,17 +302,17 @@ def _importable(plan: schemas.Plan) -> Iterator[None]:
             os.environ["PYTHONPATH"] = before
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """Return a value with lists and dictionaries in place of other sequences and mappings."""
     if isinstance(value, Mapping):
-        return {name: _plain(member) for name, member in value.items()}
+        return {name: _to_plain(member) for name, member in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return list(map(_plain, value))
+        return list(map(_to_plain, value))
     return value
 
 
 def _command_line(place: ValidationPlace, path: Path) -> list[str]:
-    """Return what makes the same run in a shell."""
+    """Return the command that makes the same run in a shell."""
     target = place.deployment
     pairs = {
         "--redis-url": place.redis_url,

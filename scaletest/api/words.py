@@ -15,7 +15,7 @@ _DECLARATION = re.compile(r"scaletest queue add (\S+)(?: --maximum (\w+))?")
 
 @contextmanager
 def python_names() -> Iterator[None]:
-    """Errors that name settings and queues as Python does."""
+    """Let errors name settings and queues as Python does."""
     try:
         yield
     except ScaletestError as error:
@@ -26,11 +26,11 @@ def python_names() -> Iterator[None]:
 
 
 def in_python(text: str) -> str:
-    """Word a message, hint or remedy with the names of Python; commands in it stay as they are."""
-    return _DECLARATION.sub(_declaration, as_arguments(text))
+    """Put the names of Python into a message, hint or remedy; commands in it stay as they are."""
+    return _DECLARATION.sub(_declare_call, as_arguments(text))
 
 
-def _declaration(command: re.Match[str]) -> str:
+def _declare_call(command: re.Match[str]) -> str:
     maximum = f", maximum={command[2]}" if command[2] else ""
     return f'client.declare("{command[1]}"{maximum})'
 

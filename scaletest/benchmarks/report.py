@@ -24,7 +24,8 @@ from scaletest.render.numbers import (
     unit_scale,
 )
 from scaletest.render.text import clean_text, csv_cell, one_line
-from scaletest.report.words import AXES, CUT, states_sentence
+from scaletest.report.time_spent import states_sentence
+from scaletest.report.words import AXES, CUT
 from scaletest.runs.places import default_root, run_reference
 
 MOST_TIMES = 6  # parts of benchmarks of which a terminal tells where their time went

@@ -266,8 +266,10 @@ def chart(result: SimulationResult, until_s: float, top: int, *, is_best: bool =
         re.sub(r"[^A-Za-z0-9]+", "-", f"course-{result.rule}"),
         title,
         "requests that wait and run, and the replicas that the rule wants, over time",
-        Axis("time, min", 0.0, until_s / 60, most=9),
-        Axis("requests, replicas", 0.0, axis_end(top, _most_marks(top)), most=_most_marks(top)),
+        Axis("time, min", 0.0, until_s / 60, max_marks=9),
+        Axis(
+            "requests, replicas", 0.0, axis_end(top, _most_marks(top)), max_marks=_most_marks(top)
+        ),
         WIDTH,
         HEIGHT,
     )

@@ -137,6 +137,7 @@ REDIS_TIMEOUT_S = 5.0
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARG...]")
 @shared.call_with_groups
 def command(
+    *,
     load: OfferedLoad,
     redis_url: str,
     grace_s: float,
@@ -162,6 +163,7 @@ def command(
     from scaletest.pages.server import Server, bind_socket
     from scaletest.pages.site import check_prefix_and_hosts
 
+    # refuse what cannot work before a request is submitted
     if load.log_messages:
         show_messages()
     checks.seconds(grace_s, "grace")
@@ -172,7 +174,7 @@ def command(
         warn_without_worker(load.queue, Queues(redis).worker_names(load.queue))
     statistics, counts = Statistics(load.queue, keep=keep_records), HttpCounts()
     stop = StopRequest()
-    # everything that must be taken down at the end lives in this stack, in order of setup
+    # the stack takes down at the end what was set up, the last first
     with stop_on_signals(stop, unwind=False) as stack:
         client = stack.enter_context(Client(connect(redis_url, socket_timeout_s=REDIS_TIMEOUT_S)))
         # before a request is submitted: open load begins when it is created
@@ -191,14 +193,15 @@ def command(
                 token=token,
                 prefix=prefix,
                 hosts=allow_host,
-                samples=_sample_reader(stack, redis_url, load.queue),
+                samples=sample_reader(stack, redis_url, load.queue),
             )
             server = Server(app, bound, headers=HEADERS, refused=counts.count)
             stack.callback(server.close)
         page = f"; page and statistics at {server.url}/" if server else ""
         echo(f"queue {load.queue} of {mask_passwords(redis_url)}, load: {load}{page}", err=True)
+        # run until the load ends or a signal comes, and print what was measured in any case
         try:
-            with live_rows(lambda: [_live_row(statistics.snapshot())], per_s=1):
+            with live_rows(lambda: [live_row(statistics.snapshot())], per_s=1):
                 drained = load.run(steering, stop.wake, grace_s)
         finally:
             snapshot = statistics.snapshot()
@@ -207,8 +210,8 @@ def command(
             )
             echo(f"queue {snapshot.queue}: {summary}", err=True)
             http = {"http_completed": counts.completed, "http_rejected": counts.rejected}
-            tables = [text.nodes(snapshot)] if snapshot.places or snapshot.failed else []
-            tables.append(text.stats(snapshot, *http.values()).removesuffix("\n"))
+            tables = [text.nodes_text(snapshot)] if snapshot.places or snapshot.failed else []
+            tables.append(text.overall_text(snapshot, *http.values()).removesuffix("\n"))
             output.show({**snapshot.to_dict(), **http}, tables)
         if not drained:
             echo(
@@ -219,28 +222,33 @@ def command(
             echo(
                 f"{overdue} requests were due and never submitted: the load was too high", err=True
             )
+        # failures count only for a load that came to its own end
         is_whole = drained and not statistics.snapshot().failed
         return 0 if is_whole or not load.is_finite or stop.asked() else 5
 
 
-def _sample_reader(
+def sample_reader(
     stack: ExitStack, redis_url: str, queue: str
 ) -> Callable[[str], tuple[str, list[NodeSample]]]:
-    """Return what reads the samples of a queue's nodes after a position, and the new one."""
-    # of its own, opened on demand: the load's connection must not wait
+    """Return a function that reads the samples of a queue's nodes after a position.
+
+    It gives the next position, and the samples.
+    """
+    # a connection of its own, opened on demand: the load's must not wait
     redis = prepare_connection(redis_url, socket_timeout_s=REDIS_TIMEOUT_S)
     stack.callback(redis.close)
 
-    def after(position: str) -> tuple[str, list[NodeSample]]:
+    def read_after(position: str) -> tuple[str, list[NodeSample]]:
         with explain_redis_errors(redis_url):
             reader = SampleReader(redis, queue, position)
             samples = reader.read() if position else []
         return reader.position, samples
 
-    return after
+    return read_after
 
 
-def _live_row(snapshot: LoadSnapshot) -> str:
+def live_row(snapshot: LoadSnapshot) -> str:
+    """Describe how the load stands, for the row at the foot of a terminal."""
     parts = [
         f"queue {snapshot.queue}",
         f"{snapshot.in_flight} in flight",

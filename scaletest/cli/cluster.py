@@ -45,7 +45,7 @@ def check(namespace: str, context: str, deployment: str, output: Output) -> int:
     Changes nothing. Exit code 7 when a right is missing without which nothing can be validated.
     """
     allowance = inventory.allowance(connect_cluster(namespace, context), deployment)
-    output.show(allowance.to_dict(), _allowance_lines(allowance))
+    output.show(allowance.to_dict(), allowance_lines(allowance))
     if allowance.lacking:
         raise rights.refusal(allowance.lacking, allowance.namespace)
     return 0
@@ -81,21 +81,27 @@ def restore(namespace: str, context: str, deployment: str) -> None:
         raise Unreachable("not everything could be put back", hint="see above")
 
 
-def _allowance_lines(allowance: inventory.ClusterAllowance) -> Iterator[str]:
+def allowance_lines(allowance: inventory.ClusterAllowance) -> Iterator[str]:
+    """Yield what the cluster allows, for people."""
     yield f"Kubernetes {allowance.version}, namespace {allowance.namespace}"
     yield "\nrights"
     width = max(len(row.right) for row in allowance.rights)
     for row in allowance.rights:
-        missing = "MISSING" if row.needed else "no"
-        state = "yes" if row.allowed else missing
-        yield f"  {state:8} {row.right:{width}}  {as_options(row.why)}"
+        lacking = "MISSING" if row.needed else "no"
+        yield (
+            f"  {'yes' if row.allowed else lacking:8} {row.right:{width}}  {as_options(row.why)}"
+        )
+    # what the cluster has for autoscaling: its metrics APIs, KEDA, and allocation of devices
     yield "\nautoscaling and devices"
     for api in allowance.apis:
         yield f"  {api.state:9} {api.group:26} {api.why}"
     allocation = allowance.dynamic_resource_allocation
-    others = {"keda.sh": allowance.keda, f"resource.k8s.io {allocation}": allocation}
-    for name, is_there in others.items():
+    for name, is_there in (
+        ("keda.sh", allowance.keda),
+        (f"resource.k8s.io {allocation}", allocation),
+    ):
         yield f"  {'available' if is_there else 'absent':9} {name}"
+    # how many workers fit
     for room in allowance.rooms:
         where = f"\nroom: deployment {room.deployment}"
         if room.room is None:
@@ -109,7 +115,7 @@ def _allowance_lines(allowance: inventory.ClusterAllowance) -> Iterator[str]:
 
 
 def cause_lines(nodes: list[inventory.NodeRow] | None) -> Iterator[str]:
-    """Say what the nodes show of causes."""
+    """Yield what the nodes show of causes, for people."""
     if nodes is None:
         yield "\ncauses: unknown what the nodes show, we may not list pods or get pods/log"
     elif not nodes:

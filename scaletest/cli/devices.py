@@ -37,25 +37,27 @@ def command(preset: str, device_glob: str, output: Output) -> None:
     if preset or device_glob:
         devices = DeviceChooser(DeviceOptions(device_glob, preset=preset)).devices()
     else:
+        # of all vendors, since none was named; a device may fit several presets
         by_id: dict[str, Device] = {}
         for name in PRESETS:
             with contextlib.suppress(NoDevice):
-                found = DeviceChooser(DeviceOptions(preset=name)).devices()
-                by_id.update({device.id: device for device in found})
+                for device in DeviceChooser(DeviceOptions(preset=name)).devices():
+                    by_id[device.id] = device
         if not by_id:
             raise NoDevice(
                 f"this machine has no device of {', '.join(PRESETS)}",
                 hint="for other device files: --device-glob PATTERN",
             )
         devices = list(by_id.values())
+    # who may use each: workers run as the user of this command
     rows: list[dict[str, object]] = []
     lines = []
     for device in devices:
         group = Path(device.path).stat().st_gid
         is_usable = os.access(device.path, os.R_OK | os.W_OK)
         rows.append({**asdict(device), "group": group, "usable": is_usable})
-        usable = "" if is_usable else ", not for this user"
         lines.append(
-            f"{device.path}  {device.id}  {device.product or 'unknown'}, group {group}{usable}"
+            f"{device.path}  {device.id}  {device.product or 'unknown'}, group {group}"
+            f"{'' if is_usable else ', not for this user'}"
         )
     output.show(rows, lines)

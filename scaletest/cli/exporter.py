@@ -87,6 +87,7 @@ from scaletest.model.time_slots import LONGEST_WINDOW_S, round_up_to_slots
 )
 @shared.call_with_groups
 def command(
+    *,
     redis_url: str,
     listen: str,
     allow_host: tuple[str, ...],

@@ -18,12 +18,14 @@ def under_heading(title: str) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         parameters = getattr(function, "__click_params__", ())
-        known = (parameter.group for parameter in parameters if hasattr(parameter, "group"))
-        groups = {option_group.title: option_group for option_group in known}
-        below = groups.get(title, cloup.OptionGroup(title))
+        groups = {
+            option.group.title: option.group for option in parameters if hasattr(option, "group")
+        }
+        group = groups.get(title, cloup.OptionGroup(title))
+        # decorators run from the lowest up, so whatever has no group yet stands below this heading
         for parameter in parameters:
             if isinstance(parameter, click.Option) and not hasattr(parameter, "group"):
-                parameter.group = below  # type: ignore[attr-defined]
+                parameter.group = group  # type: ignore[attr-defined]
         return function
 
     return decorate
@@ -37,7 +39,7 @@ class Decorator(Protocol):
 
 
 def join_options(*options: Decorator) -> Decorator:
-    """Join options, in the order of the help."""
+    """Join several options into one decorator, in the order of the help."""
 
     def decorate(function: F) -> F:
         for option in reversed(options):

@@ -1,6 +1,7 @@
 """Groups that import a command when it is called, so that their help and completion are quick."""
 
 import importlib
+from typing import cast
 
 import click
 import cloup
@@ -21,10 +22,8 @@ class LazyCommand(click.Command):
     def load(self) -> click.Command:
         """Import the command."""
         module, _, name = self._place.partition(":")
-        command: click.Command = getattr(
-            importlib.import_module(f"scaletest.{module}"), name or "command"
-        )
-        return command
+        imported = importlib.import_module(f"scaletest.{module}")
+        return cast(click.Command, getattr(imported, name or "command"))
 
 
 class LazyGroup(cloup.Group):

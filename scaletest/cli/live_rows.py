@@ -1,6 +1,4 @@
-"""Rows at the foot of a terminal that are drawn anew a few times a second, while lines scroll above
-them.
-"""
+"""Rows at the foot of a terminal, drawn anew a few times a second while lines scroll above them."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,8 +12,9 @@ from scaletest.render.text import clean_text, one_line
 
 
 class LiveRows:
-    """Rows on standard error until it is closed. rows: gives them for a width in characters; called
-    from another thread. They are shortened to it, and no terminal obeys foreign text in them.
+    """Rows at the foot of standard error, until it is closed.
+
+    They are shortened to the width of the terminal, which obeys no foreign text in them.
     """
 
     def __init__(
@@ -25,7 +24,10 @@ class LiveRows:
         *,
         per_s: int = 4,
     ) -> None:
-        """per_s: how often they are drawn a second."""
+        """Make the rows; they are drawn `per_s` times a second while the context is open.
+
+        rows: called with a width in characters, from another thread; returns the rows.
+        """
         self._rows = rows
         self._console = console or Console(stderr=True, highlight=False)
         self._live = Live(
@@ -37,7 +39,7 @@ class LiveRows:
 
     def add_line(self, line: str) -> None:
         """Let a line stay above the rows."""
-        # the terminal may be gone, and what is measured is worth more than who looks
+        # a terminal that is gone must not end the run that is measured
         with suppress(OSError):
             self._console.print(Text(clean_text(line)), soft_wrap=True)
 
@@ -51,8 +53,10 @@ class LiveRows:
             self._live.stop()
 
     def _draw(self) -> Group:
-        texts, encoding = [], self._console.encoding
+        texts = []
         for row in self._rows(self._console.width - 1):
+            # rich would fail at a letter that the terminal cannot show
+            encoding = self._console.encoding
             text = one_line(row).encode(encoding, "replace").decode(encoding)
             texts.append(Text(text, no_wrap=True, overflow="ellipsis"))
         return Group(*texts)

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from scaletest import __version__
 from scaletest.cli import settings
 from scaletest.cli.lazy import LazyCommand, LazyGroup
-from scaletest.cli.output import echo, is_verbose, set_up
+from scaletest.cli.output import echo, is_verbose, set_up_logging
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 from scaletest.model.wording import as_options
 
@@ -100,11 +100,20 @@ SECTIONS = (
     ),
 )
 
-# No bug of ours: the path that we were given, or the user's own folders, cannot be used.
+# Why a path cannot be used.
 CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP)
 
 # As a shell says of a program that SIGPIPE ended.
 NOBODY_READS = 141
+
+HELP = """
+How far do device workloads scale, and what stops them?
+
+\b
+scaletest quick -- sleep 0.2                # a first answer in half a minute
+scaletest validate --local --seconds 0.5    # a verdict; every worker sleeps
+scaletest validate --limit 4 -- ffmpeg -i input.mp4 -f null -
+"""
 
 EXIT_CODES = """\b
 Exit codes:
@@ -122,21 +131,16 @@ Exit codes:
         auto_envvar_prefix="SCALETEST",
         max_content_width=100,
     ),
+    help=HELP,
     epilog=EXIT_CODES,
 )
 @click.option("-v", "--verbose", is_flag=True, help="Log more, and show tracebacks.")
 @click.version_option(__version__, prog_name="scaletest")
 @click.pass_context
 def cli(context: click.Context, verbose: bool) -> None:
-    """How far do device workloads scale, and what stops them?
-
-    \b
-    scaletest quick -- sleep 0.2                # a first answer in half a minute
-    scaletest validate --local --seconds 0.5    # a verdict; every worker sleeps
-    scaletest validate --limit 4 -- ffmpeg -i input.mp4 -f null -
-    """
-    set_up(verbose)
-    context.default_map = settings.default_map(context)
+    """Prepare logs and the defaults of the settings file for the command that is called."""
+    set_up_logging(verbose)
+    context.default_map = settings.read_default_map(context)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -174,14 +178,11 @@ def run(arguments: list[str]) -> int:
             return NOBODY_READS
         raise
     except Exception as error:
-        return _explain_unexpected(error)
+        return _print_unexpected(error)
 
 
 def _call_command(arguments: list[str]) -> int:
-    """Call the command; return its exit code.
-
-    A ScaletestError is one line what, one line what to do.
-    """
+    """Call the command, and return its exit code; print errors that are no bugs."""
     try:
         returned: object = cli.main(args=arguments, prog_name="scaletest", standalone_mode=False)
         return returned if isinstance(returned, int) else 0
@@ -191,26 +192,26 @@ def _call_command(arguments: list[str]) -> int:
         echo(error.format_message(), err=True)
         return error.exit_code
     except click.ClickException as error:
-        return _explain(_word_usage_error(error))
+        return _print_error(_to_usage_error(error))
     except (click.Abort, KeyboardInterrupt):
         echo("interrupted", err=True)
         return 130
     except ScaletestError as error:
         if is_verbose():
             echo(traceback.format_exc(), err=True)
-        return _explain(error)
+        return _print_error(error)
 
 
-def _explain(error: ScaletestError) -> int:
-    """Say what happened and what to do; return the exit code."""
+def _print_error(error: ScaletestError) -> int:
+    """Print what happened and what to do, a line each; return the exit code."""
     echo(as_options(f"error: {error.message}"), err=True)
     if error.hint:
         echo(as_options(f"  {error.hint}"), err=True)
     return error.exit_code
 
 
-def _word_usage_error(error: click.ClickException) -> UsageError:
-    """Word a mistake that click found as ours are worded: what, and what to do."""
+def _to_usage_error(error: click.ClickException) -> UsageError:
+    """Turn a mistake that click found into an error of ours: what it is, and what to do."""
     message, hint = error.format_message(), ""
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is not None:
@@ -223,41 +224,43 @@ def _word_usage_error(error: click.ClickException) -> UsageError:
             message, hint = error.message, f"did you mean {name}?"
         case click.NoSuchOption() if context is not None:
             if any("-- COMMAND" in str(option.metavar) for option in context.command.params):
-                example = f"{context.command_path} -- COMMAND"
-                hint = f"put -- before your command, if the option is one of its own: {example}"
+                hint = (
+                    "put -- before your command, if the option is one of its own:"
+                    f" {context.command_path} -- COMMAND"
+                )
         case click.BadParameter(param=click.Parameter(name=str(name))) if context is not None:
             if context.get_parameter_source(name) is ParameterSource.DEFAULT_MAP:
-                hint = f"correct it in the settings file {settings.place()}"
+                hint = f"correct it in the settings file {settings.find_file()}"
     return UsageError(message[:1].lower() + message[1:].removesuffix("."), hint=hint)
 
 
-def _explain_unexpected(error: Exception) -> int:
-    """Explain what no command expects; return the exit code."""
-    # it is no bug of ours that there is no room for what we write
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return _explain(
-            UsageError(f"{error.filename or 'the output'} cannot be written: {error.strerror}")
-        )
-    # nor that a process may open too few files
-    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        return _explain(
-            UsageError(f"too many open files: the limit is {most}", hint="raise it: ulimit -n 1024")
-        )
-    if isinstance(error, OSError) and error.errno in CLOSED and error.filename:
-        return _explain(
-            UsageError(
-                f"{str(error.filename)[:200]} cannot be used: {error.strerror}",
-                hint="check the path and the permissions of its folders",
+def _print_unexpected(error: Exception) -> int:
+    """Explain an error that no command expects, most often a bug; return the exit code."""
+    match error:
+        # it is no bug of ours that there is no room for what we write
+        case OSError(errno=errno.ENOSPC | errno.EDQUOT | errno.EFBIG):
+            place = error.filename or "the output"
+            return _print_error(UsageError(f"{place} cannot be written: {error.strerror}"))
+        # nor that a process may open too few files
+        case OSError(errno=errno.EMFILE | errno.ENFILE):
+            limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+            message = f"too many open files: the limit is {limit}"
+            return _print_error(UsageError(message, hint="raise it: ulimit -n 1024"))
+        # nor that a path that we were given, or the user's own folders, cannot be used
+        case OSError(errno=number, filename=name) if name and number in CLOSED:
+            return _print_error(
+                UsageError(
+                    f"{str(name)[:200]} cannot be used: {error.strerror}",
+                    hint="check the path and the permissions of its folders",
+                )
             )
-        )
+    # Redis failed after we had connected; a command that imported no broker did not use it
     broker = sys.modules.get("scaletest.broker.redis_errors")
     if broker is not None and isinstance(error, broker.REDIS_ERRORS):
         if broker.is_full(error):
-            return _explain(Unreachable(broker.FULL, hint=broker.REMEDY))
-        # after we had connected
+            return _print_error(Unreachable(broker.FULL, hint=broker.REMEDY))
         hint = "start it again, or correct --redis-url (SCALETEST_REDIS_URL)"
-        return _explain(Unreachable(f"Redis failed: {error}", hint=hint))
+        return _print_error(Unreachable(f"Redis failed: {error}", hint=hint))
     echo(traceback.format_exc(), err=True)
     echo(f"error: {type(error).__name__}: {error}", err=True)
     echo("  this is a bug of scaletest: please report it with the lines above", err=True)

@@ -20,7 +20,7 @@ from scaletest.model.presets import PRESETS
 from scaletest.model.quantities import PER_SECOND, SECONDS, in_base_units
 
 Returned = TypeVar("Returned")
-# The functions that `grouped` calls with what a command takes, by the command's function.
+# The functions that `call_with_groups` calls with what a command takes, by the command's function.
 OPTIONS_OF: dict[Callable[..., object], Callable[..., object]] = {}
 
 # Beside the options below, commands find here what stands in modules of its own.
@@ -64,8 +64,10 @@ class Quantity(click.ParamType[float]):
         bare: str = "",
         plausible: float = math.inf,
     ) -> None:
-        """bare: the unit of a number without one, which "" refuses.
+        """Set what the option takes.
 
+        name: what messages call it. units: in base units, by name. example: for hints.
+        bare: the unit of a number without one; "" refuses such a number.
         plausible: the largest such number, in base units, that is not asked about.
         """
         self.name, self._example, self._bare, self._plausible = name, example, bare, plausible
@@ -124,7 +126,7 @@ labels = join_options(
         help="Call the run by this name, by which other commands find it.",
     ),
 )
-# What a long command shows of its progress, for `progress_views.shown`.
+# What a long command shows of its progress, for `progress_views.show_progress`.
 progress = join_options(
     under_heading("Output"),
     click.option(
@@ -150,7 +152,7 @@ watch = join_options(
         ),
     ),
 )
-# For `confirmed`.
+# For `is_confirmed`.
 yes: Decorator = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
@@ -211,7 +213,7 @@ class WatchOptions:
 
 
 def is_typed(name: str) -> bool:
-    """Tell whether the parameter of that name stands on the command line of the running command."""
+    """Return whether a parameter of the running command was given on the command line."""
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
@@ -220,9 +222,8 @@ def refuse_beside(option: str, allowed: set[str]) -> None:
     for parameter in click.get_current_context().command.params:
         name = parameter.name or ""
         if is_typed(name) and name not in allowed:
-            label = (
-                max(parameter.opts, key=len) if isinstance(parameter, click.Option) else "a command"
-            )
+            is_option = isinstance(parameter, click.Option)
+            label = max(parameter.opts, key=len) if is_option else "a command"
             raise UsageError(
                 f"{label} cannot be given with {option}",
                 hint="leave it out: the stored plan counts",
@@ -230,7 +231,9 @@ def refuse_beside(option: str, allowed: set[str]) -> None:
 
 
 def is_confirmed(question: str, yes: bool, *, terminal: bool = False) -> bool:
-    """Tell whether --yes, the terminal or standard input answers yes; UsageError without an answer.
+    """Return whether --yes, the terminal or standard input answers yes.
+
+    UsageError without an answer.
 
     terminal: whether nothing but a terminal may answer. The lines of a list that a loop reads are
     no answers.
@@ -249,10 +252,11 @@ def is_confirmed(question: str, yes: bool, *, terminal: bool = False) -> bool:
 
 
 def call_with_groups(command: Callable[..., Returned]) -> Callable[..., Returned]:
-    """Call a command with its options; write it below them.
+    """Let a command take its options in groups. The decorator stands below those of the options.
 
-    An argument whose type is a frozen dataclass holds the group of parameters that its fields name.
-    Two commands can share a group then. The option of a name in seconds need not have its _s.
+    An argument whose type is a frozen dataclass is a group: it is made of the options that its
+    fields name. Two commands can share a group then. The option of a name in seconds need not have
+    its _s.
     """
 
     @wraps(command)
@@ -264,7 +268,7 @@ def call_with_groups(command: Callable[..., Returned]) -> Callable[..., Returned
 
 
 def fill_parameters(make: Callable[..., Returned], parameters: Mapping[str, object]) -> Returned:
-    """Call with the parameters of a command that it names, of which a group takes its own.
+    """Call `make` with those parameters of a command that its signature names, groups included.
 
     KeyError when one is lacking that has no default.
     """

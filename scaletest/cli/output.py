@@ -33,7 +33,7 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
 
 
 def warn_without_worker(queue: str, worker_names: Sequence[str]) -> None:
-    """Say that requests of this queue will wait, before somebody waits for their replies."""
+    """Warn that requests of this queue will wait, before somebody waits for their replies."""
     if not worker_names:
         echo(
             f"warning: no worker serves queue {queue} now, so its requests wait; start one:"
@@ -43,7 +43,7 @@ def warn_without_worker(queue: str, worker_names: Sequence[str]) -> None:
 
 
 def summarize_requests(outcomes: Mapping[str, int], run: DurationSummary, elapsed_s: float) -> str:
-    """Say what became of requests, how many a second there were, and how long they ran.
+    """Describe what became of requests, how many a second there were, and how long they ran.
 
     How long is left out where too few ran to say so.
     """
@@ -54,26 +54,24 @@ def summarize_requests(outcomes: Mapping[str, int], run: DurationSummary, elapse
         f"{number} {outcome.replace('_', ' ')}" for outcome, number in outcomes.items() if number
     ]
     rate = f", {format_significant(count / elapsed_s)}/s" if elapsed_s > 0 else ""
-    known = {"median": run.quantiles_s["p50"], "p95": run.quantiles_s["p95"]}
-    texts = [
-        f"{name} {format_seconds(value_s)}"
-        for name, value_s in known.items()
-        if value_s is not None
-    ]
-    times = f", run time {', '.join(texts)}" if texts else ""
+    times = []
+    for name, key in (("median", "p50"), ("p95", "p95")):
+        if run.quantiles_s[key] is not None:
+            times.append(f"{name} {format_seconds(run.quantiles_s[key])}")
+    run_times = f", run time {', '.join(times)}" if times else ""
     return (
         f"{plural(count, 'request')} in {format_duration(elapsed_s)}"
-        f" ({', '.join(parts)}){rate}{times}"
+        f" ({', '.join(parts)}){rate}{run_times}"
     )
 
 
 def write(text: str, path: Path) -> None:
-    """Write harmless text as it is; "-" is standard output. Raises UsageError."""
+    """Write text without control characters to a file, or to standard output for "-"."""
     write_bytes(text.encode(errors="replace"), path)
 
 
 def write_bytes(content: bytes, path: Path) -> None:
-    """Write a file; "-" is standard output."""
+    """Write a file, or to standard output for "-"; UsageError when that fails."""
     if str(path) == "-":
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
@@ -116,16 +114,14 @@ def as_text(data: object, form: str = "json") -> str:
     import yaml
 
     text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
-    # else with escapes of YAML, since ours would be other data
-    return (
-        text
-        if escape_unprintable(text, keep="\n") == text
-        else yaml.safe_dump(data, sort_keys=False)
-    )
+    if escape_unprintable(text, keep="\n") == text:
+        return text
+    # YAML's own escapes, since with ours it would be other data
+    return yaml.safe_dump(data, sort_keys=False)
 
 
 def live_rows(rows: Callable[[], Sequence[str]], per_s: int) -> AbstractContextManager[object]:
-    """Draw rows at the foot of the terminal of standard error so often; nothing elsewhere."""
+    """Draw rows at the foot of the terminal, `per_s` times a second; nothing without a terminal."""
     if not (sys.stderr and sys.stderr.isatty()):
         return nullcontext()
     # takes a while, and most workers and clients have no terminal
@@ -140,7 +136,7 @@ def confirm(question: str) -> bool:
 
 
 class _Formatter(logging.Formatter):
-    """Lines that no terminal obeys, whatever foreign text is in them."""
+    """Formats log lines that no terminal obeys, whatever foreign text is in them."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
         """Write one line: a name with a line's end in it cannot pretend to be another event."""
@@ -151,8 +147,8 @@ class _Formatter(logging.Formatter):
         return escape_unprintable(super().formatException(ei), keep="\n\t")
 
 
-def _disarm_record(record: logging.LogRecord) -> bool:
-    """Filter for RQ's own handlers: nothing but its colours and line ends passes as a command."""
+def _disarm_rq_message(record: logging.LogRecord) -> bool:
+    """Filter a record of RQ: of control characters only colours and line ends may stay."""
     # texts and colours in turn
     parts = _COLOURS.split(record.getMessage())
     parts[::2] = [escape_unprintable(part, keep="\n\t") for part in parts[::2]]
@@ -170,7 +166,7 @@ class _Handler(logging.StreamHandler[TextIO]):
         super().emit(record)
 
 
-def set_up(verbose: bool) -> None:
+def set_up_logging(verbose: bool) -> None:
     """Log warnings by default; with -v everything of ours, and RQ's information."""
     handler = _Handler()
     handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S"))
@@ -179,11 +175,11 @@ def set_up(verbose: bool) -> None:
     root.propagate = False
     root.setLevel(logging.DEBUG if verbose else logging.WARNING)
     for name in ("rq.worker", "rq.queue", "rq.job", "rq.registry"):
-        logging.getLogger(name).addFilter(_disarm_record)
+        logging.getLogger(name).addFilter(_disarm_rq_message)
 
 
 def is_verbose() -> bool:
-    """Tell whether the program was called with -v."""
+    """Return whether the program was called with -v."""
     return logging.getLogger("scaletest").level == logging.DEBUG
 
 

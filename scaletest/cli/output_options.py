@@ -21,12 +21,12 @@ def output(*forms: str, letter: bool = True) -> Callable[[F], F]:
     forms = forms or ("text", "json", "yaml")
 
     def note_form(context: click.Context, _option: click.Parameter, form: str | None) -> None:
-        is_usual = context.get_parameter_source("form") is ParameterSource.DEFAULT_MAP
         # that of the settings file counts less than the suffix of FILE
+        is_usual = context.get_parameter_source("form") is ParameterSource.DEFAULT_MAP
         context.meta["form"] = None if is_usual else form
         context.meta["usual form"] = form if is_usual else forms[0]
 
-    def choose(context: click.Context, option: click.Parameter, file: str) -> Output:
+    def choose_output(context: click.Context, option: click.Parameter, file: str) -> Output:
         form, name = context.meta["form"], option.opts[0]
         if file in forms and not Path(file).exists():
             raise UsageError(
@@ -41,10 +41,11 @@ def output(*forms: str, letter: bool = True) -> Callable[[F], F]:
                     f"{file}: unsupported output format {suffix.lower()}",
                     hint=f"give another FILE, or --format {' or '.join(forms)}",
                 )
-        _check_place(file, name)
+        _check_writable(file, name)
         return Output(Path(file), form)
 
     def decorate(function: F) -> F:
+        # read before --output, whose suffix counts less
         function = click.option(
             "--format",
             "form",
@@ -62,7 +63,7 @@ def output(*forms: str, letter: bool = True) -> Callable[[F], F]:
             *(["-o"] if letter else []),
             "--output",
             default="-",
-            callback=choose,
+            callback=choose_output,
             metavar="FILE",
             help="Write the result to this file. [default: standard output]",
         )(function)
@@ -77,15 +78,15 @@ def report_output(*, letter: bool = True) -> Decorator:
     return join_options(under_heading("Output"), output(*first, *others, letter=letter))
 
 
-def _check_place(file: str, option: str) -> None:
-    """Refuse a file that cannot be written before something is measured for it."""
+def _check_writable(file: str, option: str) -> None:
+    """Refuse a file that cannot be written, before something is measured for it."""
     path = Path(file)
-    reason = ""
     if path.is_dir():
         reason = "it is a folder"
     elif not path.parent.is_dir():
         reason = f"there is no folder {path.parent}"
-    elif not os.access(path if path.exists() else path.parent, os.W_OK):
+    elif os.access(path if path.exists() else path.parent, os.W_OK) or file == "-":
+        return
+    else:
         reason = "permission denied"
-    if reason and file != "-":
-        raise UsageError(f"{path} cannot be written: {reason}", hint=f"give another {option} FILE")
+    raise UsageError(f"{path} cannot be written: {reason}", hint=f"give another {option} FILE")

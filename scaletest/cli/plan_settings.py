@@ -17,8 +17,8 @@ def plan_option(
     """Make the option of a plan's field.
 
     key: the field in plan files, and the option's parameter. option, envvar: its names, if they are
-    not the key's. A field that holds several texts makes an option that may be repeated, one that
-    holds several numbers takes them with commas.
+    not the key's. A field of several texts makes an option that may be repeated, and one of several
+    numbers an option that takes them with commas between.
     """
     member = next(member for member in document_members(plan) if member.key == key)
     rule, default = member.rule, member.default

@@ -1,5 +1,6 @@
-"""What a long command shows of its progress, on standard error: live rows on a terminal, a line a
-step elsewhere, or events for programs.
+"""The progress of a long command on standard error.
+
+It is live rows on a terminal, a line a step elsewhere, or events for programs.
 """
 
 import json
@@ -19,13 +20,13 @@ from scaletest.model.run_progress import (
     RunProgress,
 )
 from scaletest.model.verdict import VerdictKind
-from scaletest.render.bars import meter
+from scaletest.render.bars import draw_meter
 from scaletest.render.numbers import format_percent
 from scaletest.render.text import one_line
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.progress import Progress, say_nothing, time_left
 
-AUTO, PLAIN, JSON, NONE = "auto", "plain", "json", "none"
+AUTO, JSON, NONE = "auto", "json", "none"
 GAP = "  "
 # Characters of a bar: where there is less room than the first, there is none.
 LEAST_BAR, WIDEST_BAR = 8, 30
@@ -46,66 +47,70 @@ def show_progress(
 ) -> Iterator[Progress]:
     """Show the progress of the runs of a command in that form until the command has ended.
 
-    steps: whether steps leave lines, or else only a terminal shows anything.
+    steps: whether steps leave lines; without, only a terminal shows anything.
     redis_url, begun: see Progress.
     """
     console = Console(stderr=True, highlight=False)
     if form == AUTO and console.is_terminal and not console.is_dumb_terminal:
         lasting = (ProgressChange.STEP_MEASURED, ProgressChange.MESSAGE) if steps else ()
 
-        def let_stay(change: ProgressChange, state: RunProgress, message: str) -> None:
+        def add_lasting_line(change: ProgressChange, state: RunProgress, message: str) -> None:
             if message and change in lasting:
                 live.add_line(message)
 
-        progress = Progress(let_stay, redis_url=redis_url, begun=begun)
-        with LiveRows(lambda width: list(rows(progress.state(), width)), console) as live:
+        progress = Progress(add_lasting_line, redis_url=redis_url, begun=begun)
+        with LiveRows(lambda width: list(progress_rows(progress.state(), width)), console) as live:
             yield progress
         return
-    line = None
-    if form != NONE and steps:
-        line = json_line if form == JSON else plain_line
-    yield Progress(Lines(line), redis_url=redis_url, begun=begun)
+    word_event = json_line if form == JSON else plain_line
+    yield Progress(
+        EventPrinter(word_event if steps and form != NONE else None),
+        redis_url=redis_url,
+        begun=begun,
+    )
 
 
-class Lines:
-    """Prints a line for an event. line: of an event, "" for none; None: nothing of any event."""
+class EventPrinter:
+    """Prints a line for each event, until nobody reads standard error any more."""
 
-    def __init__(self, line: Callable[[ProgressChange, RunProgress, str], str] | None) -> None:
-        self._line = line
+    def __init__(
+        self, word_event: Callable[[ProgressChange, RunProgress, str], str] | None
+    ) -> None:
+        """Set how an event is worded, "" where it leaves no line. None prints nothing at all."""
+        self._word_event = word_event
 
     def __call__(self, change: ProgressChange, state: RunProgress, message: str) -> None:
-        """Print the line; once nobody reads standard error any more, nothing."""
+        """Print the line of an event."""
         try:
-            if self._line is not None and (line := self._line(change, state, message)):
+            if self._word_event is not None and (line := self._word_event(change, state, message)):
                 echo(line, err=True)
         except OSError:
-            # what is measured is worth more than who looks
-            self._line = None
+            # a reader who went away must not end the run that is measured
+            self._word_event = None
 
 
 def plain_line(change: ProgressChange, state: RunProgress, message: str) -> str:
-    """Word an event for a log; "" where it says nothing new."""
+    """Describe an event for a log; "" where it says nothing new."""
     if change is ProgressChange.START:
         run = f"run {state.run}: " if state.run else ""
         return one_line(f"{run}{state.run_type} of {state.title}")
-    if change not in (ProgressChange.STEP_MEASURED, ProgressChange.STATE):
-        return one_line(message)
     if change is ProgressChange.STEP_MEASURED:
-        # where the run was until now
+        # the state is that of the next step, the line about the one before
         state = replace(state, done=max(0, state.done - 1))
+    elif change is not ProgressChange.STATE:
+        return one_line(message)
     place = ": ".join(filter(None, (state.place, message)))
     return one_line(", ".join(filter(None, (place, time_left(state)))))
 
 
 def json_line(change: ProgressChange, state: RunProgress, message: str) -> str:
-    """Word an event for programs: no character is left that a terminal would obey."""
-    return json.dumps(
-        ProgressEvent(change, state, cut_text(one_line(message), LONGEST_LINE)).to_dict()
-    )
+    """Write an event for programs, without a character that a terminal would obey."""
+    event = ProgressEvent(change, state, cut_text(one_line(message), LONGEST_LINE))
+    return json.dumps(event.to_dict())
 
 
-def rows(state: RunProgress, width: int) -> Iterator[str]:
-    """Say where a run is, with bar, time left and verdict so far; and what happens now."""
+def progress_rows(state: RunProgress, width: int) -> Iterator[str]:
+    """Yield where a run is, with bar, time left and verdict so far; then what happens now."""
     part = None if state.ended else state.part
     shares = [] if part is None else [format_percent(part, 0)]
     time = [time_left(state) or f"{state.elapsed_s:.0f} s passed"]
@@ -116,6 +121,6 @@ def rows(state: RunProgress, width: int) -> Iterator[str]:
     texts = next((texts for texts in choices if len(GAP.join(texts)) <= width), choices[-1])
     room = width - len(GAP.join(texts)) - len(GAP)
     if part is not None and room >= LEAST_BAR:
-        texts.insert(min(len(place), len(texts) - 1), meter(part, min(room, WIDEST_BAR)))
+        texts.insert(min(len(place), len(texts) - 1), draw_meter(part, min(room, WIDEST_BAR)))
     yield GAP.join(texts)
     yield state.line or "starting"

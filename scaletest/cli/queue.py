@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 import click
 import cloup
 
-from scaletest.broker import Client, Queues, connect
-from scaletest.broker.connection import Redis
+from scaletest.broker import Client, Queues, Redis, connect
 from scaletest.broker.failures import last_failures, recent_failure_groups
 from scaletest.broker.jobs import read_stored_reply
 from scaletest.broker.queue_state import QueueState
@@ -43,7 +42,7 @@ def command(context: click.Context, redis_url: str) -> None:
 
 
 def _connect() -> Redis:
-    """Return the Redis that the group's option names."""
+    """Connect to the Redis that the group's option names."""
     return connect(click.get_current_context().obj)
 
 
@@ -91,9 +90,8 @@ def list_queues(output: Output) -> None:
         note = f"paused; {state.note}" if state.paused else state.note
         rows.append((state.name, *map(str, counts), note))
     titles = ("queue", "waiting", "running", "workers", "maximum", "note")
-    output.show(
-        [state.to_dict() for state in states], align_table(Table(titles, rows, texts=(0, 5)))
-    )
+    table = Table(titles, rows, texts=(0, 5))
+    output.show([state.to_dict() for state in states], align_table(table))
 
 
 @command.command()
@@ -116,50 +114,57 @@ def show(name: str, output: Output) -> None:
             "worker_names": names,
             "failures": [group.to_dict() for group in groups],
         },
-        _lines(state, names, groups),
+        queue_lines(state, names, groups),
     )
 
 
-def _lines(
-    state: QueueState, names: Sequence[str], groups: Sequence[FailureGroup]
+def queue_lines(
+    state: QueueState, worker_names: Sequence[str], groups: Sequence[FailureGroup]
 ) -> Iterator[str]:
-    """Describe a queue for people. names: those of its workers."""
+    """Yield what is known of a queue, for people."""
     yield f"queue {state.name}{' (paused)' if state.paused else ''}  {state.note}".rstrip()
     oldest = ""
     if state.oldest_waiting_s is not None:
         oldest = f", the oldest for {format_seconds(state.oldest_waiting_s)}"
-    maximum = state.maximum or "none"
-    yield f"  waiting {state.waiting}{oldest}, running {state.running}, maximum {maximum}"
-    yield f"  workers {state.workers}: {', '.join(names) or 'none'}"
+    yield (
+        f"  waiting {state.waiting}{oldest}, running {state.running},"
+        f" maximum {state.maximum or 'none'}"
+    )
+    yield f"  workers {state.workers}: {', '.join(worker_names) or 'none'}"
     if state.suspects:
         yield f"  suspect, their requests fail at once: {', '.join(state.suspects)}"
+    # counters since the queue was declared, and times of its requests
     counters = ", ".join(f"{key} {value}" for key, value in sorted(state.counters.items()) if value)
     yield f"  {counters or 'no request yet'}"
     for label, values in (("wait", state.wait_s), ("run", state.run_s)):
         if values:
             times = (f"{key} {format_seconds(value)}" for key, value in values.items())
             yield f"  {label} {', '.join(times)}"
+    # its last failures, in groups of those with the same error
     if groups:
-        last = max(group.last_s for group in groups)
         count = sum(group.count for group in groups)
-        yield f"  the last {plural(count, 'failure')}, until {format_instant(last)}"
+        last_s = max(group.last_s for group in groups)
+        yield f"  the last {plural(count, 'failure')}, until {format_instant(last_s)}"
     for line in failures.lines(groups[:MOST_GROUPS]):
         yield f"    {one_line(line)}"
     if len(groups) > MOST_GROUPS:
         yield f"    {plural(len(groups) - MOST_GROUPS, 'more failure group')}: see --format json"
 
 
-@command.command()
+@command.command(
+    help="""
+Check that the books balance, of all queues or of those named. Repairs nothing. Exit code 3 when
+they do not.
+
+\b
+scaletest queue check
+scaletest queue check sleep media --format json
+"""
+)
 @click.argument("names", nargs=-1, metavar="[NAME...]")
 @shared.output()
 def check(names: tuple[str, ...], output: Output) -> int:
-    """Check that the books balance, of all queues or of those named. Repairs nothing. Exit code 3
-    when they do not.
-
-    \b
-    scaletest queue check
-    scaletest queue check sleep media --format json
-    """
+    """Check the books of queues, and return 3 when they do not balance."""
     queues = Queues(_connect())
     faults = {name: queues.check(name) for name in names or queues.names()}
     output.show(
@@ -284,15 +289,17 @@ def submit(
         return _show_reply(client.wait_for(request, timeout_s or math.inf))
 
 
-@command.command()
+@command.command(
+    help="""
+Print the reply to a request that was submitted with --no-wait. Exit code 6 while there is none.
+
+\b
+scaletest queue result "$(scaletest queue submit sleep --no-wait -- 0.1)"
+"""
+)
 @click.argument("request_id")
 def result(request_id: str) -> int:
-    """Print the reply to a request that was submitted with --no-wait. Exit code 6 while there is
-    none.
-
-    \b
-    scaletest queue result "$(scaletest queue submit sleep --no-wait -- 0.1)"
-    """
+    """Print a stored reply."""
     return _show_reply(read_stored_reply(_connect(), checks.request_id(request_id)))
 
 

@@ -66,8 +66,8 @@ def list_runs(
     rows = choose_runs(stored_runs, RunFilter(run_type or "", verdicts, pattern), "began")
     # the column of names is left out where no run has one
     has_names = any(run.name for run in rows)
-    names = ["name"] if has_names else []
-    titles = ["run", "when", "kind", "verdict", "steps", "seconds", *names, "workload"]
+    name_title = ["name"] if has_names else []
+    titles = ["run", "when", "kind", "verdict", "steps", "seconds", *name_title, "workload"]
     cells = [
         [
             run.run,
@@ -106,10 +106,9 @@ def show(run: str, output: Output) -> None:
     if output.form == "text" and str(output.path) == "-":
         for name, setting in environment.items():
             if setting not in ("", [], None) and name != "schema_version":
-                parts = setting
                 if isinstance(setting, dict):
-                    parts = [f"{key} {part}" for key, part in setting.items()]
-                text = " ".join(map(str, parts)) if isinstance(parts, list) else str(parts)
+                    setting = [f"{key} {part}" for key, part in setting.items()]
+                text = " ".join(map(str, setting)) if isinstance(setting, list) else str(setting)
                 echo(f"{name.replace('_', ' '):12}  {cut_text(text, limit=400)}")
     stored.deliver(
         report,
@@ -135,12 +134,15 @@ def label(run: str, name: str | None, note: str | None) -> None:
 
     The name of its folder stays.
     """
-    changes = {"name": name, "note": note and note.strip()}
-    new = {key: text for key, text in changes.items() if text is not None}
-    if not new:
+    changes = {}
+    if name is not None:
+        changes["name"] = name
+    if note is not None:
+        changes["note"] = note.strip()
+    if not changes:
         raise UsageError("there is no label", hint="give --name NAME or --note TEXT")
     folder = stored.find(run)
-    labels = folder.relabel(lambda labels: replace(labels, **new))
+    labels = folder.relabel(lambda labels: replace(labels, **changes))
     echo(f"{folder.name}: {labels.called or 'no other name'}{', with a note' * bool(labels.note)}")
 
 

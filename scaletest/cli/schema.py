@@ -15,6 +15,7 @@ from scaletest.model.run_progress import ProgressEvent
 from scaletest.runs import registry
 from scaletest.stats.comparison import Comparison
 
+# The documents that all runs share: class and description by name.
 _CLASSES: Mapping[str, tuple[type, str]] = {
     "record": (Record, "One request that ended."),
     "measurement": (Measurement, "One measurement of one step."),
@@ -68,8 +69,9 @@ def command(document: str, output: Output) -> None:
 
 
 def documents() -> dict[str, Callable[[], Schema]]:
-    """Return what makes the schema of each document, by the document's name: those that all runs
-    share, and those of every run type.
+    """Return the functions that make schemas, by the names of the documents.
+
+    They are those of documents that all runs share, and of every run type.
     """
     schemas: dict[str, Callable[[], Schema]] = {
         name: partial(class_schema, name, description, kind)

@@ -1,5 +1,6 @@
-"""What a worker that serves a queue says of itself, on standard error: what it listens to, a live
-row on a terminal, and a summary at its end.
+"""A worker that serves a queue, as its user sees it on standard error.
+
+It says what it serves, draws a live row on a terminal, and sums up at its end.
 """
 
 import math
@@ -21,9 +22,10 @@ from scaletest_workers.tally import WorkTally
 from scaletest_workers.worker import Worker, run_worker
 
 
-def serve_shown(serving: Serving, settings: Settings) -> None:
-    """Serve a queue until a signal ends it, and say so. UsageError where its program or device
-    cannot be used.
+def serve_and_report(serving: Serving, settings: Settings) -> None:
+    """Serve a queue until a signal ends it, and print how it goes.
+
+    UsageError where its program or device cannot be used.
     """
     before_run.check_program(settings.command, settings.program)
     if settings.devices.device_index is not None:
@@ -35,66 +37,67 @@ def serve_shown(serving: Serving, settings: Settings) -> None:
     queue = ServedQueue(serving, settings)
     level = "INFO" if is_verbose() else "WARNING"
     try:
-        with live_rows(queue.rows, per_s=4):
-            run_worker(serving, settings, level, queue.tally, queue.begun)
+        with live_rows(queue.live_row, per_s=4):
+            run_worker(serving, settings, level, queue.tally, queue.announce)
     finally:
         queue.sum_up()
 
 
 class ServedQueue:
-    """A worker as its user sees it."""
+    """A worker as its user sees it: the first line, the live row and the summary."""
 
     def __init__(self, serving: Serving, settings: Settings) -> None:
         self.serving, self.settings, self.tally = serving, settings, WorkTally()
         self._worker: Worker | None = None
         self._began_s = time.monotonic()
+        # (time, requests that had ended then) of the last ten seconds
         self._counts: deque[tuple[float, int]] = deque()
+        # the request that runs, and since when it was seen to
         self._current, self._since_s = "", 0.0
 
-    def begun(self, worker: Worker) -> None:
-        """Say what is served, and by what."""
+    def announce(self, worker: Worker) -> None:
+        """Print what is served, and by what."""
         self._worker, self._began_s = worker, time.monotonic()
-        device = f" on device {worker.device}" if worker.device else ""
-        _say(
+        _print_line(
             f"worker {worker.name}: serving queue {self.serving.queue} of"
             f" {mask_passwords(self.serving.redis_url)}, running"
-            f" {shlex.join(self.settings.command) or 'sleep'}{device}"
+            f" {shlex.join(self.settings.command) or 'sleep'}"
+            + (f" on device {worker.device}" if worker.device else "")
         )
 
-    def rows(self) -> Sequence[str]:
+    def live_row(self) -> Sequence[str]:
         """Return the live row."""
         if self._worker is None:
             return [f"connecting to {mask_passwords(self.serving.redis_url)}"]
         now, ended, failed = time.monotonic(), self.tally.ended, self.tally.failed
+        parts = [f"queue {self.serving.queue}", f"{ended} done"]
+        if failed:
+            parts.append(f"{failed} failed")
         # requests that ended per second, in the last ten seconds
         self._counts.append((now, ended))
         while now - self._counts[0][0] > 10.0:
             self._counts.popleft()
-        then, count = self._counts[0]
-        rate = (ended - count) / (now - then) if now > then else 0.0
-        # the request that runs, and for how long it has been seen to
+        oldest_s, count = self._counts[0]
+        rate = (ended - count) / (now - oldest_s) if now > oldest_s else 0.0
+        parts.append(f"{short_number(rate)}/s")
         running = self._worker.running
-        if running is None:
-            self._current, doing = "", "waiting for requests"
-        else:
-            if running.id != self._current:
-                self._current, self._since_s = running.id, now
-            doing = f"running {running.id} for {now - self._since_s:.0f} s"
-        failures = [f"{failed} failed"] if failed else []
-        parts = [f"queue {self.serving.queue}", f"{ended} done", *failures]
-        return ["  ".join([*parts, f"{short_number(rate)}/s", doing])]
+        current = running.id if running else ""
+        if current != self._current:
+            self._current, self._since_s = current, now
+        doing = f"running {current} for {now - self._since_s:.0f} s"
+        return ["  ".join([*parts, doing if current else "waiting for requests"])]
 
     def sum_up(self) -> None:
-        """Say what was done, where the worker came to serve."""
+        """Print what was done, if the worker came to serve."""
         if self._worker is None:
             return
         served_s = time.monotonic() - self._began_s
         times = DurationHistogram(self.tally.run_times, self.tally.ended, low=0.0, high=math.inf)
         summary = summarize_requests(self.tally.outcomes, times.summary(), served_s)
-        _say(f"worker {self._worker.name} ended: {summary}")
+        _print_line(f"worker {self._worker.name} ended: {summary}")
 
 
-def _say(line: str) -> None:
-    # whether somebody reads it makes no difference to the worker
+def _print_line(line: str) -> None:
+    # a worker goes on when nobody reads what it says any more
     with suppress(OSError):
         echo(line, err=True)

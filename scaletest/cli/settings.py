@@ -22,8 +22,11 @@ from scaletest.model.errors import InvalidValue, nearest_name
 VARIABLE = "SCALETEST_CONFIG"
 
 
-def place() -> Path | None:
-    """Return where the file lies; None when SCALETEST_CONFIG is empty, or nothing lies there."""
+def find_file() -> Path | None:
+    """Return the path of the settings file; None when there is none or it is switched off.
+
+    An empty SCALETEST_CONFIG switches it off.
+    """
     chosen = os.environ.get(VARIABLE)
     if chosen is not None:
         return Path(chosen) if chosen else None
@@ -32,13 +35,13 @@ def place() -> Path | None:
     return path if os.access(path, os.R_OK) else None
 
 
-def default_map(context: click.Context) -> dict[str, Any]:
+def read_default_map(context: click.Context) -> dict[str, Any]:
     """Read the file for click, as far as it is about the command that is called.
 
     context: that of the program. UsageError when SCALETEST_CONFIG names a file that cannot be read,
     InvalidValue for an unknown command or option.
     """
-    path = place()
+    path = find_file()
     if path is None:
         return {}
     # takes a while to import, and most users have no such file
@@ -47,38 +50,37 @@ def default_map(context: click.Context) -> dict[str, Any]:
     values = reader.read_file(path, f"the settings file {path}", f"do without it: {VARIABLE}=")
     group, called = context.command, context.invoked_subcommand
     assert isinstance(group, click.Group) and called is not None
-    section = _section(values, path, ())
+    section = _settings_below(values, path, ())
     for name in section:
         if name not in group.commands:
-            raise _unknown(path, (name,), group.commands)
+            raise _unknown_setting(path, (name,), group.commands)
     command = group.get_command(context, called)
     assert command is not None
-    return {called: _by_parameter(command, section.get(called), path, (called,))}
+    return {called: _defaults_by_parameter(command, section.get(called), path, (called,))}
 
 
-def _by_parameter(
+def _defaults_by_parameter(
     command: click.Command, values: object, path: Path, route: tuple[str, ...]
 ) -> dict[str, Any]:
     """Return the settings of a command by its parameters' names, as click's default_map has them.
 
     Those of a group's commands are below their names. route: the keys that lead to the values.
     """
-    section = _section(values, path, route)
     defaults: dict[str, Any] = {}
     options = {
         key_of(option): option for option in command.params if isinstance(option, click.Option)
     }
     commands = command.commands if isinstance(command, click.Group) else {}
-    for name, value in section.items():
+    for name, value in _settings_below(values, path, route).items():
         if isinstance(command, click.Group) and name in commands:
             child = command.get_command(click.Context(command), name)
             assert child is not None
-            defaults[name] = _by_parameter(child, value, path, (*route, name))
+            defaults[name] = _defaults_by_parameter(child, value, path, (*route, name))
         elif name in options:
             is_single = options[name].multiple and not isinstance(value, list)
             defaults[str(options[name].name)] = [value] if is_single else value
         else:
-            raise _unknown(path, (*route, name), [*options, *commands])
+            raise _unknown_setting(path, (*route, name), [*options, *commands])
     return defaults
 
 
@@ -87,7 +89,8 @@ def key_of(option: click.Parameter) -> str:
     return max(option.opts, key=len).removeprefix("--").replace("-", "_")
 
 
-def _section(values: object, path: Path, route: tuple[str, ...]) -> dict[str, Any]:
+def _settings_below(values: object, path: Path, route: tuple[str, ...]) -> dict[str, Any]:
+    """Return the settings below a key; InvalidValue where they are no settings."""
     if values is None:
         return {}
     if not isinstance(values, dict):
@@ -96,9 +99,11 @@ def _section(values: object, path: Path, route: tuple[str, ...]) -> dict[str, An
     return {str(name): value for name, value in values.items()}
 
 
-def _unknown(path: Path, key: tuple[str, ...], known: Iterable[str]) -> InvalidValue:
+def _unknown_setting(path: Path, key: tuple[str, ...], known: Iterable[str]) -> InvalidValue:
     near = nearest_name(key[-1].replace("-", "_"), known)
-    # with a broken file the help cannot be asked for
-    command = " ".join((f"{VARIABLE}=", "scaletest", *key[:-1], "--help"))
-    hint = f"did you mean {near}?" if near else f"see: {command}"
+    if near:
+        hint = f"did you mean {near}?"
+    else:
+        # with a broken file the help cannot be asked for, so the command does without it
+        hint = f"see: {' '.join((f'{VARIABLE}=', 'scaletest', *key[:-1], '--help'))}"
     return InvalidValue(f"unknown setting {cut_text('.'.join(key), limit=60)} in {path}", hint=hint)

@@ -1,11 +1,8 @@
-"""Stored runs on the command line: the argument that names one, and its judgement made anew from
-its records.
-"""
+"""Stored runs on the command line: the argument that names one, and where its report goes."""
 
 import os
 import sys
 from collections.abc import Mapping
-from itertools import chain
 
 import click
 from click.shell_completion import CompletionItem
@@ -26,20 +23,13 @@ def run_argument(name: str = "run", nargs: int = 1, metavar: str = "") -> shared
     nargs, metavar: as click has them.
     """
     return click.argument(
-        name, shell_complete=_complete, nargs=nargs, required=True, metavar=metavar or None
+        name, shell_complete=_complete_run, nargs=nargs, required=True, metavar=metavar or None
     )
 
 
 def find(name: str) -> RunFolder:
     """Find the run of that name; UsageError when there is none."""
     return places.find(name, os.environ)
-
-
-def show(report: Report) -> None:
-    """Print the summary of a run on standard output, in the width of the terminal if it is one."""
-    from scaletest.report.formats import text
-
-    text.show_here(report)
 
 
 def deliver(report: Report, output: Output, data: Mapping[str, object] | None = None) -> int:
@@ -50,7 +40,10 @@ def deliver(report: Report, output: Output, data: Mapping[str, object] | None = 
     if output.is_data:
         output.show(data or report.data(), ())
     elif output.form == "text" and str(output.path) == "-":
-        show(report)
+        # imports rich, which the other forms do not need
+        from scaletest.report.formats.text import print_to_terminal
+
+        print_to_terminal(report)
     elif output.form == "png" and str(output.path) == "-" and sys.stdout.isatty():
         raise UsageError("a terminal shows no PNG", hint="add -o FILE.png")
     else:
@@ -63,7 +56,7 @@ def deliver_finished(
 ) -> int:
     """Write the report of a run that has just ended, and return the exit code of its verdict.
 
-    Who has it in a file still sees the verdict.
+    Where it goes to a file, the verdict is printed too.
     """
     code = deliver(report, output, data)
     if str(output.path) != "-":
@@ -76,9 +69,10 @@ def stored_runs() -> list[RunFolder]:
     return places.find_runs(places.default_root(os.environ))
 
 
-def _complete(
+def _complete_run(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    named = ((run.labels.name, run.name) for run in reversed(stored_runs()))
-    names = [*filter(None, chain.from_iterable(named)), LATEST]
-    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+    names = [name for run in reversed(stored_runs()) for name in (run.labels.name, run.name)]
+    return [
+        CompletionItem(name) for name in [*names, LATEST] if name and name.startswith(incomplete)
+    ]

@@ -68,6 +68,7 @@ PAGE_PRIORITY = 10
     help="The run whose command serves these pages.",
 )
 def command(
+    *,
     redis_url: str | None,
     archive: Path | None,
     listen: str,
@@ -95,9 +96,12 @@ def command(
     from scaletest.ui.runs import read_all_runs
     from scaletest.ui.sources import Sources, remedy_for_no_runs
 
-    beside = open_run(run) if run else None
-    root = archive or default_root(os.environ)
-    sources = Sources(root, redis_url or "", beside, remedy_for_no_runs(os.environ))
+    sources = Sources(
+        archive or default_root(os.environ),
+        redis_url or "",
+        run=open_run(run) if run else None,
+        remedy=remedy_for_no_runs(os.environ),
+    )
     app = make_app(sources, token=token, prefix=prefix, hosts=allow_host)
     if handle is not None:
         # after what takes long at the start, and before other threads, which inherit it

@@ -8,7 +8,7 @@ import os
 import subprocess
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from http.client import HTTPException
 from urllib.parse import quote
 
@@ -30,26 +30,29 @@ END_S = 2.0
 
 
 class RunPage:
-    """The page of the runs of one command; its address is taken at once."""
+    """The page of the runs of one command, in a process that is started with the first run."""
 
     def __init__(self, redis_url: str) -> None:
-        """redis_url: "" for none."""
+        """Take an address of this machine. redis_url: of the Redis that is shown; "" for none."""
         # what serves pages takes a while to import, and most runs have none
         from scaletest.pages.server import bind_socket, url_of
 
         self._socket = bind_socket("127.0.0.1:0")
         self._url = url_of(self._socket)
         self._redis_url = redis_url
-        self._guard: Guard | None = None
+        # takes down at the end what was set up, the last first
+        self._cleanup = ExitStack()
+        self._cleanup.callback(self._socket.close)
         self._process: subprocess.Popen[bytes] | None = None
         self._address = ""
 
-    def begun(self, folder: RunFolder) -> str:
+    def serve(self, folder: RunFolder) -> str:
         """Serve the page of this run; say where it is."""
         self._address = f"{self._url}/live/{quote(folder.name)}"
         if self._process is None:
-            # start the process of the page; go on when it has made one, or PATIENCE_S is over
-            self._guard = Guard("KILL")
+            # start the process of the page, and measure only when it has made one
+            guard = Guard("KILL")
+            self._cleanup.callback(guard.close)
             handle = self._socket.fileno()
             line = python_module("scaletest", "ui", "--socket", str(handle))
             line += ["--run", str(folder.path)]
@@ -67,32 +70,27 @@ class RunPage:
                 # Ctrl-C is for the run; in a session of its own its priority would count for
                 # nothing
                 process_group=0,
-                env=self._guard.environment(environment),
+                env=guard.environment(environment),
             )
-            self._guard.watch(process.pid)
-            self._await_page()
+            self._cleanup.callback(end_all, [process], END_S)
+            guard.watch(process.pid)
+            self._wait_for_page()
         return f"watch it at {self._address}"
 
     def close(self) -> None:
         """Let an open page show the end; then the address answers no more."""
-        try:
+        with self._cleanup:
             if self._process is not None:
-                # made once, it is there at once for who looks
-                self._await_page()
-                # told that the run has ended, its process waits until open pages show it
+                # its process keeps the page that shows the end, for whoever asks for it
+                self._wait_for_page()
+                # at the end of its input the process waits until open pages show the end
                 assert self._process.stdin is not None
                 self._process.stdin.close()
                 with suppress(subprocess.TimeoutExpired):
                     self._process.wait(LONGEST_PAGE_S + END_S)
                 echo("the page of the run is closed; see it again with: scaletest ui", err=True)
-        finally:
-            self._socket.close()
-            if self._process is not None:
-                end_all([self._process], END_S)
-            if self._guard is not None:
-                self._guard.close()
 
-    def _await_page(self) -> None:
+    def _wait_for_page(self) -> None:
         """Wait until the page is made, at most PATIENCE_S."""
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with suppress(OSError, HTTPException):
@@ -112,7 +110,7 @@ def watch_runs(watch: WatchOptions, redis_url: str = "") -> Iterator[Progress]:
     page = RunPage(redis_url)
 
     def begun(folder: RunFolder) -> str:
-        line = page.begun(folder)
+        line = page.serve(folder)
         if watch.progress == NONE:
             echo(line, err=True)
         return line

@@ -17,9 +17,27 @@ from scaletest.cli.output import Output, show_messages
 from scaletest.model.errors import UsageError
 from scaletest_workers.settings import Serving, Settings
 
+HELP = """
+Take requests of one queue and run the workload: COMMAND with its arguments, transcode, torch,
+fakedev, sleep, or a class or function of Python.
+
+\b
+scaletest worker --queue sleep
+scaletest worker --queue media --device-glob '/dev/dri/renderD*' -- \\
+  vainfo --display drm --device FILENAME
+scaletest worker --queue media --preset intel --per-device 4 -- transcode \\
+  --engine onevpl --input input.h265
+scaletest worker --queue thumbs --workload thumbs.py:Thumbs -- --width 640
+scaletest worker --once -- sleep 0.5
+
+FILENAME in any argument becomes the path of the device. A request's own arguments are added at
+the end. With --once what COMMAND writes goes to standard error.
+"""
+
 
 @cloup.command(
     "worker",
+    help=HELP,
     epilog=(
         "The worker ends with 0 after SIGTERM or SIGINT: it takes nothing more and finishes what it"
         " runs. --once ends with 0, or with 5 when the request failed."
@@ -147,6 +165,7 @@ from scaletest_workers.settings import Serving, Settings
 @workloads.command_of_workers("[-- COMMAND ARG...]")
 @shared.call_with_groups
 def command(
+    *,
     settings: Settings,
     serving: Serving,
     once: bool,
@@ -154,21 +173,7 @@ def command(
     list_workloads: bool,
     output: Output,
 ) -> int:
-    """Take requests of one queue and run the workload: COMMAND with its arguments, transcode,
-    torch, fakedev, sleep, or a class or function of Python.
-
-    \b
-    scaletest worker --queue sleep
-    scaletest worker --queue media --device-glob '/dev/dri/renderD*' -- \\
-      vainfo --display drm --device FILENAME
-    scaletest worker --queue media --preset intel --per-device 4 -- transcode \\
-      --engine onevpl --input input.h265
-    scaletest worker --queue thumbs --workload thumbs.py:Thumbs -- --width 640
-    scaletest worker --once -- sleep 0.5
-
-    FILENAME in any argument becomes the path of the device. A request's own arguments are added at
-    the end. With --once what COMMAND writes goes to standard error.
-    """
+    """Serve a queue, run a single request, or list the workloads that have names."""
     if list_workloads:
         workloads.show(output)
         return 0
@@ -178,7 +183,7 @@ def command(
         # sampling and reports take a while to import, and --help needs none of them
         from scaletest.cli import single_run
 
-        return single_run.show(settings, argument, output)
+        return single_run.show_single_run(settings, argument, output)
     if shared.is_typed("argument"):
         raise UsageError(
             "--argument is for --once",
@@ -191,15 +196,15 @@ def command(
         )
     # until the worker has its own handlers there is nothing to drain
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _leave_at_once)
+        signal.signal(number, _exit_at_once)
     # imports RQ and redis, which neither --help nor --once needs
-    from scaletest.cli.serving import serve_shown
+    from scaletest.cli.serving import serve_and_report
 
-    serve_shown(serving, settings)
+    serve_and_report(serving, settings)
     return 0
 
 
-def _leave_at_once(number: int, frame: FrameType | None) -> None:
+def _exit_at_once(number: int, frame: FrameType | None) -> None:
     """End with 0 at a signal, as its handler in a process that holds nothing yet.
 
     SystemExit could get lost: Python only prints what is raised in a finaliser, and every import

@@ -11,7 +11,7 @@ _KEY = "scaletest.workload"
 
 
 def command_of_workers(metavar: str) -> shared.Decorator:
-    """--workload NAME and the words of a command, as the parameter `command`, the name first."""
+    """Make --workload NAME and the words of a command, as the parameter `command`, name first."""
     return shared.join_options(
         click.option(
             "--workload",
@@ -20,14 +20,14 @@ def command_of_workers(metavar: str) -> shared.Decorator:
             # it is read before the command
             is_eager=True,
             expose_value=False,
-            callback=_remember,
+            callback=_remember_name,
             help=(
                 "Run a class or function of Python, as PACKAGE.MODULE:NAME or FILE.py:NAME, or a"
                 " workload that has a name; the words behind -- are its arguments."
             ),
         ),
         click.argument(
-            "command", nargs=-1, type=click.UNPROCESSED, metavar=metavar, callback=_with_workload
+            "command", nargs=-1, type=click.UNPROCESSED, metavar=metavar, callback=_add_workload
         ),
     )
 
@@ -44,11 +44,11 @@ def show(output: Output) -> None:
         echo(f"warning: {problem}", err=True)
 
 
-def _remember(context: click.Context, _option: click.Parameter, name: str) -> None:
+def _remember_name(context: click.Context, _option: click.Parameter, name: str) -> None:
     context.meta[_KEY] = registry.resolve_name(name) if name else ""
 
 
-def _with_workload(
+def _add_workload(
     context: click.Context, argument: click.Parameter, arguments: tuple[str, ...]
 ) -> tuple[str, ...]:
     name = context.meta[_KEY]

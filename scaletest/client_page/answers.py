@@ -1,8 +1,8 @@
-"""What views answer with, and from: the load, its counts, and JSON."""
+"""What the views of the client's page share: the load, the counts of queries, and JSON."""
 
 import json
 import re
-from typing import Any
+from typing import Any, cast
 
 from flask import Response, current_app
 
@@ -14,14 +14,12 @@ NUMBER = re.compile(r"\+?[0-9]+", re.ASCII)
 
 def steering() -> Steering:
     """Return the load of this application."""
-    control: Steering = current_app.config["STEERING"]
-    return control
+    return cast(Steering, current_app.config["STEERING"])
 
 
 def counts() -> HttpCounts:
-    """Return the counts of HTTP queries so far."""
-    counted: HttpCounts = current_app.config["COUNTS"]
-    return counted
+    """Return the counts of HTTP queries of this application."""
+    return cast(HttpCounts, current_app.config["COUNTS"])
 
 
 def as_json(body: dict[str, Any]) -> Response:
@@ -30,6 +28,6 @@ def as_json(body: dict[str, Any]) -> Response:
 
 
 def with_http(statistics: dict[str, Any]) -> dict[str, Any]:
-    """Add the counts of HTTP queries."""
-    queries = counts()
-    return {**statistics, "http_completed": queries.completed, "http_rejected": queries.rejected}
+    """Return statistics of a load with the counts of HTTP queries."""
+    http = counts()
+    return {**statistics, "http_completed": http.completed, "http_rejected": http.rejected}

@@ -3,7 +3,6 @@
 Counters among the metrics are never reset; their units are base units.
 """
 
-import itertools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -30,16 +29,18 @@ from scaletest.model.errors import Unreachable
 from scaletest.pages.security import HttpCounts
 from scaletest.pages.site import READ, answer_probe
 
-_DIGITS_AND_POWERS = itertools.product(range(-4, 4), ("1", "2.5", "5"))
-BOUNDS = tuple(float(f"{digit}e{power}") for power, digit in _DIGITS_AND_POWERS)
+# Of the buckets of histograms, in seconds: 0.1 ms to 5000 s.
+BOUNDS = tuple(float(f"{digit}e{power}") for power in range(-4, 4) for digit in ("1", "2.5", "5"))
 HISTOGRAMS = {
     "wait": "Time from enqueue to start of requests that succeeded.",
     "run": "Time the workload ran, for requests that succeeded.",
     "overhead": "Total minus wait minus run, for requests that succeeded.",
     "total": "Time from the start, or intended start, to the reply, for requests that succeeded.",
 }
+# Records that are written at a time.
 CHUNK = 200
-# Each keeps a thread of the server busy until its reader is done; the other threads stay free.
+# Downloads of records at the same time. Each keeps a thread of the server busy until its reader is
+# done; the other threads stay free.
 DOWNLOADS = 2
 SCHEMA_VERSION = 1
 # Position -> next position and the samples between; "": the last position. Raises Unreachable.
@@ -55,7 +56,7 @@ class _Metrics(Collector):
     http: HttpCounts
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics."""
+        """Yield all metrics."""
         snapshot, queue = self.snapshot, [self.snapshot.queue]
         requests = CounterMetricFamily(
             "scaletest_client_requests",
@@ -65,6 +66,7 @@ class _Metrics(Collector):
         for outcome, count in snapshot.lifetime.items():
             requests.add_metric([*queue, outcome], count)
         yield requests
+        # single numbers of the queue
         gauge, counter = GaugeMetricFamily, CounterMetricFamily
         for make, name, number, text in (
             (gauge, "in_flight", snapshot.in_flight, "Requests without a reply yet."),
@@ -80,14 +82,14 @@ class _Metrics(Collector):
             family = make(f"scaletest_client_{name}", text, labels=["queue"])
             family.add_metric(queue, number)
             yield family
+        # times of requests
         for name, text in HISTOGRAMS.items():
             times = HistogramMetricFamily(
                 f"scaletest_client_{name}_seconds", text, labels=["queue"]
             )
-            counted = snapshot.lifetime_times[name]
-            times.add_metric(
-                queue, histogram.cumulative_counts(counted.counts, BOUNDS), counted.total
-            )
+            durations = snapshot.lifetime_times[name]
+            buckets = histogram.cumulative_counts(durations.counts, BOUNDS)
+            times.add_metric(queue, buckets, durations.total)
             yield times
         http = CounterMetricFamily(
             "scaletest_client_http_requests", "HTTP queries, by result.", labels=["result"]
@@ -98,12 +100,15 @@ class _Metrics(Collector):
 
 
 def api_stats() -> Response:
-    """All statistics except the series and the records."""
+    """Answer with all statistics except the series and the records."""
     return as_json(with_http(steering().snapshot().to_dict()))
 
 
 def api_series() -> Response:
-    """Points after number `since`. A new generation means a reset: drop the older points."""
+    """Answer with the points after number `since`.
+
+    A new generation means that the load was reset, and that older points no longer count.
+    """
     since = _since()
     snapshot = steering().snapshot()
     points = snapshot.points
@@ -124,7 +129,10 @@ def api_series() -> Response:
 
 
 def api_records() -> Response:
-    """Records after number `since`, one a line; header Scaletest-First-Seq: the first number."""
+    """Answer with the records after number `since`, one a line.
+
+    The header Scaletest-First-Seq has the number of the first one.
+    """
     since = _since()
     downloads: BoundedSemaphore = current_app.config["DOWNLOADS"]
     if not downloads.acquire(blocking=False):
@@ -132,7 +140,7 @@ def api_records() -> Response:
             f"{DOWNLOADS} downloads of records are running; try again later", retry_after=5
         )
     first, records = steering().statistics.records(since)
-    response = Response(_lines(first, records), mimetype="application/x-ndjson")
+    response = Response(_record_lines(first, records), mimetype="application/x-ndjson")
     response.call_on_close(downloads.release)
     response.headers["Scaletest-First-Seq"] = str(first)
     response.headers["Content-Disposition"] = 'attachment; filename="records.jsonl"'
@@ -140,12 +148,13 @@ def api_records() -> Response:
 
 
 def api_samples() -> Response:
-    """Samples of the queue's nodes after a position, one a line; the next position is in a header.
+    """Answer with samples of the queue's nodes after a position, one a line.
 
-    Without a position it only returns the current position.
+    The header Scaletest-Samples-Position has the next position. Without a position there are no
+    samples.
     """
-    after: SamplesAfter | None = current_app.config["SAMPLES"]
-    if after is None:
+    read_after: SamplesAfter | None = current_app.config["SAMPLES"]
+    if read_after is None:
         raise NotFound("this client has no samples of nodes")
     since = request.args.get("since", "")
     if since and not _POSITION.fullmatch(since):
@@ -154,7 +163,7 @@ def api_samples() -> Response:
             " Scaletest-Samples-Position"
         )
     try:
-        position, samples = after(since)
+        position, samples = read_after(since)
     except Unreachable as error:
         raise ServiceUnavailable(error.message, retry_after=5) from error
     body = "".join(f"{sample.to_json()}\n" for sample in samples)
@@ -164,18 +173,18 @@ def api_samples() -> Response:
 
 
 def prometheus() -> Response:
-    """Metrics for Prometheus."""
-    metrics = _Metrics(steering().snapshot(), counts())
-    return Response(generate_latest(metrics), content_type=CONTENT_TYPE_LATEST)
+    """Answer with metrics for Prometheus."""
+    metrics = generate_latest(_Metrics(steering().snapshot(), counts()))
+    return Response(metrics, content_type=CONTENT_TYPE_LATEST)
 
 
 def healthz() -> Response:
-    """200 as long as the load runs."""
+    """Answer 200 as long as the load runs."""
     return answer_probe("" if steering().loop.alive else "the load has ended")
 
 
 def readyz() -> Response:
-    """200 when requests can be submitted."""
+    """Answer 200 when requests can be submitted."""
     return answer_probe("" if steering().ready() else "Redis does not answer")
 
 
@@ -186,13 +195,11 @@ def _since() -> int:
     return min(int(since), 2**62)
 
 
-def _lines(first: int, records: list[Record]) -> Iterator[bytes]:
+def _record_lines(first: int, records: list[Record]) -> Iterator[bytes]:
+    """Yield records as JSON with their numbers, many at a time."""
     for start in range(0, len(records), CHUNK):
-        part = records[start : start + CHUNK]
-        lines = (
-            f'{{"seq":{first + start + at},{record.to_json()[1:]}\n'
-            for at, record in enumerate(part)
-        )
+        numbered = enumerate(records[start : start + CHUNK], first + start)
+        lines = (f'{{"seq":{number},{record.to_json()[1:]}\n' for number, record in numbered)
         yield "".join(lines).encode()
 
 

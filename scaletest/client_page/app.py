@@ -1,7 +1,6 @@
 """The web application: its paths and the functions that answer them."""
 
 from collections.abc import Collection
-from itertools import chain
 from threading import BoundedSemaphore
 
 from flask import Flask
@@ -24,14 +23,13 @@ def make_app(
     hosts: Collection[str] = (),
     samples: api.SamplesAfter | None = None,
 ) -> Flask:
-    """The application for one load; the options are those of `make_site`.
+    """Make the application for one load; the options are those of `make_site`.
 
-    samples: returns samples of the queue's nodes.
+    samples: reads samples of the queue's nodes; None where there are none.
     """
-    routes = chain(legacy_api.ROUTES, api.ROUTES, page.ROUTES)
     app = make_site(
         "scaletest.client_page",
-        routes,
+        [*legacy_api.ROUTES, *api.ROUTES, *page.ROUTES],
         "client",
         token=token,
         prefix=prefix,
@@ -39,6 +37,6 @@ def make_app(
         counts=counts,
         changing=CHANGING,
     )
-    app.config.update(STEERING=steering, COUNTS=counts, SAMPLES=samples)
-    app.config["DOWNLOADS"] = BoundedSemaphore(api.DOWNLOADS)
+    downloads = BoundedSemaphore(api.DOWNLOADS)
+    app.config.update(STEERING=steering, COUNTS=counts, SAMPLES=samples, DOWNLOADS=downloads)
     return app

@@ -23,23 +23,23 @@ CHANGE = ("GET", "POST")
 
 
 def fails() -> Response:
-    """Failed requests since the last reset."""
-    return _single(steering().snapshot().failed, "request failures")
+    """Answer with how many requests failed since the last reset."""
+    return _answer_number(steering().snapshot().failed, "request failures")
 
 
 def reqs_per_sec() -> Response:
-    """Requests that succeeded per second, since the last reset."""
-    return _single(round(steering().snapshot().per_s, 6), "requests per second")
+    """Answer with how many requests succeeded per second, since the last reset."""
+    return _answer_number(round(steering().snapshot().per_s, 6), "requests per second")
 
 
 def parallel() -> Response:
     """Read or set how many requests are kept in flight; the statistics continue."""
-    return _parallel(reset=False)
+    return _answer_parallel(reset=False)
 
 
 def parallelism() -> Response:
     """Read or set how many requests are kept in flight; setting it resets the statistics."""
-    return _parallel(reset=True)
+    return _answer_parallel(reset=True)
 
 
 def rate() -> Response:
@@ -54,40 +54,40 @@ def rate() -> Response:
             raise BadRequest(f"{error.message}: {error.hint}") from error
     if control.rate is None:
         raise Conflict(f"this client has no rate that can be set: {control.load}")
-    return _single(control.rate, "requests per second are started")
+    return _answer_number(control.rate, "requests per second are started")
 
 
 def reset() -> Response:
     """Reset the statistics."""
     steering().reset()
-    return _single("Reseted", "")
+    return _answer_number("Reseted", "")
 
 
 def stats() -> Response:
-    """The overall statistics."""
+    """Answer with the overall statistics."""
     snapshot = steering().snapshot()
     if answer_form() == "json":
         return as_json(with_http(snapshot.to_dict()))
-    queries = counts()
-    body = text.stats(snapshot, queries.completed, queries.rejected)
+    http = counts()
+    body = text.overall_text(snapshot, http.completed, http.rejected)
     if answer_form() == "plain":
-        return _plain(body)
+        return _answer_text(body)
     return make_response(render_template("text.html", title="Statistics", text=body))
 
 
 def nodes() -> Response:
-    """Counts by node and device."""
-    return _spread(text.nodes, "Nodes and devices")
+    """Answer with counts by node and device."""
+    return _answer_counts(text.nodes_text, "Nodes and devices")
 
 
 def pods() -> Response:
-    """Counts by node and pod."""
-    return _spread(text.pods, "Nodes and pods")
+    """Answer with counts by node and pod."""
+    return _answer_counts(text.pods_text, "Nodes and pods")
 
 
-def _parallel(*, reset: bool) -> Response:
+def _answer_parallel(*, reset: bool) -> Response:
     if "value" not in request.args:
-        return _single(steering().parallel, "requests in parallel")
+        return _answer_number(steering().parallel, "requests in parallel")
     written = request.args["value"]
     if not NUMBER.fullmatch(written):
         raise BadRequest(f"value is {cut_text(written, 40)!r}, not a whole number from 0 on")
@@ -95,38 +95,41 @@ def _parallel(*, reset: bool) -> Response:
         wanted = steering().set_parallel(int(written), reset=reset)
     except NotSteerable as error:
         raise Conflict(error.message) from error
-    return _single(wanted, "requests in parallel")
+    return _answer_number(wanted, "requests in parallel")
 
 
-def _single(number: float | str, info: str) -> Response:
+def _answer_number(number: float | str, info: str) -> Response:
+    """Answer with one value in the form that the query asks for; info: what it is."""
     form = answer_form()
-    shown = f"{number:.6f}" if isinstance(number, float) else str(number)
+    written = f"{number:.6f}" if isinstance(number, float) else str(number)
     if form == "json":
         return as_json({"result": number, "info": info})
     if form == "plain":
-        return _plain(f"{shown}\n")
+        return _answer_text(f"{written}\n")
     if form == "page":
         return make_response(redirect(f"{g.root}/", 303))
-    return make_response(
-        render_template("message.html", title=info or shown, text=f"{shown} {info}".strip() + ".")
-    )
+    sentence = f"{written} {info}".strip() + "."
+    return make_response(render_template("message.html", title=info or written, text=sentence))
 
 
-def _plain(body: str) -> Response:
+def _answer_text(body: str) -> Response:
     return Response(body, mimetype="text/plain")
 
 
-def _spread(render: Callable[[LoadSnapshot], str], title: str) -> Response:
-    """Statistics by node; without a type plain text, as these two paths have always been."""
+def _answer_counts(render: Callable[[LoadSnapshot], str], title: str) -> Response:
+    """Answer with counts by node.
+
+    Without a type it is plain text, as scripts have always got it from these two paths.
+    """
     snapshot = steering().snapshot()
     form = answer_form()
     if form == "json":
-        whole = snapshot.to_dict()
+        statistics = snapshot.to_dict()
         names = ("schema_version", "queue", "places", "other_places", "failures", "other_failures")
-        return as_json({name: whole[name] for name in names})
+        return as_json({name: statistics[name] for name in names})
     if form == "html" and "type" in request.args:
         return make_response(render_template("text.html", title=title, text=render(snapshot)))
-    return _plain(render(snapshot))
+    return _answer_text(render(snapshot))
 
 
 ROUTES = (

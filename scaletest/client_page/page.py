@@ -36,8 +36,8 @@ class Control(NamedTuple):
     buttons: Sequence[Button]
 
 
-def control(snapshot: LoadSnapshot, steered: Steered) -> Control:
-    """Return the form that changes the load."""
+def steering_form(snapshot: LoadSnapshot, steered: Steered) -> Control:
+    """Return the form that changes the load: its requests in parallel, or its rate."""
     if steered is Steered.PARALLEL:
         now, most = snapshot.parallel, snapshot.maximum
         return Control(
@@ -47,7 +47,7 @@ def control(snapshot: LoadSnapshot, steered: Steered) -> Control:
             f"0 pauses the load; at most {numbers.group_thousands(most)}",
             "[0-9]+",
             [
-                _pause(now, f"{snapshot.resume_with:g}"),
+                _pause_button(now, f"{snapshot.resume_with:g}"),
                 Button("half", str(now // 2), "÷ 2", "Half as many"),
                 Button("less", str(max(0, now - 1)), "\N{MINUS SIGN} 1", "One less"),
                 Button("more", str(min(most, now + 1)), "+ 1", "One more"),
@@ -56,7 +56,7 @@ def control(snapshot: LoadSnapshot, steered: Steered) -> Control:
         )
     rate = snapshot.rate or 0.0
 
-    def part(factor: float) -> str:
+    def times(factor: float) -> str:
         return f"{min(MAX_RATE, rate * factor):.6g}"
 
     return Control(
@@ -66,16 +66,16 @@ def control(snapshot: LoadSnapshot, steered: Steered) -> Control:
         "0 pauses the load; also as in 600/min",
         r"[0-9.]+(e[+\-]?[0-9]+)? *(/s|/min)?",
         [
-            _pause(rate, f"{snapshot.resume_with:.6g}/s"),
-            Button("half", part(0.5), "÷ 2", "Half the rate"),
-            Button("less", part(0.9), "\N{MINUS SIGN} 10 %", "A tenth less"),
-            Button("more", part(1.1), "+ 10 %", "A tenth more"),
-            Button("twice", part(2.0), "× 2", "Twice the rate"),  # noqa: RUF001
+            _pause_button(rate, f"{snapshot.resume_with:.6g}/s"),
+            Button("half", times(0.5), "÷ 2", "Half the rate"),
+            Button("less", times(0.9), "\N{MINUS SIGN} 10 %", "A tenth less"),
+            Button("more", times(1.1), "+ 10 %", "A tenth more"),
+            Button("twice", times(2.0), "× 2", "Twice the rate"),  # noqa: RUF001
         ],
     )
 
 
-def _pause(now: float, before: str) -> Button:
+def _pause_button(now: float, before: str) -> Button:
     """Return the button that pauses a load, or resumes a paused one with what it had before."""
     if now:
         return Button("pause", "0", "Pause", "Start no request until resumed", is_step=False)
@@ -83,18 +83,18 @@ def _pause(now: float, before: str) -> Button:
 
 
 def index() -> Response:
-    """The whole page."""
+    """Show the whole page."""
     return _render("page.html")
 
 
 def live() -> Response:
-    """The parts of the page that change."""
+    """Answer with the parts of the page that change, for its script."""
     return _render("changing.html")
 
 
 def report() -> Response:
-    """The load so far as one HTML file."""
-    response = make_response(load.page(steering().snapshot()))
+    """Answer with the load so far as one HTML file."""
+    response = make_response(load.load_page(steering().snapshot()))
     response.headers["Content-Security-Policy"] = html.SERVED_POLICY
     return response
 
@@ -103,16 +103,16 @@ def _render(template: str) -> Response:
     snapshot = steering().snapshot()
     context = {
         "snapshot": snapshot,
-        "control": control(snapshot, steering().steered),
+        "control": steering_form(snapshot, steering().steered),
         "http": counts(),
         "load": load.describe_load(snapshot),
-        "per_s": load.per_s,
-        "figures": load_charts.figures(snapshot),
+        "per_s": load.format_rate,
+        "figures": load_charts.draw_load(snapshot),
         "clock_steps": load_charts.CLOCK_STEPS,
         "sparse": load_charts.SPARSE,
-        "times": load.times(snapshot),
-        "places": load.places(snapshot),
-        "itself": load.itself(snapshot),
+        "times": load.times_table(snapshot),
+        "places": load.place_tables(snapshot),
+        "itself": load.client_facts(snapshot),
         "most_rows": load.MOST_ROWS,
     }
     return make_response(render_template(template, **context))

@@ -22,8 +22,9 @@ NO_STATISTICS = "No statistics for nodes"
 NO_REPLIES = "No such replies => fails happened in communication, not running workloads"
 
 
-def stats(snapshot: LoadSnapshot, completed: int, rejected: int) -> str:
+def overall_text(snapshot: LoadSnapshot, completed: int, rejected: int) -> str:
     """Write the overall statistics; `completed` and `rejected` count HTTP queries."""
+    # what the load is, and how its requests ended
     lines = [TITLE, "=" * len(TITLE), "", f"Sending {snapshot.parallel} requests in parallel.", ""]
     if snapshot.load != "closed":
         lines[3] = f"Load: {snapshot.load}, at most {snapshot.maximum} requests in parallel."
@@ -31,17 +32,17 @@ def stats(snapshot: LoadSnapshot, completed: int, rejected: int) -> str:
         f"{snapshot.in_flight} pending, {snapshot.failed} failed and {snapshot.succeeded}"
         f" successful requests in {snapshot.elapsed_s:.1f} seconds."
     )
+    # times, where there are any
     if snapshot.succeeded:
         lines += [f"= {snapshot.per_s:.2f} successfully completed requests / second.", ""]
         lines.append("Max / average / min timings (in seconds, for successful requests):")
         percentile_lines = []
         for name, digits, title in TIMINGS:
             times = snapshot.times[name]
-            seconds = (times.high_s or 0.0, times.mean_s or 0.0, times.low_s or 0.0)
-            texts = [f"{time_s:.{digits}f}" for time_s in seconds]
+            texts = [f"{s or 0.0:.{digits}f}" for s in (times.high_s, times.mean_s, times.low_s)]
             lines.append(f"- {' / '.join(texts)} - {title}")
-            known = (times.quantiles_s[name] for name in ("p50", "p90", "p95", "p99"))
-            texts = ["n/a" if time_s is None else f"{time_s:.3g}" for time_s in known]
+            quantiles = (times.quantiles_s[key] for key in ("p50", "p90", "p95", "p99"))
+            texts = ["n/a" if time_s is None else f"{time_s:.3g}" for time_s in quantiles]
             percentile_lines.append(f"- {' / '.join(texts)} - {title}")
         lines += [
             "",
@@ -52,15 +53,15 @@ def stats(snapshot: LoadSnapshot, completed: int, rejected: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def nodes(snapshot: LoadSnapshot) -> str:
+def nodes_text(snapshot: LoadSnapshot) -> str:
     """Write successes and failures by node, then by device of each node, with the errors there."""
-    names = _nodes(snapshot)
+    names = _node_names(snapshot)
     if not names:
-        return _with_title(NODES, f"{NO_STATISTICS}\n{_elsewhere(snapshot)}")
-    blocks = [_bars("Node", "Success replies:", _by_node(snapshot, "succeeded"))]
+        return _with_title(NODES, f"{NO_STATISTICS}\n{_unlisted_counts(snapshot)}")
+    blocks = [_draw_bars("Node", "Success replies:", _by_node(snapshot, "succeeded"))]
     if snapshot.failed:
         failures = _by_node(snapshot, "failed")
-        bars = _bars("Node", "Failure replies:", failures)
+        bars = _draw_bars("Node", "Failure replies:", failures)
         blocks.append(bars if any(failures.values()) else f"{bars}{NO_REPLIES}\n")
     for node in names:
         content = [_success_bars(snapshot, node, "Device")]
@@ -72,20 +73,20 @@ def nodes(snapshot: LoadSnapshot) -> str:
         if errors:
             content.append("".join(["Node errors (count / description):\n", *errors]))
         blocks.append(_with_title(f"Node: {_name_text(node)}", "\n".join(filter(None, content))))
-    return _with_title(NODES, "\n".join(filter(None, [*blocks, _elsewhere(snapshot)])))
+    return _with_title(NODES, "\n".join(filter(None, [*blocks, _unlisted_counts(snapshot)])))
 
 
-def pods(snapshot: LoadSnapshot) -> str:
+def pods_text(snapshot: LoadSnapshot) -> str:
     """Write successes by pod of each node."""
     blocks = [
         _with_title(f"Node: {_name_text(node)}", _success_bars(snapshot, node, "Pod"))
-        for node in _nodes(snapshot)
+        for node in _node_names(snapshot)
     ]
-    whole = [*(blocks or [f"{NO_STATISTICS}\n"]), _elsewhere(snapshot)]
-    return _with_title(PODS, "\n".join(filter(None, whole)))
+    parts = [*(blocks or [f"{NO_STATISTICS}\n"]), _unlisted_counts(snapshot)]
+    return _with_title(PODS, "\n".join(filter(None, parts)))
 
 
-def _nodes(snapshot: LoadSnapshot) -> list[str]:
+def _node_names(snapshot: LoadSnapshot) -> list[str]:
     """Return the names of the nodes that replied, sorted."""
     failing = chain.from_iterable(failure.nodes for failure in snapshot.failures)
     return sorted({*_by_node(snapshot, "succeeded"), *failing} - {""})
@@ -93,26 +94,25 @@ def _nodes(snapshot: LoadSnapshot) -> list[str]:
 
 def _by_node(snapshot: LoadSnapshot, outcome: str) -> dict[str, int]:
     """Return counts of succeeded or failed requests by node, in the order of their names."""
-    known = [counts for counts in snapshot.places if counts.place.node]
-    return _sums((counts.place.node, getattr(counts, outcome)) for counts in known)
+    return _sum_by_name(
+        (counts.place.node, getattr(counts, outcome))
+        for counts in snapshot.places
+        if counts.place.node
+    )
 
 
 def _success_bars(snapshot: LoadSnapshot, node: str, kind: str) -> str:
     """Draw successes by device or pod of a node; "" without any. A nameless device is a dot."""
-    places = [
-        counts for counts in snapshot.places if counts.place.node == node and counts.succeeded
-    ]
-    if kind == "Pod":
-        sums = _sums((counts.place.pod, counts.succeeded) for counts in places)
-    else:
-        sums = _sums(
-            (device_name(counts.place.device) or ".", counts.succeeded) for counts in places
-        )
-    counted = dict(sorted(sums.items(), reverse=True))
-    return _bars(kind, "Completed requests:", counted) if counted else ""
+    successes = []
+    for counts in snapshot.places:
+        if counts.place.node == node and counts.succeeded:
+            name = counts.place.pod if kind == "Pod" else device_name(counts.place.device) or "."
+            successes.append((name, counts.succeeded))
+    sums = dict(sorted(_sum_by_name(successes).items(), reverse=True))
+    return _draw_bars(kind, "Completed requests:", sums) if sums else ""
 
 
-def _elsewhere(snapshot: LoadSnapshot) -> str:
+def _unlisted_counts(snapshot: LoadSnapshot) -> str:
     """Write the counts that are not listed."""
     lines = []
     other_succeeded, other_failed = snapshot.other_places
@@ -130,7 +130,7 @@ def _with_title(title: str, content: str) -> str:
     return f"{title}\n{'=' * len(title)}\n\n{content}"
 
 
-def _bars(left: str, right: str, counts: dict[str, int]) -> str:
+def _draw_bars(left: str, right: str, counts: dict[str, int]) -> str:
     width = max([len(left), *(len(_name_text(name)) for name in counts)])
     total = sum(counts.values()) or 1
     lines = [f"{left:>{width}} | {right}", f"{'-' * (width + 1)}+{'-' * (len(right) + 1)}"]
@@ -146,7 +146,7 @@ def _name_text(name: str) -> str:
     return cut_text(name, 100) or "(none)"
 
 
-def _sums(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
+def _sum_by_name(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
     """Sum the counts by name, sorted."""
     sums: dict[str, int] = {}
     for name, count in counts:

@@ -62,7 +62,7 @@ def make_app(
     turns = ReadingTurns()
 
     def view() -> ExporterView:
-        with turns.taken():
+        with turns.take():
             return read()
 
     queues = _Queues(view, intel_names, log_interval_s)

@@ -62,7 +62,7 @@ HEADERS = {
 
 
 class HttpCounts:
-    """Queries answered and refused, for all threads together."""
+    """Counts queries that were answered and refused, for all threads together."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -72,24 +72,22 @@ class HttpCounts:
     def count(self, status: int) -> None:
         """Count an answer by its status."""
         with self._lock:
-            if status < 400:
-                self.completed += 1
-            else:
-                self.rejected += 1
+            self.completed += status < 400
+            self.rejected += status >= 400
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
     """Who may do what with an application; see `site.make_site`."""
 
-    program: str
-    token: str
+    program: str  # what messages call the application
+    token: str  # "" for none
     prefix: str
-    hosts: Collection[str]
-    changing: Mapping[str, str]
+    hosts: Collection[str]  # names that need no token
+    changing: Mapping[str, str]  # endpoints that change something
 
 
-def install(app: Flask, counts: HttpCounts, access: Access) -> None:
+def install_checks(app: Flask, counts: HttpCounts, access: Access) -> None:
     """Check all requests of the application, and add headers to all responses."""
 
     @app.before_request
@@ -106,7 +104,7 @@ def install(app: Flask, counts: HttpCounts, access: Access) -> None:
             _check_change(access)
 
     @app.after_request
-    def finish(response: Response) -> Response:
+    def add_headers(response: Response) -> Response:
         counts.count(response.status_code)
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
@@ -114,18 +112,18 @@ def install(app: Flask, counts: HttpCounts, access: Access) -> None:
             response.headers["Cache-Control"] = "no-store"
         return response
 
-    app.register_error_handler(HTTPException, refuse)
-    app.register_error_handler(Exception, _failed)
+    app.register_error_handler(HTTPException, answer_error)
+    app.register_error_handler(Exception, _report_bug)
 
 
-def refuse(error: HTTPException) -> Response:
-    """Answer with the error in the requested form."""
+def answer_error(error: HTTPException) -> Response:
+    """Answer a request with an error, in the form that it asks for."""
     if error.response is not None:
         return make_response(error.response)
     form = answer_form()
-    reason = as_options(error.description or error.name)
-    if isinstance(error, NotFound):
-        reason = "there is nothing at this address"
+    is_missing = isinstance(error, NotFound)
+    description = "there is nothing at this address" if is_missing else error.description
+    reason = as_options(description or error.name)
     if form == "plain":
         response = Response(f"ERROR: {reason}\n", mimetype="text/plain")
     elif form == "json":
@@ -133,8 +131,8 @@ def refuse(error: HTTPException) -> Response:
             json.dumps({"result": "ERROR", "info": reason}), mimetype="application/json"
         )
     else:
-        text = f"{reason[:1].upper()}{reason[1:].rstrip('.')}."
-        response = make_response(render_template("message.html", title=error.name, text=text))
+        sentence = f"{reason[:1].upper()}{reason[1:].rstrip('.')}."
+        response = make_response(render_template("message.html", title=error.name, text=sentence))
     response.status_code = error.code or 500
     for name, value in error.get_headers():
         if name.lower() not in ("content-type", "content-length"):
@@ -150,18 +148,19 @@ def answer_form() -> str:
     return wanted if wanted in ("plain", "json", "page") else "html"
 
 
-def _failed(error: Exception) -> Response:
+def _report_bug(error: Exception) -> Response:
     logger.exception("a request could not be answered", exc_info=error)
-    return refuse(
+    return answer_error(
         HTTPException("this is a bug of scaletest: please report it with the lines in its log")
     )
 
 
 def _check_host(access: Access) -> None:
+    """Refuse a request under a host name that a stranger may have pointed at this server."""
     if is_inner(request.headers.get("Host", ""), access.hosts) or _has_token(access.token):
         return
     if access.token:
-        raise _unauthorized(access)  # so that a browser asks for it
+        raise _ask_for_token(access)  # so that a browser asks for it
     raise Forbidden(
         f"this host name is not allowed without a token; start the {access.program} with"
         " <allow_host> NAME"
@@ -169,45 +168,42 @@ def _check_host(access: Access) -> None:
 
 
 def _check_change(access: Access) -> None:
+    """Refuse a change that the user of the page did not ask for, or that lacks the token."""
     if request.method == "HEAD":
         raise MethodNotAllowed(["GET", "POST"], "this changes something: use GET or POST")
-    _check_site(access.program)
-    purposes = [request.headers.get(name, "") for name in ("Sec-Purpose", "Purpose")]
-    if any("prefetch" in purpose for purpose in purposes):
-        raise Forbidden("a browser asked for this in advance (prefetch); nothing was changed")
-    if access.token and not _has_token(access.token):
-        raise _unauthorized(access)
-
-
-def _check_site(program: str) -> None:
-    """Refuse what a page of another site asked for."""
+    # what a page of another site asked for
     headers = request.headers
     site, origin, host = map(headers.get, ("Sec-Fetch-Site", "Origin", "Host"))
     if site is not None:
         if site not in ("same-origin", "none"):
             raise Forbidden("a page of another site asked for this; nothing was changed")
     elif origin is not None:
-        if _authority(origin) != host:
+        if _host_of(origin) != host:
             raise Forbidden("a page of another origin asked for this; nothing was changed")
     elif (
         # a browser that sends neither must come from a page of ours
         headers.get("User-Agent", "").startswith("Mozilla/")
-        and _authority(headers.get("Referer", "")) != host
+        and _host_of(headers.get("Referer", "")) != host
     ):
         raise Forbidden(
             "a browser asked for this, perhaps for another site's page; nothing was changed. Use"
-            f" the {program}'s page"
+            f" the {access.program}'s page"
         )
+    # what a browser asked for because its user might want it next
+    if any("prefetch" in headers.get(name, "") for name in ("Sec-Purpose", "Purpose")):
+        raise Forbidden("a browser asked for this in advance (prefetch); nothing was changed")
+    if access.token and not _has_token(access.token):
+        raise _ask_for_token(access)
 
 
-def _authority(url: str) -> str:
+def _host_of(url: str) -> str:
     try:
         return urlsplit(url).netloc
     except ValueError:
         return ""
 
 
-def _unauthorized(access: Access) -> Unauthorized:
+def _ask_for_token(access: Access) -> Unauthorized:
     realm: dict[str, str | None] = {"realm": f"scaletest {access.program}", "charset": "UTF-8"}
     return Unauthorized(
         f"this needs the token of the {access.program}: Authorization: Bearer TOKEN, or any user"
@@ -241,9 +237,9 @@ def check_hosts(names: Iterable[str]) -> frozenset[str]:
 
 
 def is_inner(host: str, allowed: Collection[str] = ()) -> bool:
-    """Tell whether a Host header is safe.
+    """Return whether a Host header has a name that no stranger can register.
 
-    Safe are an IP address, localhost, this machine, a name of a cluster, and allowed ones.
+    Such are IP addresses, localhost, this machine, names of a cluster, and allowed ones.
     """
     try:
         name = (urlsplit(f"//{host}").hostname or "").rstrip(".")

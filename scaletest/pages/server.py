@@ -29,8 +29,6 @@ IDLE_S = 10
 class Server:
     """Serves an application until it is closed.
 
-    `url` is for a browser on this machine, and has the real port, also for port 0.
-
     headers: added to responses to requests that never reach the application, because they are too
     long or malformed. refused: called with the status of each such response.
     """
@@ -68,9 +66,9 @@ class Server:
             max_request_body_size=1024,
             clear_untrusted_proxy_headers=False,
         )
-        self._server.channel_class = _channel(headers or {}, refused)
+        self._server.channel_class = _make_channel_class(headers or {}, refused)
         self.host, self.port = bound.getsockname()[:2]
-        self.url = url_of(bound)
+        self.url = url_of(bound)  # for a browser on this machine
         self._thread = threading.Thread(target=self._server.run, name="scaletest-http", daemon=True)
         self._thread.start()
 
@@ -80,18 +78,18 @@ class Server:
 
     def close(self) -> None:
         """Stop and close all connections."""
-        left: dict[int, Any] = {}
+        connections: dict[int, Any] = {}
 
-        def leave() -> None:
-            left.update(self._sockets)
+        def take_connections() -> None:
+            connections.update(self._sockets)
             self._sockets.clear()
 
         # The server's own thread goes through its map of connections, and ends when that is empty.
         # It closes none: a reply that ends just now may wake it first, and the trigger that is
         # pulled here would be closed already.
-        self._server.trigger.pull_trigger(leave)
+        self._server.trigger.pull_trigger(take_connections)
         self._thread.join()
-        wasyncore.close_all(left, ignore_all=True)
+        wasyncore.close_all(connections, ignore_all=True)
         self._server.task_dispatcher.shutdown()
 
 
@@ -145,7 +143,9 @@ class _BodylessParser(HTTPRequestParser):  # type: ignore[misc]
             raise ParsingError("a body is not accepted")
 
 
-def _channel(headers: Mapping[str, str], refused: Callable[[int], None]) -> type[HTTPChannel]:
+def _make_channel_class(
+    headers: Mapping[str, str], refused: Callable[[int], None]
+) -> type[HTTPChannel]:
     class Refusal(ErrorTask):  # type: ignore[misc]
         """Response to a malformed request."""
 
@@ -163,7 +163,7 @@ def _channel(headers: Mapping[str, str], refused: Callable[[int], None]) -> type
         last_activity: float
 
         def writable(self) -> bool:
-            """Tell whether data is left; close the connection of a peer that never reads."""
+            """Return whether data is left; close the connection of a peer that never reads."""
             # the thread that makes the response waits for such a peer otherwise
             if self.total_outbufs_len and time.time() - self.last_activity > IDLE_S:
                 self.handle_close()

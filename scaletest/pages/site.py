@@ -1,12 +1,10 @@
 """A web application with the common look and checks."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flask import Flask, Response, request
 from jinja2 import ChoiceLoader, FileSystemLoader
@@ -21,9 +19,6 @@ from scaletest.render import numbers
 from scaletest.render.style import STYLE
 from scaletest.render.svg import draw_chart
 
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
-
 FOLDER = Path(__file__).parent
 STATIC = FOLDER / "static"
 UPLOT = STATIC / "vendor" / "uPlot.iife.min.js"
@@ -35,7 +30,7 @@ Route = tuple[str, Sequence[str], Callable[..., Any]]
 
 
 def check_prefix_and_hosts(prefix: str, hosts: Iterable[str]) -> tuple[str, frozenset[str]]:
-    """Return prefix and host names in the form in which they are compared; raises InvalidValue."""
+    """Return prefix and host names as they are compared; InvalidValue where one is malformed."""
     names = check_hosts(hosts)
     prefix = prefix.rstrip("/")
     if prefix and not security.PREFIX.fullmatch(prefix):
@@ -52,9 +47,10 @@ def printable_line(text: str) -> str:
 
 
 def page_of(count: int, at_once: int) -> tuple[int, int]:
-    """Return the page of a list that the query asks for, from 1 on, and how many there are.
+    """Return the number of the page that the query asks for, from 1 on, and how many there are.
 
-    The nearest one stands for a page that does not exist.
+    count: items of the list, of which a page shows `at_once`. In place of a page that does not
+    exist it is the nearest one.
     """
     pages = max(1, math.ceil(count / at_once))
     return min(pages, max(1, request.args.get("page", 1, type=int))), pages
@@ -73,10 +69,12 @@ def make_site(
 ) -> Flask:
     """Make the application of a package, whose templates are beside the common ones.
 
-    program: what messages call it, as in client. token: needed for every change and for unknown
-    host names; "" for none. prefix: the path below which it is shown, as in /tester. hosts: further
-    host names that need no token. changing: endpoints that change something, and the parameter
-    without which they only read; "": always.
+    program: what messages call it, as in client.
+    token: needed for every change and for unknown host names; "" for none.
+    prefix: the path below which it is shown, as in /tester.
+    hosts: further host names that need no token.
+    changing: endpoints that change something, and the parameter without which they only read; "":
+    they always change something.
     """
     prefix, names = check_prefix_and_hosts(prefix, hosts)
     app = Flask(package, static_folder=str(STATIC), template_folder="templates")
@@ -86,7 +84,7 @@ def make_site(
     app.url_map.merge_slashes = False
     app.url_map.redirect_defaults = False
     app.config["SEND_FILE_MAX_AGE_DEFAULT"] = 3600
-    security.install(
+    security.install_checks(
         app,
         counts or security.HttpCounts(),
         security.Access(program, token, prefix, names, changing or {}),
@@ -101,7 +99,16 @@ def make_site(
     for name in app.jinja_env.list_templates():
         app.jinja_env.get_template(name)  # compiled now, so that the first page is fast
     if prefix:
-        app.wsgi_app = _below(app.wsgi_app, prefix)  # type: ignore[assignment, method-assign]
+        answer = app.wsgi_app
+
+        def answer_below_prefix(environ: dict[str, Any], start: Any) -> Any:
+            # some proxies strip the prefix, and some do not
+            path = environ.get("PATH_INFO", "")
+            if path == prefix or path.startswith(f"{prefix}/"):
+                environ["PATH_INFO"] = path[len(prefix) :] or "/"
+            return answer(environ, start)
+
+        app.wsgi_app = answer_below_prefix  # type: ignore[assignment, method-assign]
     return app
 
 
@@ -111,20 +118,8 @@ def style() -> Response:
 
 
 def has_uplot() -> bool:
-    """Tell whether charts that follow the pointer were built in."""
+    """Return whether this installation has the charts that follow the pointer."""
     return UPLOT.exists()
-
-
-def _below(inner: WSGIApplication, prefix: str) -> WSGIApplication:
-    """Answer below the prefix too: some proxies strip it, and some do not."""
-
-    def outer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
-        path = environ.get("PATH_INFO", "")
-        if path == prefix or path.startswith(f"{prefix}/"):
-            environ["PATH_INFO"] = path[len(prefix) :] or "/"
-        return inner(environ, start)
-
-    return outer
 
 
 def answer_probe(trouble: str = "") -> Response:

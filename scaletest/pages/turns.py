@@ -1,13 +1,13 @@
-"""Turns of those who read Redis for pages, few at a time.
+"""Limits how many requests of pages read Redis at the same time.
 
-When Redis hangs each read takes seconds, and others need threads too.
+When Redis hangs each read takes seconds, and other requests need threads too.
 """
 
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from scaletest.model.errors import Unreachable
 
@@ -25,7 +25,7 @@ class ReadingTurns:
         self._wait_s = wait_s
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
+    def take(self) -> Iterator[None]:
         """Hold a turn. Raises Unreachable when none becomes free in time."""
         if not self._free.acquire(timeout=self._wait_s):
             raise Unreachable(
@@ -38,9 +38,7 @@ class ReadingTurns:
 
 
 class SharedCopy(Generic[T]):
-    """What `read` returned last, for everybody who comes within `for_s` seconds; its Unreachable,
-    too.
-    """
+    """Shares what a function returned, or its Unreachable, for some seconds."""
 
     def __init__(
         self,
@@ -50,24 +48,25 @@ class SharedCopy(Generic[T]):
         wait_s: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """wait_s: how long others wait while somebody reads."""
+        """Share what `read` returns for `for_s` seconds.
+
+        wait_s: how long others wait while somebody reads.
+        """
         self._read, self._for_s, self._clock = read, for_s, clock
         self._turns = ReadingTurns(1, wait_s)
         self._until = -1.0
-        self._copy: T | None = None
-        self._error: Unreachable | None = None
+        self._copy: T | Unreachable | None = None
 
     def get(self) -> T:
         """Return the copy, read anew when it is too old. Raises Unreachable."""
-        with self._turns.taken():
+        with self._turns.take():
             if self._clock() >= self._until:
-                self._copy = self._error = None
                 try:
                     self._copy = self._read()
                 except Unreachable as error:
-                    self._error = error
+                    self._copy = error
                 self._until = self._clock() + self._for_s
-            if self._error is not None:
-                raise Unreachable(self._error.message, hint=self._error.hint)
-            assert self._copy is not None
-            return self._copy
+            if isinstance(self._copy, Unreachable):
+                # a new one for each caller, since raising adds a traceback to it
+                raise Unreachable(self._copy.message, hint=self._copy.hint)
+            return cast(T, self._copy)

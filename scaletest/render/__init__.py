@@ -1,5 +1,4 @@
-"""Numbers, text and charts for people: SVG, escaping, units, for reports, web pages and the
-exporter.
+"""Numbers, text and charts for people, in reports, web pages and on terminals.
 
 Pure functions: no file, no socket, no clock, and no knowledge of runs. Callers decide what is
 drawn.

@@ -10,56 +10,59 @@ from dataclasses import dataclass
 from functools import cached_property
 
 
-def round_marks(low: float, high: float, most: int = 6) -> list[float]:
-    """Return at most `most` evenly spaced round numbers in [low, high]."""
+def round_marks(low: float, high: float, max_marks: int = 6) -> list[float]:
+    """Return at most `max_marks` evenly spaced round numbers in [low, high]."""
     if not high > low:
         return [low]
-    rough = (high - low) / max(1, most - 1)
-    power = 10.0 ** math.floor(math.log10(rough))
-    shortest = (high - low) / (most - 1 + 1e-9)
+    power = 10.0 ** math.floor(math.log10((high - low) / max(1, max_marks - 1)))
+    # the epsilons here keep marks that rounding errors would push over an end
+    shortest = (high - low) / (max_marks - 1 + 1e-9)
     step = next(factor * power for factor in (1, 2, 5, 10, 20) if factor * power >= shortest)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [index * step for index in range(first, last + 1)]
 
 
-def marks_up_to(high: float, most: int = 6) -> list[float]:
+def marks_up_to(high: float, max_marks: int = 6) -> list[float]:
     """Return marks of an axis from 0, the last one at or above `high`."""
     if high <= 0:
         return [0.0, 1.0]
-    marks = round_marks(0.0, high, most)
+    marks = round_marks(0.0, high, max_marks)
     if len(marks) == 1:
         # the first round number lies above
-        return round_marks(0.0, 2 * high, most)[:2]
+        return round_marks(0.0, 2 * high, max_marks)[:2]
     return marks if marks[-1] >= high else [*marks, marks[-1] + marks[1]]
 
 
-def axis_end(high: float, most: int = 6) -> float:
+def axis_end(high: float, max_marks: int = 6) -> float:
     """Return the end of an axis from 0 that shows `high` with a mark at or above it."""
-    return marks_up_to(high, most)[-1]
+    return marks_up_to(high, max_marks)[-1]
 
 
-def powers_of_two(low: float, high: float, most: int = 8) -> list[float]:
-    """Return powers of two in [low, high], or every second, third, ... of too many. low > 0."""
+def powers_of_two(low: float, high: float, max_marks: int = 8) -> list[float]:
+    """Return powers of two in [low, high]; of too many every second or third. low > 0."""
     first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
-    every = max(1, math.ceil((last - first + 1) / most))
-    return [2.0**exponent for exponent in range(first, last + 1, every)]
+    stride = max(1, math.ceil((last - first + 1) / max_marks))
+    return [2.0**exponent for exponent in range(first, last + 1, stride)]
 
 
-def decades(low: float, high: float, most: int = 8) -> list[float]:
-    """Return powers of ten with their 2- and 5-fold in [low, high]. low > 0.
+def decades(low: float, high: float, max_marks: int = 8) -> list[float]:
+    """Return 1, 2 and 5 times powers of ten in [low, high]. low > 0.
 
-    Of too many only the powers, or every second, third, ...; round numbers of too few.
+    Where these are too many they are powers of ten, or every second or third of them, and where
+    they are fewer than two, round numbers.
     """
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     for factors in ((1, 2, 5), (1,)):
-        pairs = itertools.product(range(first, last + 1), factors)
-        every = [factor * 10.0**exponent for exponent, factor in pairs]
-        marks = [mark for mark in every if low <= mark <= high]
-        if len(marks) <= most:
+        marks = []
+        for exponent, factor in itertools.product(range(first, last + 1), factors):
+            mark = factor * 10.0**exponent
+            if low <= mark <= high:
+                marks.append(mark)
+        if len(marks) <= max_marks:
             break
     if len(marks) < 2:
-        return round_marks(low, high, most)
-    return marks[:: math.ceil(len(marks) / most)]
+        return round_marks(low, high, max_marks)
+    return marks[:: math.ceil(len(marks) / max_marks)]
 
 
 def label_marks(marks: Sequence[float]) -> list[str]:
@@ -96,18 +99,20 @@ class Axis:
     kind: str = "linear"  # or "log2" or "log10"
     marks: Sequence[float] | None = None  # None for round numbers
     names: Sequence[str] | None = None  # of the marks; None for their numbers
-    most: int = 6  # round numbers at most
+    max_marks: int = 6  # where `marks` does not name them
 
     @cached_property
-    def labelled(self) -> list[tuple[float, str]]:
+    def labelled_marks(self) -> list[tuple[float, str]]:
         """The marks with their labels."""
-        marks = self.marks or MARKS[self.kind](self.low, self.high, self.most)
+        marks = self.marks or MARKS[self.kind](self.low, self.high, self.max_marks)
         return list(zip(marks, self.names or label_marks(marks), strict=True))
 
-    def part(self, number: float) -> float:
+    def position(self, number: float) -> float:
         """Return where a number stands, from 0 at the low end to 1; at most 0.5 outside."""
-        low, high, place = self.low, self.high, number
+        low, high = self.low, self.high
         if self.kind != "linear":
-            low, high, place = math.log2(low), math.log2(high), math.log2(max(number, low / 1024))
-        share = (place - low) / (high - low) if high > low else 0.5
-        return min(1.5, max(-0.5, share))
+            # a number of 0 or less has no logarithm, and lies far below the low end
+            number = math.log2(max(number, low / 1024))
+            low, high = math.log2(low), math.log2(high)
+        position = (number - low) / (high - low) if high > low else 0.5
+        return min(1.5, max(-0.5, position))

@@ -15,26 +15,26 @@ class Bar(NamedTuple):
     ideal: float = 0.0  # the length that is marked where the bar is shorter; 0 for none
 
 
-def bar_lines(bars: Sequence[Bar], most: float, width: int = 24) -> Iterator[str]:
+def bar_lines(bars: Sequence[Bar], full_value: float, width: int = 24) -> Iterator[str]:
     """Yield a line for each bar.
 
-    most: the value of a bar of `width` characters; longer ones are cut.
+    full_value: that of a bar of `width` characters; longer ones are cut.
     """
     widest = max((len(bar.name) for bar in bars), default=0)
     for bar in bars:
-        line = f"{_fill(bar.value / most, width):<{width}}"
-        mark = min(width, round(width * bar.ideal / most)) - 1
+        line = f"{_draw_blocks(bar.value / full_value, width):<{width}}"
+        mark = min(width, round(width * bar.ideal / full_value)) - 1
         if mark >= 0 and line[mark] == " ":
             line = f"{line[:mark]}{IDEAL}{line[mark + 1 :]}"
         yield f"{bar.name:>{widest}}  {line}  {bar.text}"
 
 
-def _fill(part: float, width: int) -> str:
-    eighths = round(8 * width * min(1.0, max(0.0, part)))
-    full, part_of_one = divmod(eighths, 8)
-    return FULL * full + " ▏▎▍▌▋▊▉"[part_of_one].strip()
+def _draw_blocks(share: float, width: int) -> str:
+    """Fill this share of the width, to the eighth of a character."""
+    full, eighths = divmod(round(8 * width * min(1.0, max(0.0, share))), 8)
+    return FULL * full + " ▏▎▍▌▋▊▉"[eighths].strip()
 
 
-def meter(part: float, width: int) -> str:
-    """Return a bar of `width` characters, of which `part`, from 0 to 1, is full."""
-    return f"{_fill(part, width):{EMPTY}<{width}}"
+def draw_meter(share: float, width: int) -> str:
+    """Return a bar of `width` characters, of which `share`, from 0 to 1, is full."""
+    return f"{_draw_blocks(share, width):{EMPTY}<{width}}"

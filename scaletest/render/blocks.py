@@ -1,7 +1,6 @@
-"""What a section of a report is made of, as plain data without markup; each format shows it in its
-own way.
+"""The blocks of a report's sections, as plain data that each format shows in its own way.
 
-Texts and cells may hold foreign text: formats escape it.
+There is no markup in them. Texts and cells may hold foreign text: formats escape it.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -110,9 +109,8 @@ class Charts:
     @property
     def narrow(self) -> list[Chart]:
         """The charts for phones; none where they are the same."""
-        if self.narrow_size is None:
-            return []
-        return [_for_phones(chart, self.narrow_size) for chart in self.charts]
+        size = self.narrow_size
+        return [_for_phones(chart, size) for chart in self.charts] if size else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +128,13 @@ class Text:
     title: str = ""
 
     @property
-    def shown(self) -> list[str]:
-        """The lines of a summary behind their label, and how many more there are."""
+    def summary_lines(self) -> list[str]:
+        """The lines of a summary behind their label, at most `most`, and how many are left out."""
         label = f"{self.label}: " if self.label else ""
         most = self.most or len(self.lines)
         lines = [f"{label}{line}" for line in self.lines[:most]]
         if len(self.lines) > most:
-            left_out = plural(len(self.lines) - most, f"more {self.rest}")
-            lines.append(f"{left_out} in the report")
+            lines.append(f"{plural(len(self.lines) - most, f'more {self.rest}')} in the report")
         return lines
 
 
@@ -182,11 +179,11 @@ def lay_out(blocks: Iterable[Block | None]) -> Iterator[Block]:
 
 
 def _name_options(table: Table) -> Table:
-    """Name settings as options in what is no foreign text."""
-    columns = set(table.texts).difference(table.foreign)
+    """Name settings as options, in all texts but foreign ones."""
     rows = [list(row) for row in table.rows]
     for row in rows:
-        for column, cell in enumerate(row):
-            if column in columns and isinstance(cell, str):
+        for column in set(table.texts).difference(table.foreign):
+            cell = row[column]
+            if isinstance(cell, str):
                 row[column] = as_options(cell)
     return replace(table, rows=rows)

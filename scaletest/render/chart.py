@@ -40,19 +40,19 @@ class Chart:
     @cached_property
     def left(self) -> float:
         """Where the plot begins, behind the labels of its marks."""
-        return 34.0 + CHARACTER * max((len(name) for _, name in self.y.labelled), default=1)
+        return 34.0 + CHARACTER * max((len(name) for _, name in self.y.labelled_marks), default=1)
 
     @cached_property
     def right(self) -> float:
         """Where the plot ends, with room for half of a long label of a mark at the end."""
         # the label of a mark near the end of the axis reaches over the end of the plot
-        ends = [name for mark, name in self.x.labelled if self.x.part(mark) > 0.97]
+        ends = [name for mark, name in self.x.labelled_marks if self.x.position(mark) > 0.97]
         return self.width - max(14.0, 1.0 + CHARACTER / 2 * max(map(len, ends), default=0))
 
     @property
     def x_marks(self) -> list[tuple[float, str]]:
         """The marks of the axis across; fewer, with the last one, where their names would touch."""
-        marks = self.x.labelled
+        marks = self.x.labelled_marks
         widest = CHARACTER * (2 + max((len(name) for _, name in marks), default=0))
         every = math.ceil(len(marks) * widest / (self.right - self.left))
         return marks[:: -max(1, every)][::-1]
@@ -85,9 +85,12 @@ class Chart:
             self.bar(low, high, self.y.high, css, bottom=self.y.low)
 
     def bar(
-        self, low: float, high: float, top: float, css: str, tip: str = "", bottom: float = 0.0
+        self, low: float, high: float, top: float, css: str, tip: str = "", *, bottom: float = 0.0
     ) -> None:
-        """Draw a bar from low to high and from bottom to top. tip: shown below the pointer."""
+        """Draw a bar from low to high and from bottom to top.
+
+        tip: a text that is shown when the pointer is on it.
+        """
         self.marks.append(Mark("bar", [(low, bottom), (high, top)], css, tip))
 
     def error(self, x: float, low: float, high: float, css: str) -> None:
@@ -103,11 +106,11 @@ class Chart:
         if points:
             self.marks.append(Mark("dots", points, css))
 
-    def across(self, y: float, css: str) -> None:
+    def horizontal_line(self, y: float, css: str) -> None:
         """Draw a horizontal line over the whole width."""
         self.stroke(self.x.low, self.x.high, y, css)
 
-    def upright(self, x: float, css: str, tip: str = "") -> None:
+    def vertical_line(self, x: float, css: str, tip: str = "") -> None:
         """Draw a vertical line over the whole height."""
         self.line([(x, self.y.high), (x, self.y.low)], css, tip)
 

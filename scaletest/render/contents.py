@@ -34,8 +34,8 @@ class Sheet:
         cls, columns: Mapping[str, Callable[[Row], Value]], rows: Sequence[Row], **options: Any
     ) -> Self:
         """Make a sheet whose columns are functions of what a row is about."""
-        cells = [map(column, rows) for column in columns.values()]
-        return cls(list(columns), list(zip(*cells, strict=True)), **options)
+        cells = [[column(row) for column in columns.values()] for row in rows]
+        return cls(list(columns), cells, **options)
 
 
 def column_at(path: str) -> Callable[[Any], Value]:
@@ -45,7 +45,7 @@ def column_at(path: str) -> Callable[[Any], Value]:
     """
     names = path.split(".")
 
-    def cell(row: Any) -> Value:
+    def read_cell(row: Any) -> Value:
         value = row
         for name in names:
             if value is None:
@@ -54,7 +54,7 @@ def column_at(path: str) -> Callable[[Any], Value]:
         is_unknown = isinstance(value, float) and not math.isfinite(value)
         return None if is_unknown else value
 
-    return cell
+    return read_cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Case(NamedTuple):
 
 
 class ThresholdLine(Protocol):
-    """Whether a threshold holds, its text, and what was measured."""
+    """A threshold in a report: whether it holds, its text, and what was measured."""
 
     @property
     def kind(self) -> VerdictKind:
@@ -145,12 +145,12 @@ class Head:
 
     @property
     def reason(self) -> str:
-        """That of the verdict, for people."""
+        """The reason of the verdict, with settings named as options."""
         return as_options(self.verdict.reason)
 
     @property
     def remedy(self) -> str:
-        """That of the verdict, for people."""
+        """The remedy of the verdict, with settings named as options."""
         return as_options(self.verdict.remedy)
 
     @property

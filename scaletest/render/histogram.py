@@ -42,8 +42,8 @@ def draw_histogram(
 ) -> Chart:
     """Draw a histogram of durations in seconds, in the unit of the longest.
 
-    number: of bins. least_s: as for `ends`. names: of what lasts, and of what each duration is one
-    of. size: width and height.
+    number: of bins. least_s: as for `histogram_ends`. names: what lasts, and what each duration is
+    one of, as in ("run time", "request"). size: width and height.
     """
     low_s, high_s = histogram_ends(durations_s, least_s)
     counts = count_bins(durations_s, number, low_s, high_s)
@@ -53,8 +53,8 @@ def draw_histogram(
         chart_id,
         title,
         description,
-        Axis(f"{measure} in {unit}", low=low_s / length_s, high=high_s / length_s, most=5),
-        Axis(f"{noun}s", low=0.0, high=axis_end(max(counts) * 1.02, most=4), most=4),
+        Axis(f"{measure} in {unit}", low=low_s / length_s, high=high_s / length_s, max_marks=5),
+        Axis(f"{noun}s", low=0.0, high=axis_end(max(counts) * 1.02, max_marks=4), max_marks=4),
         *size,
     )
     draw_bars(chart, counts, (low_s, high_s), noun)

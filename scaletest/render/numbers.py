@@ -17,7 +17,7 @@ _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
 def format_seconds(duration_s: float | None) -> str:
-    """Word a duration with three significant digits and a suitable unit."""
+    """Format a duration with three significant digits and a suitable unit."""
     if duration_s is None or not math.isfinite(duration_s):
         return NOTHING
     if duration_s <= 0:
@@ -26,35 +26,29 @@ def format_seconds(duration_s: float | None) -> str:
         return f"{duration_s * 1e6:.0f} us"
     if duration_s < 0.9995:
         return f"{duration_s * 1e3:.3g} ms"
-    if duration_s < 999.5:
-        return f"{duration_s:.3g} s"
-    return f"{duration_s:.0f} s"
+    return f"{duration_s:.3g} s" if duration_s < 999.5 else f"{duration_s:.0f} s"
 
 
-def seconds_between(duration_s: float, low: float, high: float) -> str:
-    """Word a duration with its interval, all in the unit of the value: 55.2 [54.9, 56.1] ms."""
+def seconds_with_interval(duration_s: float, low: float, high: float) -> str:
+    """Format a duration with its interval, all in the unit of the value: 55.2 [54.9, 56.1] ms."""
     size, unit = unit_of(duration_s)
     return f"{with_interval(duration_s / size, low / size, high / size)} {unit}"
 
 
 def format_duration(duration_s: float | None) -> str:
-    """Word a long duration, to the second: 42 s, 3 min 20 s, 2 h 5 min."""
+    """Format a long duration, to the second: 42 s, 3 min 20 s, 2 h 5 min."""
     if duration_s is None or not math.isfinite(duration_s):
         return NOTHING
-    if duration_s < 9.95:
-        return f"{duration_s:.1f} s"
-    return whole_duration(duration_s)
+    return f"{duration_s:.1f} s" if duration_s < 9.95 else whole_duration(duration_s)
 
 
 def whole_duration(duration_s: float) -> str:
-    """Word a duration in whole seconds: 3 s, 3 min 20 s, 2 h 5 min."""
+    """Format a duration in whole seconds: 3 s, 3 min 20 s, 2 h 5 min."""
     total_s = round(duration_s)
     hours, minutes = total_s // 3600, total_s % 3600 // 60
     if hours:
         return f"{hours} h {minutes} min"
-    if minutes:
-        return f"{minutes} min {total_s % 60} s"
-    return f"{total_s} s"
+    return f"{minutes} min {total_s % 60} s" if minutes else f"{total_s} s"
 
 
 def unit_of(largest_s: float) -> tuple[float, str]:
@@ -63,51 +57,50 @@ def unit_of(largest_s: float) -> tuple[float, str]:
 
 
 def with_half_width(number: float, half_width: float) -> str:
-    """Word value ± half-width, with two digits of the half-width, which is rounded up."""
+    """Format a number as value ± half-width, with two digits of the half-width, rounded up."""
     if not math.isfinite(number):
         return NOTHING
     if not math.isfinite(half_width):
         return f"{format_significant(number)} ± {NOTHING}"
-    places = decimals(number, half_width)
+    places = supported_decimals(number, half_width)
     step = 10.0**-places
     half = math.ceil(half_width / step * (1 - 1e-9)) * step
-    return f"{_fixed(number, places)} ± {_fixed(half, places)}"
+    return f"{_round_to(number, places)} ± {_round_to(half, places)}"
 
 
 def with_interval(number: float, low: float, high: float) -> str:
-    """Word value [low, high], all with the decimals that the interval supports."""
+    """Format a number as value [low, high], all with the decimals that the interval supports."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return f"{format_significant(number)} [{NOTHING}]"
-    places = decimals(number, (high - low) / 2)
-    return f"{_fixed(number, places)} [{_fixed(low, places)}, {_fixed(high, places)}]"
+    places = supported_decimals(number, (high - low) / 2)
+    return f"{_round_to(number, places)} [{_round_to(low, places)}, {_round_to(high, places)}]"
 
 
-def decimals(number: float, half_width: float) -> int:
+def supported_decimals(number: float, half_width: float) -> int:
     """Return decimals for two digits of the half-width, but at most four digits of the number.
 
     Negative for tens and hundreds.
     """
     finest = MOST_DIGITS - 1 - _magnitude(number)
-    wanted = 1 - _magnitude(half_width) if half_width > 0 else finest
-    return min(wanted, finest)
+    return min(1 - _magnitude(half_width), finest) if half_width > 0 else finest
 
 
 def format_significant(number: float | None, digits: int = 3) -> str:
-    """Word a number with this many significant digits, never in the form 1e+05."""
+    """Format a number with this many significant digits, never in the form 1e+05."""
     if number is None or not math.isfinite(number):
         return NOTHING
-    return _fixed(number, digits - 1 - _magnitude(number, digits))
+    return _round_to(number, digits - 1 - _magnitude(number, digits))
 
 
 def format_percent(part: float | None, places: int = 1) -> str:
-    """Word a part of 1 in percent."""
-    if part is not None and math.isfinite(part):
-        return f"{_plain(100 * part, places)}%"
-    return NOTHING
+    """Format a part of 1 in percent."""
+    if part is None or not math.isfinite(part):
+        return NOTHING
+    return f"{_round_to(100 * part, places)}%"
 
 
-def share(part: int, whole: int) -> str:
-    """Word a part of a whole in percent; never 0 % or 100 % unless it is."""
+def format_share(part: int, whole: int) -> str:
+    """Format a part of a whole in percent; never 0 % or 100 % unless it is."""
     if not whole:
         return NOTHING
     text = format_percent(part / whole)
@@ -116,37 +109,36 @@ def share(part: int, whole: int) -> str:
     return text
 
 
-def percent_between(part: float, low: float, high: float, most: int = 1) -> str:
-    """Word a part of 1 with its interval, with `most` decimals at most: 2.9% [1.8, 4.1]."""
+def percent_with_interval(part: float, low: float, high: float, max_places: int = 1) -> str:
+    """Format a part of 1 with its interval, with `max_places` decimals at most: 2.9% [1.8, 4.1]."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return format_percent(part)
-    places = min(most, max(0, decimals(100 * part, 50 * (high - low))))
-    return (
-        f"{_plain(100 * part, places)}% [{_plain(100 * low, places)}, {_plain(100 * high, places)}]"
-    )
+    places = min(max_places, max(0, supported_decimals(100 * part, 50 * (high - low))))
+    text, low_text, high_text = (_round_to(100 * end, places) for end in (part, low, high))
+    return f"{text}% [{low_text}, {high_text}]"
 
 
 def format_instant(epoch_s: float) -> str:
-    """Word a moment in UTC, to the second; n/a for 0, which means unknown."""
-    try:
-        if epoch_s > 0:
-            return f"{datetime.fromtimestamp(epoch_s, UTC):%Y-%m-%d %H:%M:%S}Z"
+    """Format a moment in UTC, to the second; n/a for 0, which means unknown."""
+    if epoch_s <= 0:
         return NOTHING
+    try:
+        return f"{datetime.fromtimestamp(epoch_s, UTC):%Y-%m-%d %H:%M:%S}Z"
     except (OverflowError, ValueError, OSError):
         return NOTHING
 
 
 def group_thousands(count: int) -> str:
-    """Word a count whose thousands are apart."""
+    """Format a count whose thousands are apart."""
     return f"{count:,}".replace(",", "\u202f")
 
 
 def plural(count: int, word: str) -> str:
-    """Word a count with its noun: 1 request, 2 requests."""
+    """Format a count with its noun: 1 request, 2 requests."""
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
-def leading_names(counts: Mapping[str, int], most: int = 3, others: int = 0) -> str:
+def leading_names(counts: Mapping[str, int], max_names: int = 3, others: int = 0) -> str:
     """List the first few names with their counts, as in "a (80), b (40) and 5 more".
 
     A name alone is listed without its count; an empty one is n/a. others: how many were counted
@@ -155,8 +147,8 @@ def leading_names(counts: Mapping[str, int], most: int = 3, others: int = 0) -> 
     if len(counts) < 2 and not others:
         return next(iter(counts), "") or NOTHING
     parts = [f"{name or NOTHING} ({group_thousands(count)})" for name, count in counts.items()]
-    if len(parts) > most:
-        parts[most:] = [f"{len(parts) - most} more"]
+    if len(parts) > max_names:
+        parts[max_names:] = [f"{len(parts) - max_names} more"]
     if others:
         parts.append(f"{group_thousands(others)} elsewhere")
     *first, last = parts
@@ -170,18 +162,15 @@ def _magnitude(number: float, digits: int = MOST_DIGITS) -> int:
     return int(f"{abs(number):.{digits - 1}e}".partition("e")[2])
 
 
-def _fixed(number: float, places: int) -> str:
-    return _plain(round(number, max(places, -12)), max(0, places))
-
-
-def _plain(number: float, places: int) -> str:
-    """Word a number with this many decimals; -0 loses its sign."""
-    text = f"{number:.{places}f}"
+def _round_to(number: float, places: int) -> str:
+    """Format a number with these decimals, of which negative ones are tens and hundreds."""
+    text = f"{round(number, max(places, -12)):.{max(0, places)}f}"
+    # -0 loses its sign
     return text.removeprefix("-") if float(text) == 0 else text
 
 
 def format_quantity(number: float, unit: str, digits: int = 4) -> str:
-    """Word a number with three or four digits and its unit; "" is that of a plain number."""
+    """Format a number with three or four digits and its unit; "" is that of a plain number."""
     if not math.isfinite(number):
         return NOTHING
     if unit == "" and number == int(number) and abs(number) < 1e15:
@@ -191,7 +180,7 @@ def format_quantity(number: float, unit: str, digits: int = 4) -> str:
 
 
 def quantity_with_half_width(number: float, half_width: float, unit: str) -> str:
-    """Word a number ± its half-width, with one unit; without an interval the number alone."""
+    """Format a number ± its half-width, with one unit; without an interval the number alone."""
     if not (math.isfinite(number) and math.isfinite(half_width)) or half_width == 0:
         return format_quantity(number, unit)
     length, name = unit_scale(number, unit, 4)

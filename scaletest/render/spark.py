@@ -23,9 +23,9 @@ def sparkline(values: Sequence[float], title: str) -> Markup:
     size = max(1, math.ceil(len(values) / MOST_POINTS))
     for start in range(0, len(values), size):
         points.append(max(filter(math.isfinite, values[start : start + size]), default=math.nan))
-    finite = [value for value in points if math.isfinite(value)]
-    low, high = min(0.0, *finite, 0.0), max(0.0, *finite, 0.0)
-    span = high - low or 1.0
+    finite = [0.0, *filter(math.isfinite, points)]
+    low = min(finite)
+    span = max(finite) - low or 1.0
     step = WIDTH / max(1, len(points) - 1)
     places = [
         (step * number, HEIGHT - MARGIN - (value - low) / span * (HEIGHT - 2 * MARGIN))

@@ -118,7 +118,7 @@ font-weight:600;font-variant-numeric:tabular-nums}
 """.replace("\n", "")
 
 
-def _palette(selector: str) -> str:
+def _palette_rules(selector: str) -> str:
     """Return the colours of the elements below these."""
     return (
         f"{selector}{{color-scheme:light dark;{_LIGHT}}}"
@@ -127,7 +127,7 @@ def _palette(selector: str) -> str:
     ).replace("\n", "")
 
 
-PALETTE = _palette(":root")
+PALETTE = _palette_rules(":root")
 STYLE = PALETTE + CHART + COMMON
 
 
@@ -138,11 +138,11 @@ def notebook_palette(selector: str) -> str:
     """
     light = ':is([data-jp-theme-light="true"],.vscode-light,[theme="light"])'
     dark = ':is([data-jp-theme-light="false"],.vscode-dark,[theme="dark"])'
-    themes = (
+    return (
+        f"{_palette_rules(selector)}"
         f"{light} {selector}{{color-scheme:light;{_LIGHT}}}"
         f"{dark} {selector}{{color-scheme:dark;{_DARK}}}"
-    )
-    return _palette(selector) + themes.replace("\n", "")
+    ).replace("\n", "")
 
 
 def chart_properties(css: str) -> dict[str, str]:

@@ -35,9 +35,9 @@ def draw_chart(chart: Chart) -> Markup:
             ),
             id=f"{chart.id}-clip",
         ),
-        plot.frame(),
-        html_element("g", *map(plot.mark, chart.marks), clip_path=f"url(#{chart.id}-clip)"),
-        *plot.legend(),
+        plot.draw_frame(),
+        html_element("g", *map(plot.draw_mark, chart.marks), clip_path=f"url(#{chart.id}-clip)"),
+        *plot.draw_legend(),
         viewBox=f"0 0 {chart.width:g} {chart.height:g}",
         class_="chart",
         role="img",
@@ -46,7 +46,7 @@ def draw_chart(chart: Chart) -> Markup:
 
 
 class _Plot:
-    """The place of a chart's marks, in px."""
+    """The plot of a chart: turns its numbers into px, and draws its parts."""
 
     def __init__(self, chart: Chart) -> None:
         self.chart, self.left, self.right = chart, chart.left, chart.right
@@ -64,14 +64,14 @@ class _Plot:
         self.top = 12.0 + LEGEND_LINE * len(self.legend_lines)
 
     def x(self, number: float) -> float:
-        """Return where a number stands across."""
-        return self.left + self.chart.x.part(number) * (self.right - self.left)
+        """Return the px of a number on the axis across."""
+        return self.left + self.chart.x.position(number) * (self.right - self.left)
 
     def y(self, number: float) -> float:
-        """Return at which height a number stands."""
-        return self.bottom - self.chart.y.part(number) * (self.bottom - self.top)
+        """Return the px of a number on the upright axis; 0 is the top of the chart."""
+        return self.bottom - self.chart.y.position(number) * (self.bottom - self.top)
 
-    def mark(self, mark: Mark) -> Markup:
+    def draw_mark(self, mark: Mark) -> Markup:
         """Draw a mark."""
         places = [(self.x(x), self.y(y)) for x, y in mark.points]
         tip = [html_element("title", mark.text)] if mark.text else []
@@ -90,39 +90,42 @@ class _Plot:
                 # a line of no length, whose round ends are a dot
                 path = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in places)
             case "band", _:
-                path = f"{_line(mark.points, places)}Z"
+                path = f"{_line_path(mark.points, places)}Z"
             case _:
-                path = _line(mark.points, places)
+                path = _line_path(mark.points, places)
         return html_element("path", *tip, d=path, class_=mark.css)
 
-    def frame(self) -> Markup:
+    def draw_frame(self) -> Markup:
         """Draw the axes with their marks and labels."""
         chart, left, bottom = self.chart, f"{self.left:.1f}", f"{self.bottom:.1f}"
         right = f"{self.right:.1f}"
         parts = []
-        for mark, name in chart.y.labelled:
+        # a line across the whole plot at each mark of the upright axis
+        for mark, name in chart.y.labelled_marks:
             y = self.y(mark)
             parts += [
                 html_element("path", d=f"M{left} {y:.1f}H{right}", class_="c-grid"),
-                _text(name, "c-tick", "end", x=self.left - 7, y=y + 4),
+                _draw_label(name, "c-tick", "end", x=self.left - 7, y=y + 4),
             ]
+        # a short stroke at each mark of the axis across
         for mark, name in chart.x_marks:
             x = self.x(mark)
             parts += [
                 html_element("path", d=f"M{x:.1f} {bottom}v5", class_="c-axis"),
-                _text(name, "c-tick", x=x, y=self.bottom + 19),
+                _draw_label(name, "c-tick", x=x, y=self.bottom + 19),
             ]
         turn = f"translate(13 {(self.top + self.bottom) / 2:.1f}) rotate(-90)"
-        centre = (self.left + self.right) / 2
         return html_element(
             "g",
             *parts,
             html_element("path", d=f"M{left} {bottom}H{right}", class_="c-axis"),
-            _text(chart.y.label, "c-label", transform=turn),
-            _text(chart.x.label, "c-label", x=centre, y=chart.height - 5),
+            _draw_label(chart.y.label, "c-label", transform=turn),
+            _draw_label(
+                chart.x.label, "c-label", x=(self.left + self.right) / 2, y=chart.height - 5
+            ),
         )
 
-    def legend(self) -> Iterator[Markup]:
+    def draw_legend(self) -> Iterator[Markup]:
         """Draw a sample of each class with its text."""
         for number, line in enumerate(self.legend_lines):
             x, y = self.left, 10.0 + LEGEND_LINE * number
@@ -146,12 +149,11 @@ def interval_bar(part: float, interval: tuple[float, float]) -> Markup:
     """
     width, height = 120.0, 14.0  # in px
     end, left, right = (min(width - 1.0, max(1.0, width * share)) for share in (part, *interval))
-    middle = height / 2
     return html_element(
         "svg",
         html_element("rect", x=0.0, y=1.0, width=width, height=height - 2.0, class_="c-shade"),
         html_element("rect", x=0.0, y=1.0, width=end, height=height - 2.0, class_="c-bar"),
-        html_element("path", d=f"M{left:.1f} {middle}H{right:.1f}", class_="c-interval"),
+        html_element("path", d=f"M{left:.1f} {height / 2}H{right:.1f}", class_="c-interval"),
         html_element("path", d=f"M{left:.1f} 3v8M{right:.1f} 3v8", class_="c-interval"),
         viewBox=f"0 0 {width:g} {height:g}",
         class_="cell-bar",
@@ -159,22 +161,23 @@ def interval_bar(part: float, interval: tuple[float, float]) -> Markup:
     )
 
 
-def _text(text: str, css: str, anchor: str = "middle", **place: float | str) -> Markup:
+def _draw_label(text: str, css: str, anchor: str = "middle", **place: float | str) -> Markup:
+    """Draw a text. anchor: which part of it stands at its place: start, middle or end."""
     return html_element("text", text, **place, text_anchor=anchor, class_=css)
 
 
-def _line(points: Sequence[Point], places: Sequence[Point]) -> str:
+def _line_path(points: Sequence[Point], places: Sequence[Point]) -> str:
     """Return a path through places of points; it breaks where a value is not finite."""
-    path = before_x = before_y = ""
+    path = last_x = last_y = ""
     for (_, value), place in zip(points, places, strict=True):
         x, y = (f"{coordinate:.1f}" for coordinate in place)
         if not math.isfinite(value):
             x = y = ""
-        elif not before_x:
+        elif not last_x:
             path += f"M{x} {y}"
-        elif y == before_y:
+        elif y == last_y:
             path += f"H{x}"
         else:
-            path += f"V{y}" if x == before_x else f"L{x} {y}"
-        before_x, before_y = x, y
+            path += f"V{y}" if x == last_x else f"L{x} {y}"
+        last_x, last_y = x, y
     return path

@@ -18,7 +18,7 @@ __all__ = [
     "code_span",
     "device_name",
     "html_element",
-    "join",
+    "join_markup",
     "one_line",
 ]
 
@@ -35,7 +35,7 @@ def clean_text(text: object, limit: int | None = None) -> str:
 
 
 def one_line(text: object, limit: int | None = None) -> str:
-    """Return printable text without line feeds; shortened as by `clean`."""
+    """Return printable text without line feeds; shortened as by `clean_text`."""
     return clean_text(text, limit).replace("\n", " ")
 
 
@@ -55,10 +55,10 @@ def html_element(name: str, /, *children: object, **attributes: object) -> Marku
             # coordinates are rounded to tenths of a pixel, to keep files small
             value = f"{value:.1f}".removesuffix(".0")
         written += f' {key.rstrip("_").replace("_", "-")}="{escape(clean_text(value))}"'
-    return Markup(f"<{name}{written}>{join(*children)}</{name}>")
+    return Markup(f"<{name}{written}>{join_markup(*children)}</{name}>")
 
 
-def join(*parts: object) -> Markup:
+def join_markup(*parts: object) -> Markup:
     """Join all parts in order, escaped unless they are markup."""
     return Markup(
         "".join(part if isinstance(part, Markup) else escape(clean_text(part)) for part in parts)
@@ -68,10 +68,9 @@ def join(*parts: object) -> Markup:
 def code_span(text: object, limit: int = 200) -> str:
     """Write foreign text as a code span of Markdown that also fits into a table's cell."""
     plain = one_line(text, limit).replace("|", "\\|")
-    longest_run = max(map(len, re.findall("`+", plain)), default=0)
-    fence = "`" * (1 + longest_run)
-    needs_space = not plain or plain.startswith("`") or plain.endswith("`")
-    space = " " if needs_space else ""
+    # a fence is longer than any row of backquotes in the text
+    fence = "`" * (1 + max(map(len, re.findall("`+", plain)), default=0))
+    space = " " if not plain or plain.startswith("`") or plain.endswith("`") else ""
     return f"{fence}{space}{plain}{space}{fence}"
 
 

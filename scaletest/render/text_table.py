@@ -19,13 +19,14 @@ def align_table(table: Table, width: int = 10_000) -> Iterator[str]:
             columns = [column for column in columns if table.titles[column] != title]
     gap = "  "
     if width < _total_width(columns, widths) <= width + len(columns) - 1:
+        # one blank less between columns is enough to make them fit
         gap = " "
         groups = [columns]
     else:
         # too many columns are broken into groups, each of which begins with the first column
-        first, *others = columns
+        first, *other_columns = columns
         groups, room = [[first]], width - widths[first]
-        for column in others:
+        for column in other_columns:
             if room < widths[column] + 2 and len(groups[-1]) > 1:
                 groups.append([first])
                 room = width - widths[first]
@@ -41,4 +42,5 @@ def align_table(table: Table, width: int = 10_000) -> Iterator[str]:
 
 
 def _total_width(columns: Sequence[int], widths: Sequence[int]) -> int:
+    """Return the width of these columns with two blanks between them."""
     return sum(widths[column] for column in columns) + 2 * (len(columns) - 1)

@@ -38,29 +38,30 @@ LEGEND = f"Points with their 95 % intervals; the lines only lead the eye. {CUT}"
 
 
 def comparison_report(comparison: Comparison) -> Report:
-    """Return what every format shows of a comparison."""
-    names = [candidate.candidate.name for candidate in comparison.candidates]
-    changes = _all_changes(comparison)
-    deciding = [change.change for change in changes if change.base.decides]
+    """Make the report of a comparison."""
+    changes = list(chain.from_iterable(candidate.changes for candidate in comparison.candidates))
+    deciding = [change for change in changes if change.base.decides]
+    others = [change for change in changes if not change.base.decides]
     facts = []
     if deciding:
-        counts = [(label, str(deciding.count(change))) for label, change in COUNTED.items()]
-        facts = [("measures decide", str(len(deciding))), *counts]
-    # what else changed
-    others = [change for change in changes if not change.base.decides and change.change in FLAGGED]
+        facts = [("measures decide", str(len(deciding)))]
+        results = [change.change for change in deciding]
+        facts += [(label, str(results.count(change))) for label, change in COUNTED.items()]
+    deciding_table = _change_table(comparison, deciding)
+    flagged = [change for change in others if change.change in FLAGGED]
     tables = [
-        _deciding_table(comparison),
-        _table(comparison, others, "What else changed", NO_DECISION),
+        deciding_table,
+        _change_table(comparison, flagged, "What else changed", NO_DECISION),
     ]
     reasons = _undecided_reasons(comparison)
-    notes = _notes(comparison)
+    notes = _notes(comparison, is_repeated=all(change.repeated for change in deciding))
+    names = [candidate.candidate.name for candidate in comparison.candidates]
     # the command that gives the same comparison
     command = ["scaletest", "compare", comparison.base.name, *names]
     if comparison.tolerance != TOLERANCE:
         command += ["--tolerance", f"{100 * comparison.tolerance:g}%"]
     if any(candidate.contrast.foreign and candidate.changes for candidate in comparison.candidates):
         command.append("--force")
-    noun = "undecided measure"
     return Report(
         head=Head(
             title=f"compare {comparison.base.name} with {', '.join(names)}",
@@ -73,23 +74,25 @@ def comparison_report(comparison: Comparison) -> Report:
         ),
         summary=lambda: [
             *tables,
-            Text(reasons, most=MOST_REASONS, rest=noun),
+            Text(reasons, most=MOST_REASONS, rest="undecided measure"),
             Text(notes, "soft", label="note", most=MOST_NOTES, rest="note"),
         ],
-        comment=lambda: [*tables, Text(reasons, "list", most=MOST_REASONS, rest=noun)],
-        sections=lambda: _sections(comparison),
+        comment=lambda: [
+            *tables,
+            Text(reasons, "list", most=MOST_REASONS, rest="undecided measure"),
+        ],
+        sections=lambda: _sections(comparison, deciding_table, others, reasons),
         sheet=lambda: _sheet(comparison),
         cases=lambda: _cases(comparison),
         data=comparison.to_dict,
     )
 
 
-def _all_changes(comparison: Comparison) -> list[MeasureChange]:
-    return list(chain.from_iterable(candidate.changes for candidate in comparison.candidates))
+def _notes(comparison: Comparison, *, is_repeated: bool) -> list[str]:
+    """Return what a reader must know of the runs, each sentence once.
 
-
-def _notes(comparison: Comparison) -> list[str]:
-    """Return what a reader must know of the runs, each sentence once."""
+    is_repeated: whether the intervals of all measures that decide are those of repeats.
+    """
     base, notes = comparison.base.name, []
     for candidate in comparison.candidates:
         name, contrast = candidate.candidate.name, candidate.contrast
@@ -99,53 +102,47 @@ def _notes(comparison: Comparison) -> list[str]:
         for run, names in ((base, candidate.only_base), (name, candidate.only_candidate)):
             if names:
                 notes.append(f"only {run} has {', '.join(names)}")
-    deciding = (change for change in _all_changes(comparison) if change.base.decides)
-    if not all(change.repeated for change in deciding):
+    if not is_repeated:
         notes.append("the intervals do not cover differences between runs; repeats do")
     return [clean_text(note, limit=300) for note in dict.fromkeys(notes)]
 
 
-def _deciding_table(comparison: Comparison) -> Table:
-    """Make a row for each measure that decides, with its change in each candidate."""
-    return _table(
-        comparison, [change for change in _all_changes(comparison) if change.base.decides]
-    )
-
-
-def _table(
+def _change_table(
     comparison: Comparison, changes: Sequence[MeasureChange], title: str = "", note: str = ""
 ) -> Table:
-    """Make a row for each measure: the base, then every candidate with ratio and result."""
+    """Make a row for each measure: the base run, then every candidate with ratio and result."""
     if not changes:
         return Table((), ())
     titles = ["measure", comparison.base.name]
     for candidate in comparison.candidates:
         titles += [candidate.candidate.name, "ratio (95 %)", "result"]
+    # the change of each measure, for each candidate
     changes_by_key = [
         {change.base.key: change for change in candidate.changes}
         for candidate in comparison.candidates
     ]
     rows = []
+    # several candidates may have changed the same measure, which gets one row
     for key, base in {change.base.key: change.base for change in changes}.items():
-        row = [clean_text(base.text, limit=80), _figure(base)]
+        row = [clean_text(base.text, limit=80), _value_text(base)]
         for by_key in changes_by_key:
             change = by_key.get(key)
             if change is None:
                 row += [NOTHING, NOTHING, "not measured"]
             else:
                 ratio = ratio_text(change.ratio) if change.ratio else NOTHING
-                row += [_figure(change.candidate), ratio, str(change.change)]
+                row += [_value_text(change.candidate), ratio, str(change.change)]
         rows.append(row)
     texts = (0, *(4 + 3 * number for number in range(len(comparison.candidates))))
     return Table(titles, rows, texts=texts, layout="names", title=title, note=note)
 
 
-def _figure(measure: Measure) -> str:
+def _value_text(measure: Measure) -> str:
     return format_quantity(measure.estimate.value, measure.unit)
 
 
 def _undecided_reasons(comparison: Comparison) -> list[str]:
-    """Say why measures that decide are undecided."""
+    """Return why measures that decide are undecided, a line each."""
     lines = []
     for candidate in comparison.candidates:
         place = f" in {candidate.candidate.name}" if len(comparison.candidates) > 1 else ""
@@ -157,20 +154,24 @@ def _undecided_reasons(comparison: Comparison) -> list[str]:
     return lines
 
 
-def _sections(comparison: Comparison) -> list[Section]:
-    others = [change for change in _all_changes(comparison) if not change.base.decides]
-    deciding = _deciding_table(comparison)
+def _sections(
+    comparison: Comparison,
+    deciding_table: Table,
+    others: Sequence[MeasureChange],
+    reasons: Sequence[str],
+) -> list[Section]:
+    """Make the page. others: changes of measures that do not decide."""
     runs = [comparison.base, *(candidate.candidate for candidate in comparison.candidates)]
     folders = [(run.name, run.folder) for run in runs]
     return contents.make_page(
         {
             "What changed": [
-                deciding,
-                Text(_undecided_reasons(comparison), "list"),
-                Text([MEANING] if deciding.rows else [], "soft"),
+                deciding_table,
+                Text(reasons, "list"),
+                Text([MEANING] if deciding_table.rows else [], "soft"),
             ],
             "All runs": [Charts(curve_charts(runs), "two", note=LEGEND)],
-            "Other measures": [_table(comparison, others)],
+            "Other measures": [_change_table(comparison, others)],
             "Where the runs are stored": [
                 Table(("run", "folder"), folders, (0, 1), layout="wrapped")
             ],
@@ -179,16 +180,18 @@ def _sections(comparison: Comparison) -> list[Section]:
 
 
 def _sheet(comparison: Comparison) -> Sheet:
-    """Make one row a measure and candidate; new columns come at the end."""
+    """Make a row for each measure and candidate. New columns come at the end."""
     titles = ["run", "measure", "where", "unit", "decides", "change"]
     for name in ("base", "candidate", "ratio"):
         titles += [name, f"{name}_low", f"{name}_high"]
     rows: list[list[Value]] = []
     for candidate in comparison.candidates:
         for change in candidate.changes:
-            base, ends = change.base, list[Value]()
+            base = change.base
+            numbers: list[Value] = []
             for estimate in (base.estimate, change.candidate.estimate, change.ratio):
-                ends += [column_at(end)(estimate) for end in ("value", "low", "high")]
+                # empty where an interval has no end, or there is no ratio
+                numbers += [column_at(end)(estimate) for end in ("value", "low", "high")]
             rows.append(
                 [
                     candidate.candidate.name,
@@ -197,7 +200,7 @@ def _sheet(comparison: Comparison) -> Sheet:
                     base.unit,
                     "yes" if base.decides else "no",
                     str(change.change),
-                    *ends,
+                    *numbers,
                     "yes" if change.significant else "no",
                     change.reason,
                 ]
@@ -206,7 +209,7 @@ def _sheet(comparison: Comparison) -> Sheet:
 
 
 def _cases(comparison: Comparison) -> list[Case]:
-    """Make a case of each measure that decides in each candidate."""
+    """Make a test case of each measure that decides, for each candidate."""
     return [
         Case(
             change.base.text,

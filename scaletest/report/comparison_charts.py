@@ -18,7 +18,7 @@ WIDTH, HEIGHT = 420.0, 280.0
 # So many runs are told apart by colour and dashes, and so many charts are drawn.
 MOST_RUNS, MOST_CHARTS = 6, 24
 Mark = str | int | float
-# What a run's measures have where they are shown across: mark -> estimate.
+# The estimates of a run in one chart, by their marks on the axis across.
 Curve = dict[Mark, Estimate]
 
 
@@ -33,18 +33,21 @@ def curve_charts(runs: Sequence[Side]) -> list[Chart]:
     curves: dict[tuple[str, str], dict[int, Curve]] = {}
     for number, run in enumerate(runs):
         for measure in run.measures:
-            title, label, mark = _place(measure)
+            title, label, mark = _chart_place(measure)
             measures.setdefault((title, label), measure)
             curves.setdefault((title, label), {}).setdefault(number, {})[mark] = measure.estimate
     # those that decide come first
-    titles = sorted(curves, key=lambda title: not measures[title].decides)
-    charts = [_draw(*title, measures[title], names, curves[title]) for title in titles]
+    charts = [
+        _draw_curves(*title, measures[title], names, curves[title])
+        for title in sorted(curves, key=lambda title: not measures[title].decides)
+    ]
     return [chart for chart in charts if chart][:MOST_CHARTS]
 
 
-def _place(measure: Measure) -> tuple[str, str, Mark]:
-    """Return the title of a measure's chart, the label of the axis across, and where it stands
-    there: at its place, or, where it has none, at its own name.
+def _chart_place(measure: Measure) -> tuple[str, str, Mark]:
+    """Return the title of a measure's chart, the label of the axis across, and its mark there.
+
+    The mark is the place of the measure, or its name where it has no place.
     """
     if len(measure.where) == 1:
         ((label, mark),) = measure.where.items()
@@ -55,7 +58,7 @@ def _place(measure: Measure) -> tuple[str, str, Mark]:
     return statistic if name else measure.unit or "others", "", name or measure.name
 
 
-def _draw(
+def _draw_curves(
     title: str, label: str, measure: Measure, names: Sequence[str], curves: Mapping[int, Curve]
 ) -> Chart | None:
     """Draw the curves of one number; None where there is nothing to lay over each other.
@@ -81,9 +84,8 @@ def _draw(
         width=WIDTH,
         height=HEIGHT,
     )
-    for run in curves:
-        chart.legend(names[run], f"c-run c-run-{run}")
     for run, curve in curves.items():
+        chart.legend(names[run], f"c-run c-run-{run}")
         if not chart.x.names:
             chart.line(
                 sorted((float(mark), curve[mark].value / size) for mark in curve),
@@ -106,7 +108,10 @@ def _draw(
 
 
 def _axis_across(label: str, marks: Sequence[Mark]) -> Axis:
-    """Put texts side by side, and numbers where they stand; doublings of far ones equally long."""
+    """Return the axis across: texts side by side, numbers where they stand.
+
+    Numbers that are far apart, as 1 to 32 workers, get an axis on which doublings are as long.
+    """
     numbers = [mark for mark in marks if not isinstance(mark, str)]
     if len(numbers) < len(marks):
         names = [clean_text(mark, limit=24) for mark in marks]

@@ -15,7 +15,7 @@ MEANING = (
 
 
 def table(groups: Sequence[FailureGroup], most: int = 100) -> Table:
-    """Make a row for each group, at most so many."""
+    """Make a table with a row for each group, `most` at most."""
     left_out = len(groups) - most
     more = f" {plural(left_out, 'more kind')} of failure: see the JSON." if left_out > 0 else ""
     texts = {"outcome", "error", "nodes", "devices", "first seen", "last seen"}
@@ -23,7 +23,7 @@ def table(groups: Sequence[FailureGroup], most: int = 100) -> Table:
         {
             "error": clean_text(group.error or NOTHING, LONGEST_ERROR),
             "count": group_thousands(group.count),
-            "outcome": outcome(group),
+            "outcome": outcome_text(group),
             "exit code": NOTHING if group.exit_code is None else str(group.exit_code),
             "nodes": leading_names(group.nodes, others=group.elsewhere),
             "devices": leading_names(group.devices),
@@ -35,13 +35,13 @@ def table(groups: Sequence[FailureGroup], most: int = 100) -> Table:
     return Table.of_rows(rows, texts, {"error"}, layout="failures", note=MEANING + more)
 
 
-def outcome(group: FailureGroup) -> str:
-    """Say how the requests ended, and the reason where there is one."""
+def outcome_text(group: FailureGroup) -> str:
+    """Describe how the requests of a group ended, with the reason where there is one."""
     return ": ".join(filter(None, (group.outcome, group.reason))).replace("_", " ")
 
 
-def spread(group: FailureGroup) -> str:
-    """Say on which nodes they failed, where there are several: ", on a (80) and b (63)"."""
+def nodes_phrase(group: FailureGroup) -> str:
+    """Name the nodes of a group, as in ", on a (80) and b (63)"; "" for a single node."""
     nodes = group.nodes
     return f", on {leading_names(nodes, others=group.elsewhere)}" if len(nodes) > 1 else ""
 
@@ -50,6 +50,6 @@ def lines(groups: Sequence[FailureGroup]) -> list[str]:
     """Write a line for each group: how often, where, and the error."""
     texts = []
     for group in groups:
-        error = clean_text(group.error or outcome(group), limit=300)
-        texts.append(f"{plural(group.count, 'time')}{spread(group)}: {error}")
+        error = clean_text(group.error or outcome_text(group), limit=300)
+        texts.append(f"{plural(group.count, 'time')}{nodes_phrase(group)}: {error}")
     return texts

@@ -3,8 +3,8 @@
 A load has no verdict: it is whatever somebody asked for, and may still go on.
 """
 
-import operator
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 
 from scaletest.load.places import PlaceCount, highest_known
 from scaletest.load.snapshot import LoadSnapshot
@@ -16,40 +16,42 @@ from scaletest.render.style import STYLE
 from scaletest.render.text import Markup, device_name
 from scaletest.report import failures
 from scaletest.report.formats import html
-from scaletest.report.load_charts import SPARSE, TIMES, figures
+from scaletest.report.load_charts import SPARSE, TIMES, draw_load
 
-_Names = Callable[[Sequence[PlaceCount]], dict[str, Cell]]
+# Makes the first cells of the row of a group of places.
+FirstCells = Callable[[Sequence[PlaceCount]], dict[str, Cell]]
 
 MOST_ROWS = 50
 # Of a foreign name in a table.
 LONGEST_NAME = 100
 
 
-def page(snapshot: LoadSnapshot) -> str:
-    """Make the whole file."""
+def load_page(snapshot: LoadSnapshot) -> str:
+    """Make the HTML file of a load."""
+    # the page of the client explains lines beside a chart, a file explains them in it
     charts = []
-    for _, lines, chart in figures(snapshot):
+    for _, lines, chart in draw_load(snapshot):
         for line in lines:
             chart.legend(line.name, line.css)
         charts.append(chart)
     sections = contents.make_page(
         {
             "Over time": (Charts(charts, "two"), Text([SPARSE], "soft")),
-            "Times of requests that succeeded": (times(snapshot),),
-            "Outcomes": (outcomes(snapshot),),
+            "Times of requests that succeeded": (times_table(snapshot),),
+            "Outcomes": (outcome_facts(snapshot),),
             "Failures": (failures.table(snapshot.failures, MOST_ROWS),),
-            **{f"By {name}": (table,) for name, table in places(snapshot).items()},
-            "The client itself": (itself(snapshot),),
+            **{f"By {name}": (table,) for name, table in place_tables(snapshot).items()},
+            "The client itself": (client_facts(snapshot),),
         }
     )
     return (
-        html.environment()
+        html.template_environment()
         .get_template("load.html")
         .render(
             title=f"Load of queue {snapshot.queue}",
             load=describe_load(snapshot),
             now=numbers.format_instant(snapshot.now_s),
-            facts=facts(snapshot),
+            facts=main_facts(snapshot),
             sections=sections,
             style=Markup(STYLE),
         )
@@ -57,75 +59,68 @@ def page(snapshot: LoadSnapshot) -> str:
 
 
 def describe_load(snapshot: LoadSnapshot) -> str:
-    """Word the load as it is now."""
+    """Describe the load as it is now."""
     if 0 in (snapshot.parallel, snapshot.rate):
         return "paused"
-    if snapshot.load == "closed":
-        return f"{numbers.plural(snapshot.parallel, 'request')} kept in flight"
-    return snapshot.load
+    in_flight = numbers.plural(snapshot.parallel, "request")
+    return f"{in_flight} kept in flight" if snapshot.load == "closed" else snapshot.load
 
 
-def per_s(rate: float) -> str:
-    """Word a rate with four digits, or all that are left of the point."""
+def format_rate(rate: float) -> str:
+    """Format a rate with four digits, or with all digits before the point where there are more."""
     if rate >= 1000 or not rate:
         return numbers.group_thousands(round(rate))
     return numbers.format_significant(rate, 4)
 
 
-def facts(snapshot: LoadSnapshot) -> Pairs:
+def main_facts(snapshot: LoadSnapshot) -> Pairs:
     """Return the few numbers that everybody looks for."""
-    count = snapshot.succeeded + snapshot.failed
+    ended = snapshot.succeeded + snapshot.failed
     return (
-        ("requests per second", per_s(snapshot.per_s)),
+        ("requests per second", format_rate(snapshot.per_s)),
         ("succeeded", numbers.group_thousands(snapshot.succeeded)),
         ("failed", numbers.group_thousands(snapshot.failed)),
-        ("share that succeeded", numbers.share(snapshot.succeeded, count)),
+        ("share that succeeded", numbers.format_share(snapshot.succeeded, ended)),
         ("measured for", numbers.format_duration(snapshot.elapsed_s)),
     )
 
 
-def times(snapshot: LoadSnapshot) -> Table:
+def times_table(snapshot: LoadSnapshot) -> Table:
     """Make a table of the times of requests that succeeded."""
-    names = {"median": "p50", "90 %": "p90", "95 %": "p95", "99 %": "p99"}
-
-    def row(title: str, summary: DurationSummary) -> dict[str, Cell]:
-        seconds = {
-            "shortest": summary.low_s,
-            "mean": summary.mean_s,
-            **{name: summary.quantiles_s[key] for name, key in names.items()},
-            "longest": summary.high_s,
+    rows: list[dict[str, Cell]] = []
+    for name, (title, _) in TIMES.items():
+        times = snapshot.times[name]
+        cells = {
+            "shortest": times.low_s,
+            "mean": times.mean_s,
+            "median": times.quantiles_s["p50"],
+            "90 %": times.quantiles_s["p90"],
+            "95 %": times.quantiles_s["p95"],
+            "99 %": times.quantiles_s["p99"],
+            "longest": times.high_s,
         }
-        return {
-            "Time": title,
-            **{name: numbers.format_seconds(time_s) for name, time_s in seconds.items()},
-        }
-
-    return Table.of_rows(
-        [row(title, snapshot.times[name]) for name, (title, _) in TIMES.items()], texts=("Time",)
-    )
+        texts = {heading: numbers.format_seconds(time_s) for heading, time_s in cells.items()}
+        rows.append({"Time": title, **texts})
+    return Table.of_rows(rows, texts=("Time",))
 
 
-def outcomes(snapshot: LoadSnapshot) -> Facts:
-    """Count how requests ended."""
-    return Facts(
-        [
-            (name.replace("_", " "), numbers.group_thousands(count))
-            for name, count in snapshot.outcomes.items()
-        ]
-    )
+def outcome_facts(snapshot: LoadSnapshot) -> Facts:
+    """Return how many requests ended with each outcome."""
+    counts = snapshot.outcomes.items()
+    return Facts([(name.replace("_", " "), numbers.group_thousands(n)) for name, n in counts])
 
 
-def itself(snapshot: LoadSnapshot) -> Facts:
-    """Tell how well the client kept up."""
+def client_facts(snapshot: LoadSnapshot) -> Facts:
+    """Return how well the client kept up with the load."""
 
-    def worst(summary: DurationSummary) -> str:
+    def highest_text(summary: DurationSummary) -> str:
         late_s, high_s = summary.quantiles_s["p99"], summary.high_s
         return f"p99 {numbers.format_seconds(late_s)}, longest {numbers.format_seconds(high_s)}"
 
     return Facts(
         [
-            ("Event-loop delay", worst(snapshot.times["turn"])),
-            ("Late submissions", worst(snapshot.times["late"])),
+            ("Event-loop delay", highest_text(snapshot.times["turn"])),
+            ("Late submissions", highest_text(snapshot.times["late"])),
             ("Refused by a full queue", numbers.group_thousands(snapshot.refused)),
             (
                 "Submitted again after a crash of Redis",
@@ -135,17 +130,19 @@ def itself(snapshot: LoadSnapshot) -> Facts:
     )
 
 
-def places(snapshot: LoadSnapshot) -> dict[str, Table]:
+def place_tables(snapshot: LoadSnapshot) -> dict[str, Table]:
     """Make tables of requests by worker, node and device, the busiest first.
 
     A table or a column that tells nothing, as that of the only node, is empty or left out.
     """
-    counts = [row.place for row in snapshot.places]
-    has_nodes = len({place.node for place in counts}) > 1
-    has_pods = any(place.pod not in (place.node, place.worker) for place in counts)
-    has_devices = any(place.device for place in counts)
+    # columns that tell something
+    all_places = [row.place for row in snapshot.places]
+    has_nodes = len({place.node for place in all_places}) > 1
+    has_pods = any(place.pod not in (place.node, place.worker) for place in all_places)
+    has_devices = any(place.device for place in all_places)
 
-    def worker(parts: Sequence[PlaceCount]) -> dict[str, Cell]:
+    # the first cells of the row of a group
+    def worker_cells(parts: Sequence[PlaceCount]) -> dict[str, Cell]:
         place = parts[0].place
         devices = sorted({device_name(part.place.device) for part in parts} - {""})
         return {
@@ -155,33 +152,35 @@ def places(snapshot: LoadSnapshot) -> dict[str, Table]:
             "Devices": cut_text(" ".join(devices), LONGEST_NAME),
         }
 
-    def node(parts: Sequence[PlaceCount]) -> dict[str, Cell]:
+    def node_cells(parts: Sequence[PlaceCount]) -> dict[str, Cell]:
         return {"Node": _name(parts[0].place.node)}
 
-    def device(parts: Sequence[PlaceCount]) -> dict[str, Cell]:
+    def device_cells(parts: Sequence[PlaceCount]) -> dict[str, Cell]:
         place = parts[0].place
         return {
             "Device": _name(device_name(place.device) or "no device"),
             "Node": _name(place.node, has_nodes),
         }
 
+    # all tables are there, also empty ones: a page updates them in place
     tables = dict.fromkeys(("worker", "node", "device"), Table((), ()))
-    tables["worker"] = _group_places(snapshot, lambda row: row.place._replace(device=""), worker)
+    tables["worker"] = _group_places(
+        snapshot, lambda row: row.place._replace(device=""), worker_cells
+    )
     if has_nodes:
-        tables["node"] = _group_places(snapshot, lambda row: row.place.node, node)
+        tables["node"] = _group_places(snapshot, attrgetter("place.node"), node_cells)
     if has_devices:
-        tables["device"] = _group_places(
-            snapshot, operator.attrgetter("place.node", "place.device"), device
-        )
+        by_device = attrgetter("place.node", "place.device")
+        tables["device"] = _group_places(snapshot, by_device, device_cells)
     return tables
 
 
 def _group_places(
-    snapshot: LoadSnapshot, key: Callable[[PlaceCount], object], names: _Names
+    snapshot: LoadSnapshot, key: Callable[[PlaceCount], object], first_cells: FirstCells
 ) -> Table:
-    """Make a row for each group of places, the busiest first.
+    """Make a table with a row for each group of places, the busiest first.
 
-    key: what the places of a group have in common. names: the first cells of its row.
+    key: what the places of a group have in common.
     """
     groups: dict[object, list[PlaceCount]] = {}
     for row in snapshot.places:
@@ -192,30 +191,28 @@ def _group_places(
     rows = []
     for parts in ordered[:MOST_ROWS]:
         # the totals of all parts, as if they were one place
-        succeeded = sum(part.succeeded for part in parts)
         merged = PlaceCount(
             parts[0].place,
-            succeeded,
+            sum(part.succeeded for part in parts),
             sum(part.failed for part in parts),
             sum(part.run_total_s for part in parts),
             highest_known(part.run_high_s for part in parts),
         )
         rows.append(
             {
-                **names(parts),
-                "Succeeded": numbers.group_thousands(succeeded),
+                **first_cells(parts),
+                "Succeeded": numbers.group_thousands(merged.succeeded),
                 "Share": Share(
-                    succeeded / max(1, snapshot.succeeded),
-                    numbers.share(succeeded, snapshot.succeeded),
+                    merged.succeeded / max(1, snapshot.succeeded),
+                    numbers.format_share(merged.succeeded, snapshot.succeeded),
                 ),
                 "Failed": numbers.group_thousands(merged.failed),
                 "Mean run": numbers.format_seconds(merged.run_mean_s),
                 "Longest run": numbers.format_seconds(merged.run_high_s),
             }
         )
-    note = ""
-    if left := len(ordered) - len(rows):
-        note = f"{numbers.plural(left, 'more row')} in the statistics as JSON."
+    left_out = len(ordered) - len(rows)
+    note = f"{numbers.plural(left_out, 'more row')} in the statistics as JSON." if left_out else ""
     titles = ("Worker", "Pod", "Node", "Device", "Devices")
     return Table.of_rows(rows, texts=(*titles, "Share"), foreign=titles, note=note)
 

@@ -35,7 +35,7 @@ class PlotLine(NamedTuple):
 
     name: str
     css: str  # its class
-    figures: Sequence[float | None]  # second by second
+    values: Sequence[float | None]  # second by second
 
 
 class LoadChart(NamedTuple):
@@ -46,10 +46,11 @@ class LoadChart(NamedTuple):
     chart: Chart
 
 
-def figures(snapshot: LoadSnapshot) -> list[LoadChart]:
-    """Draw the charts of a load, second by second over its last minutes."""
+def draw_load(snapshot: LoadSnapshot) -> list[LoadChart]:
+    """Draw all charts of a load: its rate, the requests in flight, and their times."""
     points = snapshot.points
     span = f"The last {MOST_POINTS // 60} minutes." if points else "No full second yet."
+    # what was asked for is drawn beside the rate or the requests in flight, whichever is steered
     rates = [
         PlotLine("succeeded", "c-data", [point.succeeded for point in points]),
         PlotLine("failed", "c-fail", [point.failed for point in points]),
@@ -61,11 +62,12 @@ def figures(snapshot: LoadSnapshot) -> list[LoadChart]:
     elif snapshot.resume_with is not None:
         in_flight.append(wanted)
     charts = [
-        _draw(points, "rate", "Requests per second", span, rates),
-        _draw(
+        _draw_lines(points, "rate", "Requests per second", span, rates),
+        _draw_lines(
             points, "in_flight", "Requests in flight", "Submitted and not answered yet.", in_flight
         ),
     ]
+    # the times of the requests of each second
     for name, (title, caption) in TIMES.items():
         spreads = [getattr(point, name) for point in points]
         lines = [
@@ -73,11 +75,11 @@ def figures(snapshot: LoadSnapshot) -> list[LoadChart]:
             PlotLine("95th percentile", "c-law", [spread.p95_s for spread in spreads]),
             PlotLine("longest", "c-ideal", [spread.high_s for spread in spreads]),
         ]
-        charts.append(_draw(points, name, title, caption, lines))
+        charts.append(_draw_lines(points, name, title, caption, lines))
     return charts
 
 
-def _draw(
+def _draw_lines(
     points: Sequence[SeriesPoint], key: str, title: str, caption: str, lines: Sequence[PlotLine]
 ) -> LoadChart:
     """Draw lines over the time of the points."""
@@ -85,39 +87,41 @@ def _draw(
     last_s = points[-1].at_s + 1.0 - began_s if points else 1.0
     moments = [point.at_s + 0.5 - began_s for point in points]
     marks = clock_marks(last_s)
-    highest = max(filter(None, chain.from_iterable(line.figures for line in lines)), default=0.0)
+    highest = max(filter(None, chain.from_iterable(line.values for line in lines)), default=0.0)
     chart = Chart(
         f"chart-{key}",
         title,
         caption,
         Axis("", low=0.0, high=last_s, marks=marks, names=list(map(elapsed_text, marks))),
-        amounts(key, highest),
+        amount_axis(key, highest),
         width=WIDTH,
         height=HEIGHT,
     )
     for line in lines:
-        # it breaks where a figure is unknown, and is a stroke where it has a single point
-        known = [math.nan if figure is None else figure for figure in line.figures]
-        chart.line(list(zip(moments, known, strict=True)), line.css)
-        neighbours = zip([math.nan, *known], [*known[1:], math.nan], strict=False)
-        for moment, figure, (before, after) in zip(moments, known, neighbours, strict=False):
-            if math.isnan(before) and math.isnan(after) and not math.isnan(figure):
-                chart.stroke(moment - 0.5, moment + 0.5, figure, line.css)
+        # a line breaks where a value is unknown, and a single point becomes a stroke
+        heights = [math.nan if value is None else value for value in line.values]
+        chart.line(list(zip(moments, heights, strict=True)), line.css)
+        neighbours = zip([math.nan, *heights], [*heights[1:], math.nan], strict=False)
+        for moment, height, (previous, following) in zip(
+            moments, heights, neighbours, strict=False
+        ):
+            if math.isnan(previous) and math.isnan(following) and not math.isnan(height):
+                chart.stroke(moment - 0.5, moment + 0.5, height, line.css)
     return LoadChart(key, lines, chart)
 
 
-def amounts(key: str, top: float) -> Axis:
-    """Return the upright axis of a chart, with room above its highest figure `top`."""
-    if key == "in_flight":  # requests are whole
-        high = float(max(1, math.ceil(top * 1.05)))
-        high = axis_end(high, min(5, int(high) + 1))
-        marks = round_marks(0.0, high, min(5, int(high) + 1))
+def amount_axis(key: str, top: float) -> Axis:
+    """Return the upright axis of a chart, with room above its highest value `top`."""
+    most_marks = 5
+    if key == "in_flight":  # requests are whole, and so are the marks
+        top = float(max(1, math.ceil(top * 1.05)))
+        high = axis_end(top, min(most_marks, int(top) + 1))
+        most_marks = min(most_marks, int(high) + 1)
     else:
-        high = axis_end(top * 1.05 or 1.0, 5)
-        marks = round_marks(0.0, high, 5)
-    if key not in TIMES:
-        return Axis("", low=0.0, high=high, marks=marks)
-    return Axis("", low=0.0, high=high, marks=marks, names=list(map(numbers.format_seconds, marks)))
+        high = axis_end(top * 1.05 or 1.0, most_marks)
+    marks = round_marks(0.0, high, most_marks)
+    names = list(map(numbers.format_seconds, marks)) if key in TIMES else None
+    return Axis("", low=0.0, high=high, marks=marks, names=names)
 
 
 def clock_marks(last_s: float) -> list[float]:
@@ -128,7 +132,7 @@ def clock_marks(last_s: float) -> list[float]:
 
 
 def elapsed_text(duration_s: float) -> str:
-    """Word a time on the axis of a chart, short."""
+    """Format a time on the axis of a chart: 2:05, or 1:20 h."""
     total_s = round(duration_s)
     if total_s < 3600:
         return f"{total_s // 60}:{total_s % 60:02}"

@@ -6,7 +6,7 @@ from flask import Flask, Response
 
 from scaletest.model.errors import Unreachable
 from scaletest.pages.site import READ, Route, answer_probe, make_site
-from scaletest.ui import live, overview, queue, reports, runs
+from scaletest.ui import live, queues, reports, runs
 from scaletest.ui.reading import QueueReader, reader
 from scaletest.ui.sources import Sources
 
@@ -15,9 +15,14 @@ def make_app(
     sources: Sources, *, token: str = "", prefix: str = "", hosts: Collection[str] = ()
 ) -> Flask:
     """Make the application; the options are those of `make_site`."""
-    routes: list[Route] = [*overview.ROUTES, *queue.ROUTES, *live.ROUTES]
-    routes += [*runs.ROUTES, *reports.ROUTES]
-    routes += [("/healthz", READ, healthz), ("/readyz", READ, readyz)]
+    routes: list[Route] = [
+        *queues.ROUTES,
+        *live.ROUTES,
+        *runs.ROUTES,
+        *reports.ROUTES,
+        ("/healthz", READ, healthz),
+        ("/readyz", READ, readyz),
+    ]
     app = make_site("scaletest.ui", routes, "ui", token=token, prefix=prefix, hosts=hosts)
     app.config["SOURCES"] = sources
     app.jinja_env.globals["is_of_command"] = sources.run is not None

@@ -6,7 +6,6 @@ long. Of a run that is measured elsewhere its progress is shown, as its command 
 
 import time
 from dataclasses import dataclass, replace
-from typing import cast
 from urllib.parse import quote
 
 from flask import Response, g, make_response, redirect, render_template, request
@@ -24,8 +23,8 @@ from scaletest.runs import registry
 from scaletest.runs.folder import PROGRESS, RunFolder
 from scaletest.runs.progress import LONGEST_PAGE_S
 from scaletest.ui.reading import reader
-from scaletest.ui.reports import cache, folder_of, in_sentences, stamps_of
-from scaletest.ui.runs import PATIENCE_S, index
+from scaletest.ui.reports import folder_of, in_sentences, report_cache, stamps_of
+from scaletest.ui.runs import PATIENCE_S, run_index
 from scaletest.ui.sources import of_application, sources
 
 NOTHING = Markup("")
@@ -53,7 +52,7 @@ class LiveRun:
 
     @property
     def title(self) -> str:
-        """Its type, and the title of what is measured; its name where these are unknown."""
+        """The type of the run and what is measured; the run's name where these are unknown."""
         run_type, title = map(printable_line, (self.progress.run_type, self.progress.title))
         if title.startswith(run_type):
             return title or self.name
@@ -68,7 +67,10 @@ class OpenPages:
     ends: int = 0  # how often they were told of the end of a run
 
     def wait_for_the_end(self) -> None:
-        """Wait until a page asks again after it was told of the end: then it shows that."""
+        """Wait until the open pages show the end, as far as they still ask.
+
+        A page shows the end when it asks again after it was told.
+        """
         until_s = time.monotonic() + LONGEST_PAGE_S
         while self.ends < 2 and time.monotonic() < min(until_s, self.silent_s):
             time.sleep(0.1)
@@ -80,11 +82,11 @@ def open_pages() -> OpenPages:
 
 
 def live() -> AnyResponse:
-    """Show the run in progress where there is one; else a list of them."""
-    runs, problem = in_progress()
+    """Show the run in progress, or a list where there are several or none."""
+    runs, problem = runs_in_progress()
     if len(runs) == 1 and not problem:
         return redirect(f"{g.root}/live/{quote(runs[0].name)}")
-    stored, _ = index().look(PATIENCE_S)
+    stored, _ = run_index().look(PATIENCE_S)
     return make_response(
         render_template(
             "live.html",
@@ -101,18 +103,21 @@ def live_run(name: str) -> Response:
     """Show a run in progress; also one that has just ended."""
     is_open = "X-Page" in request.headers  # from the script of a page
     if is_open:
+        # the page is not silent while its report is being made, which may take long
         open_pages().silent_s = time.monotonic() + LONGEST_PAGE_S
+    # the run, in the archive or in Redis, or why there is none
     run, problem, missing = None, "", 404
     folder = folder_of(name)
     if folder is not None:
-        run = _with_report(_stored(folder), folder)
+        run = _add_report(_describe_stored(folder), folder)
     elif reader() is not None:
         try:
-            run = next((run for run in _elsewhere() if run.name == name), None)
+            run = next((run for run in _runs_of_redis() if run.name == name), None)
         except Unreachable as error:
             problem, missing = in_sentences(error), 503
     title, status = (run.title, 200) if run else ("Live", missing)
     page = render_template("live_run.html", title=title, name=name, run=run, problem=problem)
+    # what `wait_for_the_end` waits for: who is shown the end only needs to ask once more
     shows_end = run is not None and run.state == ENDED
     if is_open:
         open_pages().ends += shows_end
@@ -121,33 +126,37 @@ def live_run(name: str) -> Response:
     return make_response(page, status)
 
 
-def in_progress() -> tuple[list[LiveRun], str]:
-    """Return the runs in progress, those of the archive first; and why others are not known."""
-    stored, _ = index().look(PATIENCE_S)
+def runs_in_progress() -> tuple[list[LiveRun], str]:
+    """Return the runs in progress, those of the archive first, and why others are unknown."""
+    stored, _ = run_index().look(PATIENCE_S)
     names = [run.run for run in stored if run.in_use]
-    if sources().run is not None:
-        names.append(cast(RunFolder, sources().run).name)
+    own_run = sources().run
+    if own_run is not None:
+        names.append(own_run.name)
     folders = filter(None, map(folder_of, dict.fromkeys(names)))
-    runs = [run for run in map(_stored, folders) if run.state == RUNNING]
+    runs = [run for run in map(_describe_stored, folders) if run.state == RUNNING]
     if reader() is None:
         return runs, ""
-    known = {run.name for run in runs}
+    stored_names = {run.name for run in runs}
     try:
-        elsewhere = [run for run in _elsewhere() if run.name not in known]
+        for run in _runs_of_redis():
+            if run.state == RUNNING and run.name not in stored_names:
+                runs.append(run)
     except Unreachable as error:
         return runs, in_sentences(error)
-    return [*runs, *(run for run in elsewhere if run.state == RUNNING)], ""
+    return runs, ""
 
 
-def _elsewhere() -> list[LiveRun]:
+def _runs_of_redis() -> list[LiveRun]:
     """Return the runs that Redis was told of. Raises Unreachable."""
     return [LiveRun(run, ENDED if run.ended else RUNNING, False) for run in reader().runs()]
 
 
-def _stored(folder: RunFolder) -> LiveRun:
+def _describe_stored(folder: RunFolder) -> LiveRun:
     """Describe a run of the archive, without its report."""
     is_held = folder.in_use
     progress = RunProgress(folder.name, "", "", ended=not is_held)
+    # a larger file is none that a run wrote
     if 0 < folder.size(PROGRESS) <= 128 * 1024:
         try:
             progress = RunProgress.from_dict(folder.read(PROGRESS))
@@ -157,11 +166,11 @@ def _stored(folder: RunFolder) -> LiveRun:
     return LiveRun(progress, ENDED if progress.ended else state, True, labels=folder.labels)
 
 
-def _with_report(run: LiveRun, folder: RunFolder) -> LiveRun:
-    """Add the report so far; the whole one as soon as it is over, whoever holds it still."""
+def _add_report(run: LiveRun, folder: RunFolder) -> LiveRun:
+    """Return the run with its report so far, or with the whole one when it has ended."""
     is_final = run.state != RUNNING
 
-    def make() -> tuple[Markup, str]:
+    def make_report() -> tuple[Markup, str]:
         try:
             report = registry.report(folder, is_final=is_final)
             sections = report.sections()
@@ -170,13 +179,12 @@ def _with_report(run: LiveRun, folder: RunFolder) -> LiveRun:
         if report.head.verdict.kind is VerdictKind.RUNNING and not sections:
             # its figures would be those of no step at all
             return NOTHING, ""
-        return html.contents(report.head, sections), ""
+        return html.render_contents(report.head, sections), ""
 
+    key = ("live", folder.path, is_final)
     # the report so far takes at most a tenth of a processor's time
     rest = 0.0 if is_final else 10.0
-    contents, problem = cache().page(
-        ("live", folder.path, is_final), stamps_of(folder), make, rest=rest
-    )
+    contents, problem = report_cache().page(key, stamps_of(folder), make_report, rest=rest)
     return replace(run, contents=contents, problem=problem)
 
 

@@ -1,5 +1,4 @@
-"""Reads Redis for the pages; everybody who comes within a second shares a copy of the queues, and
-the pages that were made of it.
+"""Reads Redis for the pages, once a second for everybody who asks.
 
 Redis may be away at first and at any time: a page then says so, and reads again when it is asked
 again. While Redis hangs few requests wait for it, so that other pages and probes are answered.
@@ -34,8 +33,9 @@ T = TypeVar("T")
 
 
 class PageCache:
-    """The last pages that were made, for everybody who asks: that takes long, so only one is made
-    at a time.
+    """The last pages that were made, for everybody who asks.
+
+    Only one is made at a time, since that takes long.
     """
 
     def __init__(self) -> None:
@@ -46,18 +46,19 @@ class PageCache:
     def page(
         self, key: object, stamps: Signature, make: Callable[[], T], *, rest: float = 0.0
     ) -> T:
-        """Return the page that was made of files with these stamps, else a new one.
+        """Return the page that was made of files with these stamps, else make it anew.
 
-        rest: an old page stands in for a new one until so many times the processor time that it
-        took have passed.
+        rest: how long an old page stands in for a new one, as a multiple of the processor time that
+        it took to make.
         """
         with self._lock:
             kept = self._pages.pop(key, None)
             if kept is None or (kept[0] != stamps and time.monotonic() >= kept[2]):
                 began_s = time.thread_time()
-                made = make()
-                # a process of low priority waits for a processor much longer than it uses it
-                kept = stamps, made, time.monotonic() + rest * (time.thread_time() - began_s)
+                page = make()
+                # not the time that passed: a process of low priority mostly waits
+                used_s = time.thread_time() - began_s
+                kept = stamps, page, time.monotonic() + rest * used_s
             self._pages[key] = kept
             while len(self._pages) > 16:
                 self._pages.popitem(last=False)
@@ -66,15 +67,12 @@ class PageCache:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """All queues of a Redis at about one time.
-
-    samples: of each queue's nodes, the last ones. pages: made of it, for all who share it.
-    """
+    """All queues of a Redis at about one time."""
 
     snapshot: Snapshot
-    samples: dict[str, list[NodeSample]]
+    samples: dict[str, list[NodeSample]]  # the last ones of each queue's nodes
     rq: RqState
-    pages: PageCache = field(default_factory=PageCache)
+    pages: PageCache = field(default_factory=PageCache)  # made of it, for all who share it
 
     def queue(self, name: str) -> QueueSnapshot | None:
         """Return the declared queue of this name; None for an unknown or unreadable one."""
@@ -93,29 +91,27 @@ class QueueReader:
 
     def read(self) -> Reading:
         """Read all queues, at most COPY_S seconds ago. Raises Unreachable."""
-        with self._turns.taken():
+        with self._turns.take():
             return self._copy.get()
 
     def failures(self, queue: str) -> list[FailedRequest]:
         """Read the last failures of a queue, newest first. Raises Unreachable."""
-        return self._alone(lambda: last_failures(self._redis, queue))
+        return self._read_in_turn(lambda: last_failures(self._redis, queue))
 
     def runs(self) -> list[RunProgress]:
         """Read the runs that are measured elsewhere. Raises Unreachable."""
-        return self._alone(lambda: read_published(self._redis))
+        return self._read_in_turn(lambda: read_published(self._redis))
 
-    def _alone(self, read: Callable[[], T]) -> T:
-        with self._turns.taken(), explain_redis_errors(self._url):
+    def _read_in_turn(self, read: Callable[[], T]) -> T:
+        with self._turns.take(), explain_redis_errors(self._url):
             return read()
 
     def _read(self) -> Reading:
         with explain_redis_errors(self._url):
-            everything = read_snapshot(self._redis)
-            names = [queue.name for queue in everything.queues]
-            samples = latest_samples(
-                self._redis, {queue.name: len(queue.nodes) for queue in everything.queues}
-            )
-            return Reading(everything, samples, read_rq_state(self._redis, names))
+            snapshot = read_snapshot(self._redis)
+            nodes = {queue.name: len(queue.nodes) for queue in snapshot.queues}
+            samples = latest_samples(self._redis, nodes)
+            return Reading(snapshot, samples, read_rq_state(self._redis, list(nodes)))
 
 
 def reader() -> Any:

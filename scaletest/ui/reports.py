@@ -20,7 +20,7 @@ from scaletest.runs.places import find_named
 from scaletest.runs.run_index import Signature, folder_signature
 from scaletest.stats.comparison import TOLERANCE
 from scaletest.ui.reading import PageCache
-from scaletest.ui.runs import PATIENCE_S, index
+from scaletest.ui.runs import PATIENCE_S, run_index
 from scaletest.ui.sources import of_application, sources
 
 # Forms that a run is downloaded in, with their types.
@@ -35,7 +35,7 @@ DOWNLOADS = {
 MOST_CHOICES, MOST_COMPARED = 200, 20
 
 
-def cache() -> PageCache:
+def report_cache() -> PageCache:
     """Return the cache of this application."""
     return of_application("reports", PageCache)
 
@@ -55,46 +55,45 @@ def stamps_of(folder: RunFolder) -> Signature:
 
 def run(name: str) -> Response:
     """Show the report of a run, or the run in the form that the suffix of its name says."""
-    found, form = folder_of(name), ""
-    if found is None:
+    folder, form = folder_of(name), ""
+    if folder is None:
         stem, _, form = name.rpartition(".")
-        found = folder_of(stem) if form in DOWNLOADS else None
-    if found is None:
+        folder = folder_of(stem) if form in DOWNLOADS else None
+    if folder is None:
         abort(404)
-    folder: RunFolder = found
 
-    def make() -> bytes:
+    def make_page() -> bytes:
         report = registry.report(folder)
         if form:
             return formats.content(report, form)
-        # with the way back and the other forms above it
+        # links back and to the other forms stand above it
         address = quote(folder.name)
         links = [("Runs", f"{g.root}/runs"), ("Compare", f"{g.root}/compare?run={address}")]
         links += [(f"Download {name}", f"{g.root}/runs/{address}.{name}") for name in DOWNLOADS]
         return html.render(report, links).encode(errors="replace")
 
     try:
-        content = cache().page((folder.path, form or g.root), stamps_of(folder), make)
+        content = report_cache().page((folder.path, form or g.root), stamps_of(folder), make_page)
     except (ScaletestError, OSError) as error:
         title, text = printable_line(folder.name), in_sentences(error)
         return make_response(render_template("message.html", title=title, text=text), 422)
-    response = _serve(content, DOWNLOADS[form or "html"])
+    response = _page_response(content, DOWNLOADS[form or "html"])
     if form:
         file = quote(f"{folder.name}.{form}".replace(".junit", ".junit.xml"), safe="")
         response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{file}"
     return response
 
 
-def _serve(content: bytes, mimetype: str = "text/html") -> Response:
+def _page_response(content: bytes, mimetype: str = "text/html") -> Response:
     response = Response(content, mimetype=mimetype)
     response.headers["Content-Security-Policy"] = html.SERVED_POLICY
     return response
 
 
 def in_sentences(error: Exception) -> str:
-    """Say what happened, and what to do where that is known."""
-    hint = getattr(error, "hint", "")
-    reason, remedy = printable_line(str(error)).rstrip("."), printable_line(hint).rstrip(".")
+    """Put an error into sentences: what happened, and what to do where that is known."""
+    reason = printable_line(str(error)).rstrip(".")
+    remedy = printable_line(getattr(error, "hint", "")).rstrip(".")
     return as_options(f"{reason}. What to do: {remedy}." if remedy else f"{reason}.")
 
 
@@ -117,17 +116,17 @@ def compare() -> Response:
             if folder is None:
                 raise UsageError(f"there is no run {name!r:.80}", hint="choose others")
             folders.append(folder)
-        # the oldest first
+        # the oldest run is the base
         folders.sort(key=lambda folder: (folder.began, folder.name))
         key = ("compare", g.root, *(folder.path for folder in folders))
         stamps = tuple(chain.from_iterable(map(stamps_of, folders)))
-        content = cache().page(key, stamps, lambda: _compare(folders))
+        content = report_cache().page(key, stamps, lambda: _comparison_page(folders))
     except (ScaletestError, OSError) as error:
         return _ask_for_runs(names, in_sentences(error), status=400)
-    return _serve(content)
+    return _page_response(content)
 
 
-def _compare(folders: list[RunFolder]) -> bytes:
+def _comparison_page(folders: list[RunFolder]) -> bytes:
     comparison = registry.compare(folders, TOLERANCE, force=False)
     links = [("Runs", f"{g.root}/runs"), ("Compare other runs", f"{g.root}/compare")]
     links += [
@@ -139,14 +138,14 @@ def _compare(folders: list[RunFolder]) -> bytes:
 
 def _ask_for_runs(names: list[str], problem: str, status: int = 200) -> Response:
     """Show the form that asks which runs to compare."""
-    stored, _ = index().look(PATIENCE_S)
+    stored, _ = run_index().look(PATIENCE_S)
     return make_response(
         render_template(
             "compare.html",
             title="Compare",
             problem=problem,
             names=names[:MOST_COMPARED],
-            emptiness=sources().emptiness,
+            emptiness=sources().why_no_runs,
             runs=[
                 run
                 for number, run in enumerate(reversed(stored))

@@ -1,7 +1,5 @@
 """Rows of the pages of queues: values from a reading, sorted by what to look at first. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,7 +23,7 @@ LEVELS = BAD, WARNING, WELL = "bad", "warning", "well"
 
 @lru_cache(maxsize=1024)
 def draw_spark(counts: tuple[int, ...], title: str) -> Markup:
-    """Draw a spark line. It stays until a slot is over, so several pages in a row draw it once."""
+    """Draw a spark line; kept, as pages ask for the same one until a slot of time is over."""
     return sparkline(counts, title)
 
 
@@ -38,49 +36,6 @@ class Problem:
     queue: str
     text: str
     command: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class QueueRow:
-    """A queue with its last minute. dead: requests given up, and those that RQ keeps as failed."""
-
-    queue: QueueSnapshot
-    workers: Sequence[WorkerRow]
-    window: RecentWindow
-    ended_per_s: float
-    dead: int
-    problems: tuple[Problem, ...]
-
-    @property
-    def level(self) -> str:
-        """The worst level of its problems."""
-        levels = {problem.level for problem in self.problems}
-        return next((level for level in (BAD, WARNING) if level in levels), WELL)
-
-    @property
-    def badge(self) -> str:
-        """Its state in a word or two."""
-        if self.problems:
-            return self.problems[0].word
-        return "working" if self.queue.running else "idle"
-
-    def submitted(self) -> Markup:
-        """Draw how many requests were submitted in each slot of the ring."""
-        return self._spark({slot.number: slot.submitted for slot in self.queue.slots}, "Submitted")
-
-    def ended(self) -> Markup:
-        """Draw how many requests ended in each slot of the ring."""
-        return self._spark({slot.number: slot.ended for slot in self.queue.slots}, "Ended")
-
-    def _spark(self, by_slot: Mapping[int, int], title: str) -> Markup:
-        last = int(self.queue.at_s // SLOT_S)
-        # the present slot is not over, so it would look like a fall
-        numbers = range(last - RING + 1, last)
-        counts = tuple(map(by_slot.get, numbers, repeat(0)))
-        minutes = len(numbers) * SLOT_S // 60
-        most_per_s = max(counts) / SLOT_S
-        text = f"{title} in the last {minutes} minutes, at most {most_per_s:g} a second"
-        return draw_spark(counts, text)
 
 
 class WorkerRow(NamedTuple):
@@ -104,28 +59,69 @@ class WorkerRow(NamedTuple):
         return WARNING if self.is_late else WELL
 
 
-class DeviceRow(NamedTuple):
-    """A device of a node. slots: workers that hold a slot of it. running: those with a request.
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """A queue with its last minute."""
 
-    busy: share of time that it worked; memory in bytes; None where nobody reads them.
-    """
+    queue: QueueSnapshot
+    workers: Sequence[WorkerRow]
+    window: RecentWindow
+    ended_per_s: float
+    dead: int  # requests that were given up, and those that RQ keeps as failed
+    problems: tuple[Problem, ...]
+
+    @property
+    def level(self) -> str:
+        """The worst level of its problems."""
+        levels = {problem.level for problem in self.problems}
+        return next((level for level in (BAD, WARNING) if level in levels), WELL)
+
+    @property
+    def badge(self) -> str:
+        """Its state in a word or two."""
+        if self.problems:
+            return self.problems[0].word
+        return "working" if self.queue.running else "idle"
+
+    def draw_submitted(self) -> Markup:
+        """Draw how many requests were submitted in each slot of the ring."""
+        return self._draw_slots(
+            {slot.number: slot.submitted for slot in self.queue.slots}, "Submitted"
+        )
+
+    def draw_ended(self) -> Markup:
+        """Draw how many requests ended in each slot of the ring."""
+        return self._draw_slots({slot.number: slot.ended for slot in self.queue.slots}, "Ended")
+
+    def _draw_slots(self, by_slot: Mapping[int, int], title: str) -> Markup:
+        last = int(self.queue.at_s // SLOT_S)
+        # the present slot is not over, so it would look like a fall
+        numbers = range(last - RING + 1, last)
+        counts = tuple(map(by_slot.get, numbers, repeat(0)))
+        minutes = len(numbers) * SLOT_S // 60
+        span = f"in the last {minutes} minutes"
+        return draw_spark(counts, f"{title} {span}, at most {max(counts) / SLOT_S:g} a second")
+
+
+class DeviceRow(NamedTuple):
+    """A device of a node. What nobody reads is None."""
 
     node: str
     name: str
     queues: tuple[str, ...]
-    slots: int
-    running: int
-    busy: float | None
-    memory_used: float | None
+    slots: int  # workers that hold a slot of it
+    running: int  # of these, the workers with a request
+    busy: float | None  # the share of time that it worked
+    memory_used: float | None  # in bytes
     memory_total: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class ShownNode:
-    """A node as its last sample shows it. age_s: how old the sample is."""
+    """A node as its last sample shows it."""
 
     sample: NodeSample
-    age_s: float
+    age_s: float  # of the sample
 
     @property
     def memory_available(self) -> float | None:
@@ -148,22 +144,27 @@ def queue_rows(reading: Reading) -> list[QueueRow]:
 def queue_row(queue: QueueSnapshot, reading: Reading) -> QueueRow:
     """Describe one queue of a reading."""
     window = window_until(queue.slots, queue.at_s, WINDOW_S)
-    failed = reading.rq.failed.get(queue.name, 0)
-    dead = queue.counter("lost") + queue.counter("poison") + failed
-    ended_per_s = window.ended / reach_s(queue.at_s, WINDOW_S)
     workers = worker_rows(queue)
-    return QueueRow(queue, workers, window, ended_per_s, dead, tuple(problems(queue, workers)))
+    failed_in_rq = reading.rq.failed.get(queue.name, 0)
+    return QueueRow(
+        queue,
+        workers,
+        window,
+        ended_per_s=window.ended / reach_s(queue.at_s, WINDOW_S),
+        dead=queue.counter("lost") + queue.counter("poison") + failed_in_rq,
+        problems=tuple(find_problems(queue, workers)),
+    )
 
 
-def problems(queue: QueueSnapshot, workers: Iterable[WorkerRow]) -> Iterable[Problem]:
-    """Find what somebody should look at, the worst first."""
+def find_problems(queue: QueueSnapshot, workers: Iterable[WorkerRow]) -> Iterable[Problem]:
+    """Yield what somebody should look at, the worst first."""
     name, suspects = queue.name, queue.states[SUSPECT]
     if queue.waiting and not queue.workers:
         yield Problem(
             BAD,
             "no worker",
             name,
-            f"{_requests(queue.waiting)} and no worker is alive",
+            f"{_requests_wait(queue.waiting)} and no worker is alive",
             f"scaletest worker --queue {name}",
         )
     if 0 < queue.maximum <= queue.waiting:
@@ -171,7 +172,7 @@ def problems(queue: QueueSnapshot, workers: Iterable[WorkerRow]) -> Iterable[Pro
             BAD,
             "full",
             name,
-            f"{_requests(queue.waiting)}, which is its maximum, and new ones are refused",
+            f"{_requests_wait(queue.waiting)}, which is its maximum, and new ones are refused",
             f"scaletest queue add {name} --maximum N",
         )
     if suspects:
@@ -190,7 +191,7 @@ def problems(queue: QueueSnapshot, workers: Iterable[WorkerRow]) -> Iterable[Pro
         yield Problem(WARNING, "late", name, f"{text} not beaten for more than {LATE_S:g} s")
 
 
-def _requests(waiting: int) -> str:
+def _requests_wait(waiting: int) -> str:
     return "1 request waits" if waiting == 1 else f"{waiting} requests wait"
 
 
@@ -223,18 +224,20 @@ def urgent_first(rows: Iterable[WorkerRow]) -> list[WorkerRow]:
 
 def device_rows(queues: Sequence[QueueSnapshot], samples: Iterable[NodeSample]) -> list[DeviceRow]:
     """List devices of these queues' workers and nodes, those with most slots in use first."""
+    # (queue, worker) of those that hold a slot, by (node, device)
     holders: dict[tuple[str, str], list[tuple[str, WorkerState]]] = {}
     for queue in queues:
         for worker in queue.workers:
             if worker.device:
                 holders.setdefault((worker.node, worker.device), []).append((queue.name, worker))
-    figures = {}
+    # what the last samples of the nodes say, by (node, device)
+    measured = {}
     for sample in samples:
-        for name, read in sample.of_kind(DEVICE).items():
-            figures[sample.node, name] = read
+        for name, numbers in sample.of_kind(DEVICE).items():
+            measured[sample.node, name] = numbers
     rows = []
-    for node, name in holders.keys() | figures.keys():
-        users, read = holders.get((node, name), []), figures.get((node, name), {})
+    for node, name in holders.keys() | measured.keys():
+        users, numbers = holders.get((node, name), []), measured.get((node, name), {})
         rows.append(
             DeviceRow(
                 node,
@@ -242,16 +245,16 @@ def device_rows(queues: Sequence[QueueSnapshot], samples: Iterable[NodeSample]) 
                 tuple(sorted({queue for queue, _ in users})),
                 len(users),
                 sum(worker.busy for _, worker in users),
-                read.get("busy"),
-                read.get("memory_used"),
-                read.get("memory_total"),
+                numbers.get("busy"),
+                numbers.get("memory_used"),
+                numbers.get("memory_total"),
             )
         )
     return sorted(rows, key=lambda row: (-row.slots, -(row.busy or 0.0), row.node, row.name))
 
 
 def node_rows(samples: Iterable[NodeSample], at_s: float) -> list[ShownNode]:
-    """List nodes by their names."""
+    """List nodes by their names, as of the time `at_s`."""
     rows = [ShownNode(sample, max(0.0, at_s - sample.at_s)) for sample in samples]
     return sorted(rows, key=lambda row: row.sample.node)
 

@@ -40,7 +40,7 @@ class RunQuery:
         return "?" + urlencode([pair for pair in pairs if pair[1]])
 
 
-def index() -> RunIndex:
+def run_index() -> RunIndex:
     """Return the index of the runs of this application."""
     return of_application("runs", lambda: RunIndex(sources().root))
 
@@ -48,12 +48,12 @@ def index() -> RunIndex:
 def read_all_runs(app: Flask) -> None:
     """Read all runs, before somebody asks for the page."""
     with app.app_context():
-        index().fill()
+        run_index().fill()
 
 
 def runs() -> str:
     """Show the page."""
-    # what the query may not hold counts as not asked for
+    # unknown values in the query count as not asked for
     arguments = request.args
     wanted_type, order = arguments.get("type", ""), arguments.get("sort", "")
     query = RunQuery(
@@ -64,32 +64,33 @@ def runs() -> str:
         ),
         order if order in SORTS else "began",
     )
-    stored, unread = index().look(PATIENCE_S)
-    shown = choose_runs(stored, query.wanted, query.order)
+    # all runs that fit, of which a page shows some; `choose_runs` sorts upwards
+    stored, unread = run_index().look(PATIENCE_S)
+    fitting = choose_runs(stored, query.wanted, query.order)
     if query.order != "name":
-        shown.reverse()
-    page, _ = page_of(len(shown), AT_ONCE)
+        fitting.reverse()
+    page, _ = page_of(len(fitting), AT_ONCE)
     first = AT_ONCE * (page - 1)
     return render_template(
         "runs.html",
         title="Runs",
         query=query,
         page=page,
-        runs=shown[first : first + AT_ONCE],
+        runs=fitting[first : first + AT_ONCE],
         first=first,
-        count=len(shown),
+        count=len(fitting),
         total=len(stored),
         unread=unread,
-        emptiness=sources().emptiness,
+        emptiness=sources().why_no_runs,
         types=list(TYPES),
         verdicts=VERDICTS,
         orders=ORDERS,
-        curve=curve,
+        curve=draw_curve,
     )
 
 
-def curve(run: ListedRun) -> Markup | str:
-    """Draw the run's main measure; "" where there is none."""
+def draw_curve(run: ListedRun) -> Markup | str:
+    """Draw the run's main measure step by step; "" where there is none."""
     if not run.curve or run.kind is None:
         return ""
     values = ", ".join(f"{value:.3g}" for value in run.curve[:12])

@@ -30,7 +30,7 @@ class Sources:
     remedy: str = MEASURE  # what to do where there are no runs
 
     @property
-    def emptiness(self) -> str:
+    def why_no_runs(self) -> str:
         """Why there are no runs to show, and what to do; for pages that found none."""
         if os.access(self.root, os.R_OK | os.X_OK):
             reason = f"There is no run in {self.root} yet."
@@ -42,7 +42,7 @@ class Sources:
 
 
 def remedy_for_no_runs(environment: Mapping[str, str]) -> str:
-    """Say what to do where there are no runs: in a pod of Kubernetes, or elsewhere."""
+    """Return what to do where there are no runs: in a pod of Kubernetes, or elsewhere."""
     return MOUNT if "KUBERNETES_SERVICE_HOST" in environment else MEASURE
 
 

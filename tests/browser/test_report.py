@@ -11,7 +11,7 @@ from selenium.webdriver.common.by import By
 
 from hack.browser import Browser
 from scaletest.report import formats
-from scaletest.report.formats.html import notebook
+from scaletest.report.formats.html import render_notebook
 from scaletest.validation.report.report import validation_report
 from tests.browser.conftest import eventually
 from tests.unit import made_runs as runs
@@ -123,7 +123,8 @@ def test_the_output_of_a_notebook_has_the_notebooks_theme_and_changes_nothing_el
     page = tmp_path / "notebook.html"
     page.write_text(
         f'<!doctype html><meta charset="utf-8">{FOREIGN}</style><body {theme}>'
-        f'<p id="outside" style="color:#123456">text</p><div class="cell">{notebook(report)}</div>',
+        '<p id="outside" style="color:#123456">text</p>'
+        f'<div class="cell">{render_notebook(report)}</div>',
         "utf-8",
     )
     browser = browse(dark=dark)

@@ -169,7 +169,7 @@ class Own:
 def own(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Own]:
     program = need("redis-server", "openssl")
     own = Own(tmp_path_factory.mktemp("own"), *free_ports(2), tls=request.param)
-    keys.serving(own.folder, "localhost")
+    keys.make_server_keys(own.folder, "localhost")
     tls = [
         "tls-cert-file tls.crt",
         "tls-key-file tls.key",

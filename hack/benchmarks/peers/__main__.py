@@ -1,5 +1,4 @@
-"""Our worker and the task queues that people would use instead, in alternation on one embedded
-server.
+"""Measures our worker and the task queues that people would use instead, on one embedded server.
 
 TCP loopback, no persistence, empty jobs, results stored, one worker process, each peer at its best
 documented setting (its adapter says which). The order is shuffled anew in every round, by a fixed
@@ -74,7 +73,7 @@ class PeerComparison:
             self._fail(peer.name, str(error))
 
     def _attempt(self, name: str, measure: Any) -> None:
-        """A peer that fails is left out from then on; the others are measured."""
+        """Take one measurement of a peer; one that fails is left out from then on."""
         if name not in self._benches or name in self.failed:
             return
         try:
@@ -130,7 +129,7 @@ class PeerComparison:
             "rounds": self._options.rounds,
             "seed": SEED,
             "ratio": report.ratios(self.rounds, self.peers),
-            "peers": report.figures(self.rounds),
+            "peers": report.measures_by_peer(self.rounds),
             "versions": {name: list(peer.dependencies) for name, peer in self.peers.items()},
             "workers": {name: fleet_spreads(sizes) for name, sizes in self.fleets.items()},
             "failed": self.failed,
@@ -141,18 +140,18 @@ def fleet_spreads(sizes: dict[int, list[dict[str, float]]]) -> dict[str, dict[st
     """Rates and foreign work by number of workers."""
     spreads: dict[str, dict[str, Any]] = {}
     for size, rows in sizes.items():
-        best = report.best(rows)
+        best = report.quiet_rows(rows)
         rates = [row["per_s"] for row in best]
         foreign = [row["foreign_cores"] for row in best]
         spreads[str(size)] = {
-            "per_s": report.spread(rates),
-            "foreign_cores": report.spread(foreign),
+            "per_s": report.median_and_range(rates),
+            "foreign_cores": report.median_and_range(foreign),
         }
     return spreads
 
 
 def parse() -> argparse.Namespace:
-    """The options; ours is always measured, it is what the ratios are about."""
+    """Read the options; ours is always measured, since the ratios are about it."""
     parser = argparse.ArgumentParser(prog="./hack/bench --peers", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(

@@ -54,7 +54,7 @@ class Peer:
 
 
 def load(name: str) -> Peer:
-    """The peer of that name."""
+    """Return the peer of that name."""
     text = (ADAPTERS / f"with_{name}.py").read_text("utf-8")
     block = _BLOCK.search(text)
     assert block, f"the adapter of {name} has no block of script metadata"

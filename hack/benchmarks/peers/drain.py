@@ -1,5 +1,6 @@
-"""One peer under measurement: fill, drain, round trips. Everything is read from Redis, nothing from
-the peer.
+"""One peer under measurement: fill, drain, round trips.
+
+Everything is read from Redis, nothing from the peer.
 
 The window of a drain opens when the first percent and what a worker may hold ahead are gone, and
 closes at the last percent, so that neither start-up nor prefetch counts. One look is one command;
@@ -161,7 +162,7 @@ class Bench:
         log: IO[bytes],
         looks: list[int] | None = None,
     ) -> Look:
-        """The first look at which so many are done."""
+        """Return the first look at which so many are done."""
         last = Look(0.0, 0)
 
         def reached() -> bool:
@@ -202,7 +203,7 @@ class Bench:
         return int(self._redis.execute_command(*command))
 
     def _counts(self, sessions: list[int]) -> dict[str, float]:
-        """Used so far by the server and by strangers. Calls in scripts count as commands."""
+        """Return what the server and strangers used so far. Calls in scripts count as commands."""
         info = self._redis.info("cpu", "stats", "commandstats")
         return {
             "redis_us": (float(info["used_cpu_user"]) + float(info["used_cpu_sys"])) * 1e6,

@@ -27,7 +27,7 @@ def cache() -> Path:
 
 
 def programs(peer: Peer) -> Path:
-    """The program folder of the peer's environment, created when missing; else ours."""
+    """Return the program folder of the peer's environment, made when missing; else ours."""
     if not peer.dependencies:
         return Path(sys.executable).parent
     python = f"{sys.version_info.major}.{sys.version_info.minor}"

@@ -1,5 +1,6 @@
-"""From rows of rounds to a table and ratios. A ratio is taken within a round, and then its median
-and its spread.
+"""Turns rows of rounds into a table and ratios.
+
+A ratio is taken within a round, and then its median and its spread.
 
 Rows that were measured beside busy neighbours are left out where a quiet one exists; `quiet` says
 how many were quiet.
@@ -17,7 +18,7 @@ Rounds = dict[str, dict[int, dict[str, float]]]
 _MEASURES = ("per_s", "redis_us", "commands", "bytes", "p50_s", "p99_s", "foreign_cores")
 
 
-def spread(values: list[float]) -> dict[str, float]:
+def median_and_range(values: list[float]) -> dict[str, float]:
     """Median and range."""
     return {"median": statistics.median(values), "min": min(values), "max": max(values)}
 
@@ -27,17 +28,17 @@ def is_quiet(*rows: dict[str, float]) -> bool:
     return all(row["foreign_cores"] <= LOUD_CORES for row in rows)
 
 
-def best(rows: Iterable[dict[str, float]]) -> list[dict[str, float]]:
-    """The quiet rows, or all when none was quiet."""
+def quiet_rows(rows: Iterable[dict[str, float]]) -> list[dict[str, float]]:
+    """Return the quiet rows, or all when none was quiet."""
     measured = list(rows)
     return [row for row in measured if is_quiet(row)] or measured
 
 
-def figures(rounds: Rounds) -> dict[str, dict[str, Any]]:
+def measures_by_peer(rounds: Rounds) -> dict[str, dict[str, Any]]:
     """Each peer's measures over its rounds."""
     by_peer: dict[str, dict[str, Any]] = {}
     for name, by_round in rounds.items():
-        rows = best(by_round.values())
+        rows = quiet_rows(by_round.values())
         if rows:
             by_peer[name] = _spreads(rows) | {"quiet": sum(map(is_quiet, by_round.values()))}
     return by_peer
@@ -48,7 +49,7 @@ def _spreads(rows: list[dict[str, float]]) -> dict[str, Any]:
     spreads: dict[str, Any] = {}
     for measure in _MEASURES:
         if measure in rows[0]:
-            spreads[measure] = spread([row[measure] for row in rows])
+            spreads[measure] = median_and_range([row[measure] for row in rows])
     return spreads
 
 
@@ -62,13 +63,13 @@ def ratio(rounds: Rounds, other: str, measure: str) -> dict[str, float] | None:
     if not pairs or measure not in pairs[0][0]:
         return None
     return {
-        **spread([mine[measure] / its[measure] for mine, its in pairs]),
+        **median_and_range([mine[measure] / its[measure] for mine, its in pairs]),
         "quiet": sum(is_quiet(*pair) for pair in pairs),
     }
 
 
 def best_acknowledging(rounds: Rounds, peers: dict[str, Peer]) -> str | None:
-    """The fastest peer that acknowledges after execution."""
+    """Return the fastest peer that acknowledges after execution."""
     rates = {
         name: _median_rate(rows.values())
         for name, rows in rounds.items()
@@ -78,11 +79,11 @@ def best_acknowledging(rounds: Rounds, peers: dict[str, Peer]) -> str | None:
 
 
 def _median_rate(rows: Iterable[dict[str, float]]) -> float:
-    return statistics.median(row["per_s"] for row in best(rows))
+    return statistics.median(row["per_s"] for row in quiet_rows(rows))
 
 
 def ratios(rounds: Rounds, peers: dict[str, Peer]) -> dict[str, dict[str, Any]]:
-    """The rows that are watched from run to run."""
+    """Return the rows that are watched from run to run."""
     fastest = best_acknowledging(rounds, peers)
     wanted = {
         "throughput_vs_rq_simple": (STOCK, "per_s"),
@@ -103,7 +104,7 @@ def table(rounds: Rounds, peers: dict[str, Peer]) -> str:
     """Medians for people, one line a peer."""
     heads = "|ack|jobs/s|min..max|ours is|min..max|Redis us|commands|bytes|p50|p99|others|quiet"
     lines: list[tuple[str, ...]] = [tuple(heads.split("|"))]
-    for name, row in figures(rounds).items():
+    for name, row in measures_by_peer(rounds).items():
         times = ratio(rounds, name, "per_s")
         lines.append(
             (

@@ -167,7 +167,7 @@ def _draw(store: LifecycleFolder, run: LifecycleRun, figure: str) -> list[Path]:
     charts = phase_charts(
         run.result, lifecycle.GENERAL if figure == "general" else lifecycle.DETAILED
     )
-    picture = png.picture(charts, plural(len(run.result.courses), "workload"))
+    picture = png.draw_picture(charts, plural(len(run.result.courses), "workload"))
     return [*written, store.put(f"{figure}.png", picture)]
 
 

@@ -57,8 +57,8 @@ def pods_figure(result: LifecycleResult) -> Figure | None:
         "pods",
         "Pods over time",
         "pods that were submitted, were scheduled, and became ready so far",
-        Axis(f"time, {unit}", 0.0, pods.moments_s[-1] / size, most=8),
-        Axis("pods", 0.0, max(1.0, axis_end(top * 1.02, most)), most=most),
+        Axis(f"time, {unit}", 0.0, pods.moments_s[-1] / size, max_marks=8),
+        Axis("pods", 0.0, max(1.0, axis_end(top * 1.02, most)), max_marks=most),
         *WIDE,
     )
     for name, values in pods.counts.items():
@@ -101,7 +101,7 @@ def waterfall_figure(result: LifecycleResult) -> Figure | None:
         "waterfall",
         "Phases of single workloads",
         f"how long each phase took until {last}, for workloads from the fastest to the slowest",
-        Axis(f"time since submission, {unit}", 0.0, longest_s / size * 1.01, most=8),
+        Axis(f"time since submission, {unit}", 0.0, longest_s / size * 1.01, max_marks=8),
         Axis("workloads by speed", -0.5, len(rows) - 0.5, marks=range(len(rows)), names=names),
         WIDE[0],
         90.0 + 24.0 * len(rows),
@@ -115,7 +115,7 @@ def waterfall_figure(result: LifecycleResult) -> Figure | None:
                 taken, end = format_seconds(end_s - began_s), format_seconds(end_s)
                 tip = f"{row.name}: {SEGMENTS[name]} {taken}, until {end}"
                 start, css = began_s / size, classes[name]
-                chart.bar(start, end_s / size, number + 0.36, css, tip, number - 0.36)
+                chart.bar(start, end_s / size, number + 0.36, css, tip, bottom=number - 0.36)
             began_s = end_s
     caption = (
         f"Where the time until {last} goes, from the fastest workload to the slowest. A bar is one"
@@ -171,7 +171,7 @@ def _chart_over_run(name: str, title: str, description: str, points: Sequence[Po
         title,
         description,
         Axis(f"submitted after, {time}", 0.0, span_s / size * 1.01),
-        Axis(f"time, {unit}", 0.0, axis_end(top_s / length_s * 1.05, 5), most=5),
+        Axis(f"time, {unit}", 0.0, axis_end(top_s / length_s * 1.05, 5), max_marks=5),
         *PANEL,
     )
     chart.dots([(start / size, value / length_s) for start, value in thin_points(points)], "c-dots")

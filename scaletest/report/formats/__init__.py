@@ -44,7 +44,7 @@ def texts() -> list[str]:
 
 
 def problems() -> list[str]:
-    """Say why formats of installed packages cannot be used, as far as their names tell."""
+    """Return why formats of installed packages cannot be used, as far as their names tell."""
     return _PLUGINS.problems
 
 
@@ -53,8 +53,8 @@ def render(report: Report, format_name: str) -> str:
 
     UsageError when what an installed package adds fails.
     """
-    if format_name in _PLUGINS.by_name:
-        plugin = _PLUGINS.by_name[format_name]
+    plugin = _PLUGINS.by_name.get(format_name)
+    if plugin is not None:
         render_plugin = plugin.load()
         try:
             text = render_plugin(report)

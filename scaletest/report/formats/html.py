@@ -1,7 +1,6 @@
-"""A run as one HTML file: no script, no address outside itself, readable on a phone, in the dark
-and on paper.
+"""A run as one HTML file that reads on a phone, in the dark and on paper.
 
-Whatever is no markup is escaped on its way in.
+It has no script and no address outside itself. Whatever is no markup is escaped on its way in.
 """
 
 import re
@@ -39,26 +38,26 @@ SELECTOR tbody tr:nth-child(n){background:none}
 def render(report: Report, links: Pairs = ()) -> str:
     """Write the whole file. links: names and addresses above it, where it is a page of a site."""
     head = report.head
-    # the settings that are set; the command line stands elsewhere
+    # what is known of the machine; the command line stands elsewhere
     conditions = {}
     for key, setting in head.environment.items():
         if key != "command_line" and setting not in ("", []):
             conditions[key] = setting
     # what was asked for, and what the plan holds besides
-    usual, settings = dict(pairs(head.usual)), pairs(head.plan)
+    usual, settings = dict(setting_pairs(head.usual)), setting_pairs(head.plan)
     asked = [(name, text) for name, text in settings if usual.get(name) != text]
     return (
-        environment()
+        template_environment()
         .get_template("report.html")
         .render(
             head=head,
-            thresholds=_thresholds(head.thresholds),
+            thresholds=_threshold_table(head.thresholds),
             sections=report.sections(),
             style=Markup(STYLE),
             policy=POLICY,
             is_live=False,
             links=links,
-            environment=pairs(conditions),
+            environment=setting_pairs(conditions),
             plan=asked,
             rest=[pair for pair in settings if pair not in asked],
             formats=[name for name in formats.texts() if name != "html"],
@@ -66,15 +65,15 @@ def render(report: Report, links: Pairs = ()) -> str:
     )
 
 
-def contents(head: Head, sections: Sequence[Section]) -> Markup:
+def render_contents(head: Head, sections: Sequence[Section]) -> Markup:
     """Write verdict, facts, warnings and sections, for a page with a frame of its own.
 
     The page has the rules of `style_below`.
     """
-    template = environment().get_template("report.html")
+    template = template_environment().get_template("report.html")
     context = {
         "head": head,
-        "thresholds": _thresholds(head.thresholds),
+        "thresholds": _threshold_table(head.thresholds),
         "sections": sections,
         "is_live": True,
     }
@@ -82,28 +81,28 @@ def contents(head: Head, sections: Sequence[Section]) -> Markup:
 
 
 def style_below(selector: str) -> str:
-    """Return the rules of reports, for `contents` inside an element of a page with other rules."""
-    rules = environment().get_template("report.css").render()
+    """Return the CSS that `render_contents` needs inside an element of a page with other rules."""
+    rules = template_environment().get_template("report.css").render()
     # pages have a size of their own for texts of charts, in units of their own charts
     return f"{selector}{{{CHART}{COMMON}{rules}.chart text{{font-size:inherit}}}}"
 
 
-def notebook(report: Report) -> Markup:
+def render_notebook(report: Report) -> Markup:
     """Write verdict, causes and main charts for the output of a notebook.
 
     There is no script, and no rule that concerns anything else of its page.
     """
-    head, sections = report.head, report.sections()
-    prefix = anchor(head.name)
+    head = report.head
+    # a notebook may show several runs, so ids have the name of the run
+    prefix = heading_id(head.name)
     has_charts = False
     parts = []
-    for section in sections:
+    for section in report.sections():
         is_drawn = any(isinstance(block, Figure | Charts) for block in section.blocks)
         # those that lead, and of the others the first one with charts
         if section.leads or (is_drawn and not has_charts):
-            parts.append(
-                replace(section, blocks=[_with_own_ids(block, prefix) for block in section.blocks])
-            )
+            blocks = [_with_own_ids(block, prefix) for block in section.blocks]
+            parts.append(replace(section, blocks=blocks))
             has_charts = has_charts or not section.leads
     style = notebook_palette(NOTEBOOK) + style_below(NOTEBOOK) + NOTEBOOK_RULES
     return html_element(
@@ -113,7 +112,7 @@ def notebook(report: Report) -> Markup:
         html_element(
             "p", " · ".join(filter(None, (f"run {head.name}", head.machine))), class_="soft"
         ),
-        contents(head, parts),
+        render_contents(head, parts),
         class_="scaletest-run",
     )
 
@@ -124,20 +123,18 @@ def _with_own_ids(block: Block, prefix: str) -> Block:
         case Figure(wide=chart):
             return replace(block, wide=replace(chart, id=f"{prefix}-{chart.id}"))
         case Charts(charts=charts):
-            return replace(
-                block, charts=[replace(chart, id=f"{prefix}-{chart.id}") for chart in charts]
-            )
+            renamed = [replace(chart, id=f"{prefix}-{chart.id}") for chart in charts]
+            return replace(block, charts=renamed)
     return block
 
 
-def _thresholds(lines: Sequence[ThresholdLine]) -> Table:
+def _threshold_table(lines: Sequence[ThresholdLine]) -> Table:
     rows = [(str(line.kind), line.text, as_options(line.reason)) for line in lines]
-    titles = ("verdict", "threshold", "measured")
-    return Table(titles, rows, texts=(0, 1, 2), layout="wrapped")
+    return Table(("verdict", "threshold", "measured"), rows, texts=(0, 1, 2), layout="wrapped")
 
 
 @cache
-def environment() -> Environment:
+def template_environment() -> Environment:
     """Load the templates; what is no markup is escaped on its way in."""
     templates = Environment(
         loader=PackageLoader("scaletest.report"),
@@ -152,7 +149,7 @@ def environment() -> Environment:
     templates.globals.update(quoted=shlex.quote)
     templates.tests["share"] = lambda cell: isinstance(cell, Share)
     templates.filters.update(
-        anchor=anchor,
+        anchor=heading_id,
         as_options=as_options,
         bar=lambda share: interval_bar(share.part, share.interval),
         block=lambda block: BLOCKS[type(block)],
@@ -161,12 +158,12 @@ def environment() -> Environment:
     return templates
 
 
-def anchor(title: str) -> str:
+def heading_id(title: str) -> str:
     """Return the id of a heading, as links to it name it."""
     return f"section-{re.sub('[^a-z0-9]+', '-', title.lower()).strip('-')}"
 
 
-def pairs(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
+def setting_pairs(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return a plan or an environment as names and values; durations with their units."""
     texts = []
     for key, setting in settings.items():
@@ -181,7 +178,7 @@ def pairs(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def setting_text(setting: object) -> str:
-    """Word any value of a plan or an environment."""
+    """Format any value of a plan or an environment."""
     if setting in ("", [], (), {}):
         return NOTHING
     if isinstance(setting, dict):

@@ -21,7 +21,7 @@ def render(report: Report) -> str:
     verdict = head.verdict
     message = f"{verdict.reason}\n{verdict.remedy}".strip()
     parts = list(report.cases())
-    # what its parts leave over, since whoever adds the cases up wants the time of the run
+    # what the parts leave over, so that the times of all cases add up to that of the run
     rest_s = max(0.0, head.elapsed_s - sum(case.seconds for case in parts))
     cases = [
         Case("verdict", verdict.kind, message, rest_s),

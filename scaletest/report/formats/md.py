@@ -1,5 +1,6 @@
-"""A run as Markdown: verdict and table, short enough for a comment in CI. Foreign text stands in
-code spans or is escaped.
+"""A run as Markdown: verdict and table, short enough for a comment in CI.
+
+Foreign text stands in code spans or is escaped.
 """
 
 import re
@@ -23,55 +24,55 @@ SIGNS = {
 def render(report: Report) -> str:
     """Write the whole text."""
     head = report.head
-    verdict = head.verdict
-    lines = [f"### {SIGNS[verdict.kind]} {head.word}: {plain(head.reason)}", ""]
+    lines = [f"### {SIGNS[head.verdict.kind]} {head.word}: {escape_sentence(head.reason)}", ""]
     if head.remedy:
-        lines += [f"**What to do:** {plain(head.remedy)}", ""]
-    conditions = map(plain, head.conditions)
-    elapsed = format_duration(head.elapsed_s) if head.elapsed_s else ""
-    parts = [code_span(head.title), *conditions, plain(head.labels.called), elapsed]
+        lines += [f"**What to do:** {escape_sentence(head.remedy)}", ""]
+    parts = [code_span(head.title), *map(escape_sentence, head.conditions)]
+    parts.append(escape_sentence(head.labels.called))
+    if head.elapsed_s:
+        parts.append(format_duration(head.elapsed_s))
     lines += [" · ".join(filter(None, parts)), ""]
     if head.labels.note:
-        lines += [plain(head.labels.note), ""]
+        lines += [escape_sentence(head.labels.note), ""]
     for block in lay_out(report.comment()):
         if isinstance(block, Table):
-            lines += _table(block)
+            lines += _table_lines(block)
         elif isinstance(block, Text):
             is_list = block.style in ("list", "warning")
-            for line in block.shown:
-                lines += [f"* {plain(line)}"] if is_list else [plain(line), ""]
-    lines += [
-        f"* {threshold.kind}: {code_span(threshold.text)}, {plain(as_options(threshold.reason))}"
-        for threshold in head.thresholds
-    ]
-    lines += [f"* Warning: {plain(as_options(warning))}" for warning in head.warnings]
+            for line in block.summary_lines:
+                lines += [f"* {escape_sentence(line)}"] if is_list else [escape_sentence(line), ""]
+    for threshold in head.thresholds:
+        reason = escape_sentence(as_options(threshold.reason))
+        lines.append(f"* {threshold.kind}: {code_span(threshold.text)}, {reason}")
+    lines += [f"* Warning: {escape_sentence(as_options(warning))}" for warning in head.warnings]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def plain(text: str) -> str:
+def escape_sentence(text: str) -> str:
     """Escape sentences with foreign names: no markup, no mention and no new line is left."""
     escaped = re.sub(r"([\\`*_{}\[\]<>#|!])", r"\\\1", one_line(text, limit=1000))
     return escaped.replace("@", "`@`")
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table_lines(table: Table) -> Iterator[str]:
     if table.title:
         yield from (f"**{table.title}**", "")
-    yield _row([clean_text(title) for title in table.titles])
-    sides = {True: ":--", False: "--:"}
-    yield _row([sides[column in table.texts] for column in range(len(table.titles))])
+    yield _row_line([clean_text(title) for title in table.titles])
+    # texts stand to the left, numbers to the right
+    columns = range(len(table.titles))
+    yield _row_line([":--" if column in table.texts else "--:" for column in columns])
     for row in table.rows:
         cells = []
         for column, text in enumerate(map(str, row)):
             if column in table.foreign:
                 cells.append(code_span(text) if text else "")
             elif column in table.texts:
-                cells.append(plain(text))
+                cells.append(escape_sentence(text))
             else:
                 cells.append(clean_text(text).replace("|", "\\|"))
-        yield _row(cells)
+        yield _row_line(cells)
     yield ""
 
 
-def _row(cells: list[str]) -> str:
+def _row_line(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"

@@ -34,18 +34,20 @@ def render(report: Report) -> bytes:
             if charts:  # those of the first section that has any
                 break
     head = report.head
-    return picture(charts, f"{clean_text(head.title, limit=70)}: {head.word}".replace("\n", " "))
+    return draw_picture(
+        charts, f"{clean_text(head.title, limit=70)}: {head.word}".replace("\n", " ")
+    )
 
 
-def picture(charts: Sequence[Chart], title: str) -> bytes:
-    """Draw these charts, two in a row, below a title."""
+def draw_picture(charts: Sequence[Chart], title: str) -> bytes:
+    """Draw charts, two in a row, below a title; return the bytes of the PNG."""
     file = io.BytesIO()
     draw_figure(charts, title).savefig(file, format="png")
     return file.getvalue()
 
 
 def draw_figure(charts: Sequence[Chart], title: str) -> Any:
-    """Make a figure of matplotlib of the charts."""
+    """Make a matplotlib figure of charts, two in a row; UsageError as for `render`."""
     if not charts:
         raise UsageError("the run has nothing to draw", hint="the other formats have its tables")
     try:
@@ -68,8 +70,8 @@ def draw_figure(charts: Sequence[Chart], title: str) -> Any:
     figure.suptitle(title, x=0.01, ha="left", fontsize=12, parse_math=False)
     places = figure.subplots(len(rows), columns, squeeze=False, height_ratios=heights).flatten()
     for axes, chart in zip(places, charts, strict=False):
-        _frame(axes.xaxis, axes.set_xscale, axes.set_xlim, chart.x, chart.x_marks)
-        _frame(axes.yaxis, axes.set_yscale, axes.set_ylim, chart.y, chart.y.labelled)
+        _draw_axis(axes.xaxis, axes.set_xscale, axes.set_xlim, chart.x, chart.x_marks)
+        _draw_axis(axes.yaxis, axes.set_yscale, axes.set_ylim, chart.y, chart.y.labelled_marks)
         axes.minorticks_off()
         axes.set_axisbelow(True)
         axes.grid(axis="y", color=chart_properties("c-grid")["stroke"])
@@ -77,9 +79,14 @@ def draw_figure(charts: Sequence[Chart], title: str) -> Any:
         _draw_marks(axes, chart.marks)
         for text, css, shape in chart.explained:
             if shape == "area":
-                axes.fill_between([], [], label=text, **_area(css))
+                axes.fill_between([], [], label=text, **_area_style(css))
             else:
-                axes.plot([], [], label=text, **(_pen(css) if shape == "line" else _dot(css, 4.5)))
+                axes.plot(
+                    [],
+                    [],
+                    label=text,
+                    **(_line_style(css) if shape == "line" else _dot_style(css, 4.5)),
+                )
         if chart.explained:
             # above the chart, as in the SVG: matplotlib's search for a free place takes seconds
             axes.legend(
@@ -98,7 +105,7 @@ def draw_figure(charts: Sequence[Chart], title: str) -> Any:
     return figure
 
 
-def _frame(
+def _draw_axis(
     side: Any, set_scale: Any, set_limits: Any, axis: Axis, marks: Sequence[tuple[float, str]]
 ) -> None:
     """Draw one axis with its marks and its label."""
@@ -109,7 +116,7 @@ def _frame(
     set_limits(axis.low, axis.high)
 
 
-def _pen(css: str) -> dict[str, Any]:
+def _line_style(css: str) -> dict[str, Any]:
     """Return how a line of these classes looks."""
     style = chart_properties(css)
     width = float(style.get("stroke-width", "1")) * POINT
@@ -121,7 +128,7 @@ def _pen(css: str) -> dict[str, Any]:
     return pen
 
 
-def _area(css: str) -> dict[str, Any]:
+def _area_style(css: str) -> dict[str, Any]:
     """Return the fill and edge of an area with these classes."""
     style = chart_properties(css)
     return {
@@ -131,8 +138,8 @@ def _area(css: str) -> dict[str, Any]:
     }
 
 
-def _dot(css: str, radius: float) -> dict[str, Any]:
-    area = _area(css)
+def _dot_style(css: str, radius: float) -> dict[str, Any]:
+    area = _area_style(css)
     return {
         "marker": "o",
         "linestyle": "none",
@@ -144,16 +151,19 @@ def _dot(css: str, radius: float) -> dict[str, Any]:
 
 
 def _draw_marks(axes: Any, marks: Sequence[Mark]) -> None:
+    """Draw the marks of a chart as `render.svg` does, in the order of the list."""
     for mark in marks:
         columns = zip(*mark.points, strict=True)
         match mark.shape:
             case "line":
-                axes.plot(*columns, **_pen(mark.css))
+                axes.plot(*columns, **_line_style(mark.css))
             case "band":
-                axes.fill(*columns, **_area(mark.css))
+                axes.fill(*columns, **_area_style(mark.css))
             case "bar":
                 (left, bottom), (right, top) = mark.points
-                axes.bar(left, top - bottom, right - left, bottom, align="edge", **_area(mark.css))
+                axes.bar(
+                    left, top - bottom, right - left, bottom, align="edge", **_area_style(mark.css)
+                )
             case "error":
                 (x, low), (_, high) = mark.points
                 axes.errorbar(
@@ -162,11 +172,12 @@ def _draw_marks(axes: Any, marks: Sequence[Mark]) -> None:
                     [[0.0], [high - low]],
                     capsize=CAP * POINT,
                     fmt="none",
-                    ecolor=_pen(mark.css)["color"],
+                    ecolor=_line_style(mark.css)["color"],
                 )
             case "dot":
-                axes.plot(*mark.points[0], **_dot(mark.css, mark.size))
+                axes.plot(*mark.points[0], **_dot_style(mark.css, mark.size))
             case "dots":
-                pen = _pen(mark.css)
+                # the points of a line that has no width: its width is their size
+                pen = _line_style(mark.css)
                 size = pen.pop("linewidth")
                 axes.plot(*columns, marker="o", markersize=size, linestyle="", **pen)

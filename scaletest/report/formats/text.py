@@ -37,72 +37,72 @@ MOST_LINES = 24
 def render(report: Report) -> str:
     """Write the text for files."""
     out = io.StringIO()
-    show(report, Console(file=out, width=WIDTH, color_system=None))
+    print_report(report, Console(file=out, width=WIDTH, color_system=None))
     return out.getvalue()
 
 
-def show_here(report: Report) -> None:
+def print_to_terminal(report: Report) -> None:
     """Print the summary on standard output, in the width of the terminal if it is one."""
     console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=WIDTH)
-    show(report, console)
+    print_report(report, console if console.is_terminal else Console(highlight=False, width=WIDTH))
 
 
-def show(report: Report, console: Console) -> None:
-    """Print the summary."""
+def print_report(report: Report, console: Console) -> None:
+    """Print the summary of a report on a console."""
     head = report.head
-    # what is not met is never what is left out
+    # thresholds that are not met come first, since of too many the last are left out
     ordered = sorted(head.thresholds, key=lambda line: line.kind is VerdictKind.PASS)
     thresholds = [f"threshold {SIGNS[line.kind]} {line.text}: {line.reason}" for line in ordered]
-    bounds = Text(thresholds, most=8, rest="threshold")
-    blocks = list(lay_out([*report.summary(), bounds]))
+    blocks = list(lay_out([*report.summary(), Text(thresholds, most=8, rest="threshold")]))
     # where the run lies, and what to do next, as far as that is known
     foot = [f"saved in {head.folder}"] if head.folder else []
     if head.following:
         foot.append(f"next: {head.following}")
-    fixed = 2 + bool(head.remedy) + len(foot)
-    room = MOST_LINES - fixed - sum(len(_lines(block, console.width)) for block in blocks)
-    _say(console, heading(head))
+    # how many lines are left on a screen, or below 0 are too many
+    used = 2 + bool(head.remedy) + len(foot)
+    room = MOST_LINES - used - sum(len(_block_lines(block, console.width)) for block in blocks)
+    _print_line(console, heading_line(head))
     for label in filter(None, [head.labels.called, head.labels.note]):
-        _say(console, label)
+        _print_line(console, label)
     for block in blocks:
-        lines = _lines(block, console.width)
+        lines = _block_lines(block, console.width)
         if isinstance(block, Text) and block.optional and room < 0:
             most = 0 if block.style == "chart" else max(0, len(lines) + room)
             room += len(lines) - most
             lines = lines[:most]
         style = STYLES.get(block.style, "") if isinstance(block, Text) else "bold"
         for line in lines:
-            _say(console, line, style)
+            _print_line(console, line, style)
             if isinstance(block, Table):  # only its titles are bold
                 style = ""
     # PASS, FAIL, INVALID or RUNNING, in words and in colour, with the reason
     verdict = Styled(head.word, style=f"bold {COLOURS[head.verdict.kind]}")
     console.print(verdict.append(f"  {one_line(head.reason)}", style="none"), soft_wrap=True)
     if head.remedy:
-        _say(console, f"  what to do: {head.remedy}")
+        _print_line(console, f"  what to do: {head.remedy}")
     for line in foot:
-        _say(console, line)
+        _print_line(console, line)
 
 
-def heading(head: Head) -> str:
-    """Say what was run, where, what was asked, and how long it took, in one line."""
+def heading_line(head: Head) -> str:
+    """Return one line: what was run, where, what was asked of it, and how long it took."""
     elapsed = format_duration(head.elapsed_s) if head.elapsed_s else ""
-    others = [part for part in (head.machine, *head.conditions, elapsed) if part]
+    others = list(filter(None, (head.machine, *head.conditions, elapsed)))
     line = " · ".join([clean_text(head.title), *others])
     # a longer heading cuts the title
     return line if len(line) <= 160 else " · ".join([clean_text(head.title, 64), *others])
 
 
-def _say(console: Console, line: str, style: str = "") -> None:
+def _print_line(console: Console, line: str, style: str = "") -> None:
     console.print(Styled(one_line(line), style=style), soft_wrap=True)
 
 
-def _lines(block: Block, width: int) -> list[str]:
+def _block_lines(block: Block, width: int) -> list[str]:
     if isinstance(block, Table):
         return list(align_table(block, width))
     if isinstance(block, Text):
-        is_too_wide = block.style == "chart" and max(map(len, block.shown), default=0) > width
-        return [] if is_too_wide else block.shown
+        is_too_wide = (
+            block.style == "chart" and max(map(len, block.summary_lines), default=0) > width
+        )
+        return [] if is_too_wide else block.summary_lines
     return []

@@ -190,13 +190,15 @@ def _draw_point(chart: Chart, result: SaturationResult) -> None:
     if chart.id == "goodput":
         if _has_interval(result):
             chart.bar(chart.x.low, chart.x.high, point.high, "c-band", bottom=point.low)
-        chart.across(point.value, "c-wanted")
+        chart.horizontal_line(point.value, "c-wanted")
     elif result.plan.open:
         if _has_interval(result):
             chart.shade(point.low, point.high, "c-band")
-        chart.upright(point.value, "c-wanted", f"{format_significant(point.value)} requests/s")
+        chart.vertical_line(
+            point.value, "c-wanted", f"{format_significant(point.value)} requests/s"
+        )
     elif result.parallel:
-        chart.upright(result.parallel, "c-wanted", f"{result.parallel} in flight")
+        chart.vertical_line(result.parallel, "c-wanted", f"{result.parallel} in flight")
 
 
 def _explain(chart: Chart, levels: Sequence[Level]) -> None:

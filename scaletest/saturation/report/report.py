@@ -19,7 +19,8 @@ from scaletest.render.numbers import (
     format_significant,
     with_interval,
 )
-from scaletest.report.words import format_percentile, run_warnings, states_sentence
+from scaletest.report.time_spent import states_sentence
+from scaletest.report.words import format_percentile, run_warnings
 from scaletest.saturation.judging.evaluation import SaturationResult
 from scaletest.saturation.judging.pods import PodTimes, times_of_pods
 from scaletest.saturation.judging.sequence import OPERATING_SHARE

@@ -50,8 +50,8 @@ def _panel(result: Evaluation, sample: MeasuredStep) -> Chart | None:
         f"throughput over {format_seconds(long)}:"
         f" {with_half_width(rate.per_s, rate.half_width)} requests/s after"
         f" {format_seconds(sample.warmup_s)} of warm-up",
-        Axis("time in s", 0.0, long, most=5),
-        Axis("requests/s", 0.0, axis_end(max(*course, rate.per_s) * 1.08, 5), most=5),
+        Axis("time in s", 0.0, long, max_marks=5),
+        Axis("requests/s", 0.0, axis_end(max(*course, rate.per_s) * 1.08, 5), max_marks=5),
         *PANEL_SIZE,
     )
     # what disturbed the measurement, as far as it lies in the chart
@@ -60,7 +60,7 @@ def _panel(result: Evaluation, sample: MeasuredStep) -> Chart | None:
         low, high = spell.begin_s - sample.began_s, spell.end_s - sample.began_s
         if low < long and high > 0.0:
             low, high = max(0.0, low), min(long, high)
-            chart.bar(low, high, chart.y.high, "c-foreign", spell.sentence, chart.y.low)
+            chart.bar(low, high, chart.y.high, "c-foreign", spell.sentence, bottom=chart.y.low)
             shown = True
     if shown:
         chart.legend("disturbed", "c-foreign", "area")
@@ -74,7 +74,7 @@ def _panel(result: Evaluation, sample: MeasuredStep) -> Chart | None:
     edges = [long * index / len(course) for index in range(len(course) + 1)]
     chart.stairs(edges, course, "c-data")
     if drift.shift:
-        chart.upright(warm + drift.shift_at_s, "c-mark", f"changed by {drift.shift:+.1%}")
+        chart.vertical_line(warm + drift.shift_at_s, "c-mark", f"changed by {drift.shift:+.1%}")
     for at_s, depth in drift.dips:
         chart.dot(warm + at_s, rate.per_s * (1 + depth), "c-dip", f"dipped by {-depth:.0%}")
     return chart

@@ -153,7 +153,9 @@ def _throughput(data: Curve) -> Chart:
     chart.line([(level, data.ideal(level)) for level in ends], "c-ideal")
     if data.peak:
         chart.legend("peak", "c-wanted")
-        chart.upright(data.peak, "c-wanted", f"throughput is highest with {data.peak:.0f} workers")
+        chart.vertical_line(
+            data.peak, "c-wanted", f"throughput is highest with {data.peak:.0f} workers"
+        )
     for step, tip in zip(data.steps, tips, strict=True):
         rate = step.throughput
         if len(step.samples) > 1:

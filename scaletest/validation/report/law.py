@@ -5,7 +5,7 @@ import math
 from scaletest.render.numbers import (
     format_percent,
     format_significant,
-    percent_between,
+    percent_with_interval,
     plural,
     with_interval,
 )
@@ -106,7 +106,7 @@ def _coefficient(value: float, interval: Estimate | None) -> str:
     if interval is None:
         return format_percent(value)
     if interval.high <= 1.0:
-        return percent_between(value, interval.low, interval.high, 3)
+        return percent_with_interval(value, interval.low, interval.high, 3)
     return (
         f"{format_percent(interval.low, 0)} or more"
         if interval.low >= LEAST_KNOWN

@@ -8,7 +8,7 @@ from scaletest.render.numbers import (
     NOTHING,
     format_percent,
     format_seconds,
-    seconds_between,
+    seconds_with_interval,
     with_half_width,
     with_interval,
 )
@@ -200,7 +200,7 @@ def _percentiles(step: Step, kind: str) -> dict[str, str]:
         elif percentile.low is None or percentile.high is None:
             cells[name] = format_seconds(percentile.value)
         else:
-            cells[name] = seconds_between(percentile.value, percentile.low, percentile.high)
+            cells[name] = seconds_with_interval(percentile.value, percentile.low, percentile.high)
     return {**cells, "max": format_seconds(spread.max)}
 
 

@@ -164,7 +164,7 @@ def comment(parts: ReportParts) -> list[Block]:
             limits.append(Text([note and f"{heading}: {note}"]))
     title = "Resources of the nodes while each step was measured"
     kinds = [
-        f"{plural(group.count, 'request')} {group.outcome}{failures.spread(group)}:"
+        f"{plural(group.count, 'request')} {group.outcome}{failures.nodes_phrase(group)}:"
         f" {group.error or NOTHING}"
         for group in result.failures
     ]

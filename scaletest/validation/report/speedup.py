@@ -20,7 +20,7 @@ def speedup_bars(result: Evaluation) -> list[str]:
         speedup, rate = step.throughput.per_s / first, format_significant(step.throughput.per_s)
         text = f"{format_significant(speedup)}x  {rate}/s"
         bars.append(Bar(plural(step.workers, "worker"), speedup, text, ideal=step.workers))
-    lines = list(bar_lines(bars, most=steps[-1].workers))
+    lines = list(bar_lines(bars, full_value=steps[-1].workers))
     if IDEAL in "".join(lines):
         lines[-1] += f"   {IDEAL} ideal"
     return lines

@@ -77,7 +77,7 @@ def time_spent(result: Evaluation) -> Figure | None:
                 f" {format_percent(part_s / whole_s, 0)}"
             )
             low, high = bottom_s / size, (bottom_s + part_s) / size
-            chart.bar(index - HALF, index + HALF, high, f"c-time-{place}", tip, low)
+            chart.bar(index - HALF, index + HALF, high, f"c-time-{place}", tip, bottom=low)
             bottom_s += part_s
     return Figure(chart, TIME_CAPTION, NARROW_TIME)
 

@@ -121,11 +121,13 @@ def _histograms(steps: Sequence[RunTimes]) -> list[Chart]:
             f"run from {format_seconds(step.values[0])} to {format_seconds(step.values[-1])},"
             " median"
             f" {format_seconds(step.at(0.5))}",
-            Axis(label, low_s / length_s, high_s / length_s, most=8),
+            Axis(label, low_s / length_s, high_s / length_s, max_marks=8),
             up,
             *HISTOGRAM_SIZE,
         )
         draw_bars(chart, counts, ends_s, "request", sum(counts))
-        chart.upright(step.at(0.5) / length_s, "c-mark", f"median {format_seconds(step.at(0.5))}")
+        chart.vertical_line(
+            step.at(0.5) / length_s, "c-mark", f"median {format_seconds(step.at(0.5))}"
+        )
         charts.append(chart)
     return charts

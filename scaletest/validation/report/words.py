@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from scaletest.render.numbers import (
-    percent_between,
+    percent_with_interval,
     plural,
 )
 from scaletest.stats.estimate import Estimate
@@ -57,4 +57,4 @@ def best_share(result: Evaluation) -> str:
 
 def share_text(part: Estimate, most: int = 1) -> str:
     """Return a part of 1 with its interval in percent, with `most` decimals at most."""
-    return percent_between(part.value, part.low, part.high, most)
+    return percent_with_interval(part.value, part.low, part.high, most)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hack.guides import PAGES, ROOT, Terminal, blocks
+from hack.guides import PAGES, ROOT, Terminal, read_blocks
 from hack.kubernetes import ControlPlane, tool
 from tests.cluster.charts import MAIN_HELM
 
@@ -26,7 +26,7 @@ def test_a_newcomer_to_kubernetes_gets_a_verdict(real: ControlPlane, tmp_path: P
     (tmp_path / "charts").symlink_to(ROOT / "charts")
     try:
         # when all blocks for a cluster are typed
-        typed = [block for page in PAGES for block in blocks(page) if block.tier == "cluster"]
+        typed = [block for page in PAGES for block in read_blocks(page) if block.tier == "cluster"]
         outputs = {}
         for block in typed:
             code, outputs[block.text.split()[1]] = terminal.run(block.text)

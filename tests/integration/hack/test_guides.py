@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hack.guides import INTERRUPTED, PAGES, ROOT, Block, Terminal, blocks, command_lines
+from hack.guides import INTERRUPTED, PAGES, ROOT, Block, Terminal, command_lines, read_blocks
 from scaletest.broker import EmbeddedServer
 from scaletest.broker.embedded import free_port
 from scaletest.model.errors import NoServer
@@ -36,7 +36,7 @@ PROGRAMS = ("curl", "ffmpeg", "fio", "iperf3")
 
 def of_tier(*tiers: str) -> list[Path]:
     """Pages with a block of the first of these tiers."""
-    return [page for page in PAGES if any(typed(block, tiers[:1]) for block in blocks(page))]
+    return [page for page in PAGES if any(typed(block, tiers[:1]) for block in read_blocks(page))]
 
 
 def typed(block: Block, tiers: Sequence[str]) -> bool:
@@ -73,7 +73,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 
 def type_in(terminal: Terminal, page: Path, tiers: Sequence[str]) -> None:
     """Type the blocks of these tiers, in the order of the page, and keep its files."""
-    for block in blocks(page):
+    for block in read_blocks(page):
         if block.file:
             (terminal.folder / block.file).write_text(block.text, "utf-8")
         if typed(block, tiers):

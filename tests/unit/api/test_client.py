@@ -280,7 +280,7 @@ def test_an_iterator_that_is_collected_in_the_middle_of_a_call_is_cancelled(make
     replies: Any = client.map("q", list("abc"), in_flight=3)
     answer_first_of_three(replies, fake)
     # when garbage collection ends it in a thread that has the client for itself
-    with client._call():
+    with client._hold_broker():
         replies.close()
     # expect no deadlock, and that another thread cancels
     eventually(lambda: sorted(fake.cancelled) == ["c-2", "c-3"])

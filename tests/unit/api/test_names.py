@@ -17,17 +17,17 @@ ROOT = Path(__file__).parents[3]
 STANDARD = sys.stdlib_module_names
 NAMES = reference.public_names()
 DOCUMENTED = [
-    each
+    member
     for name in NAMES
     if not reference.is_error(getattr(scaletest, name))
-    for each in reference.documented(name, getattr(scaletest, name))
+    for member in reference.list_documented(name, getattr(scaletest, name))
 ]
-CALLED = [each for each in DOCUMENTED if not each.is_attribute]
+CALLED = [member for member in DOCUMENTED if not member.is_attribute]
 
 
-@pytest.mark.parametrize("each", CALLED, ids=lambda each: each.title)
-def test_a_public_name_has_text_an_example_and_its_errors(each: reference.Documented) -> None:
-    doc = reference.parsed(each.text)
+@pytest.mark.parametrize("member", CALLED, ids=lambda member: member.title)
+def test_a_public_name_has_text_an_example_and_its_errors(member: reference.Documented) -> None:
+    doc = reference.parse_docstring(member.text)
     assert doc.text
     assert ast.parse(doc.example).body
     assert doc.raises is not None, "end its docstring with Raises:, or with `Raises: nothing`"

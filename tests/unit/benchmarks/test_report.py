@@ -97,7 +97,10 @@ def test_the_time_of_each_part_by_state_is_averaged_over_repetitions() -> None:
     report = evaluate_benchmarks(complete.plan, ended)
     line = "time of client-0, streams 1: 0.5 cores; on a CPU 50%, network 50% (198.18.0.1:5201)"
     assert line in formats.render(benchmark_report(report), "text").splitlines()
-    assert f"* {md.plain(line)}" in formats.render(benchmark_report(report), "md").splitlines()
+    assert (
+        f"* {md.escape_sentence(line)}"
+        in formats.render(benchmark_report(report), "md").splitlines()
+    )
     assert ">Where the time went</h2>" in formats.render(benchmark_report(report), "html")
     assert ">Where the time went</h2>" not in formats.render(benchmark_report(a_run()), "html")
 

@@ -43,7 +43,7 @@ def test_charts_of_rules_have_labelled_axes_with_whole_counts_on_one_scale() -> 
     for chart in drawn:
         assert (chart.x.label, chart.y.label) == ("time, min", "requests, replicas")
         assert whole(chart)
-        assert len(chart.x.labelled) >= 4
+        assert len(chart.x.labelled_marks) >= 4
     assert len({(chart.x.high, chart.y.high) for chart in drawn}) == 1
     # of one request at a time as well
     quiet = Simulation(
@@ -57,7 +57,7 @@ def test_charts_of_rules_have_labelled_axes_with_whole_counts_on_one_scale() -> 
 
 def whole(chart: Chart) -> bool:
     """Whether the axis upwards has marks at whole numbers only."""
-    return all(mark == round(mark) for mark, _ in chart.y.labelled)
+    return all(mark == round(mark) for mark, _ in chart.y.labelled_marks)
 
 
 def test_where_even_the_best_rule_kills_the_page_says_so() -> None:

@@ -38,7 +38,9 @@ def walk(group: click.Group, name: str = "") -> Iterator[tuple[str, click.Comman
 
 
 CALLS = dict(walk(cli))
-COMMANDS = {name: each for name, each in CALLS.items() if not isinstance(each, click.Group)}
+COMMANDS = {
+    name: command for name, command in CALLS.items() if not isinstance(command, click.Group)
+}
 
 
 def leaves(options_type: type) -> dict[str, Any]:
@@ -246,7 +248,8 @@ def test_every_option_of_many_stands_below_one_heading(name: str) -> None:
     assert isinstance(command, cloup.Command)
     titles = [group.title for group in command.option_groups]
     assert len(titles) == len(set(titles))
-    if sum(isinstance(each, click.Option) and not each.hidden for each in command.params) > FEW:
+    options_of_command = [option for option in command.params if isinstance(option, click.Option)]
+    if sum(not option.hidden for option in options_of_command) > FEW:
         assert not [option.name for option in command.ungrouped_options if not option.hidden]
 
 

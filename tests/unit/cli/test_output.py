@@ -10,7 +10,7 @@ import yaml
 
 from scaletest.broker.queue_state import QueueEntry, printable_name, split_entries
 from scaletest.cli.main import run
-from scaletest.cli.output import Output, as_text, echo, set_up, write
+from scaletest.cli.output import Output, as_text, echo, set_up_logging, write
 from scaletest.cli.stored import deliver, deliver_finished
 from scaletest.model.checks import cut_text, escape_unprintable
 from scaletest.model.errors import InvalidValue, UsageError
@@ -48,7 +48,7 @@ def test_a_wrong_option_is_printed_harmlessly(capsys: pytest.CaptureFixture[str]
 
 
 def test_a_log_line_is_one_line_that_no_terminal_obeys(capsys: pytest.CaptureFixture[str]) -> None:
-    set_up(False)
+    set_up_logging(False)
     logging.getLogger("scaletest.broker").warning("worker %s", f"{EVIL}\n12:00:00 ERROR forged")
     try:
         raise ValueError(EVIL)
@@ -60,7 +60,7 @@ def test_a_log_line_is_one_line_that_no_terminal_obeys(capsys: pytest.CaptureFix
 
 
 def test_log_lines_of_rq_keep_only_their_colour_codes() -> None:
-    set_up(False)
+    set_up_logging(False)
     log = io.StringIO()
     logger = logging.getLogger("rq.worker")
     handler = logging.StreamHandler(log)

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from scaletest.cli import progress_views
 from scaletest.cli.live_rows import LiveRows
-from scaletest.cli.progress_views import Lines, json_line, plain_line, rows
+from scaletest.cli.progress_views import EventPrinter, json_line, plain_line, progress_rows
 from scaletest.model.checks import escape_unprintable
 from scaletest.model.run_progress import (
     BENCHMARK,
@@ -57,7 +57,7 @@ STEP = ProgressChange.STEP_MEASURED
     ],
 )
 def test_a_narrow_terminal_keeps_the_time_left(width: int, first: str) -> None:
-    assert list(rows(STATE, width)) == [first, STATE.line]
+    assert list(progress_rows(STATE, width)) == [first, STATE.line]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_narrow_terminal_keeps_the_time_left(width: int, first: str) -> None:
     ],
 )
 def test_what_is_known_is_shown(fields: dict[str, Any], first: str | None) -> None:
-    (row, _) = rows(replace(STATE, **fields), 100)
+    (row, _) = progress_rows(replace(STATE, **fields), 100)
     if first is None:
         assert row.endswith("about 3 min 20 s left  no verdict yet")
     else:
@@ -77,7 +77,7 @@ def test_what_is_known_is_shown(fields: dict[str, Any], first: str | None) -> No
 
 
 def test_a_run_that_has_not_begun_has_no_bar() -> None:
-    assert list(rows(RunProgress("", "", ""), 80)) == ["0 s passed", "starting"]
+    assert list(progress_rows(RunProgress("", "", ""), 80)) == ["0 s passed", "starting"]
 
 
 @given(
@@ -96,7 +96,7 @@ def test_a_run_that_has_not_begun_has_no_bar() -> None:
     ),
 )
 def test_the_first_row_fits_from_forty_columns_on(width: int, state: RunProgress) -> None:
-    assert len(next(rows(state, width))) <= width
+    assert len(next(progress_rows(state, width))) <= width
 
 
 def run_of(progress: Progress, folder: RunFolder, now: list[float]) -> None:
@@ -219,7 +219,7 @@ def test_a_reader_that_goes_away_ends_no_run(monkeypatch: pytest.MonkeyPatch) ->
         raise BrokenPipeError
 
     monkeypatch.setattr(progress_views, "echo", gone)
-    show = Lines(plain_line)
+    show = EventPrinter(plain_line)
     for _ in range(3):
         show(STEP, STATE, "measured")
     assert asked == ["step 2 of about 8: measured, about 30 s left"]

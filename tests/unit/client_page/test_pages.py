@@ -334,7 +334,7 @@ def test_tables_that_tell_nothing_are_hidden(site: Site) -> None:
     for number in range(6):
         fields = {"node": "vm", "pod": "vm", "worker": f"vm-{number % 2}"}
         site.statistics.add(Record("q", 0, replied(f"c-{number}", **fields), 1.0))
-    tables = load.places(site.statistics.snapshot())
+    tables = load.place_tables(site.statistics.snapshot())
     assert [list(table.titles) for table in tables.values()] == [
         ["Worker", "Succeeded", "Share", "Failed", "Mean run", "Longest run"],
         [],
@@ -346,7 +346,7 @@ def test_tables_that_tell_nothing_are_hidden(site: Site) -> None:
     # with a second node, a device and a pod, expect them
     fields = {"node": "b", "pod": "pod-1", "worker": "w", "device": "/dev/dri/renderD128"}
     site.statistics.add(Record("q", 0, replied("c-9", **fields), 1.0))
-    tables = load.places(site.statistics.snapshot())
+    tables = load.place_tables(site.statistics.snapshot())
     assert [list(table.titles)[:3] for table in tables.values()] == [
         ["Worker", "Pod", "Node"],
         ["Node", "Succeeded", "Share"],
@@ -393,8 +393,8 @@ def test_times_under_charts_are_round(last_s: float, names: list[str]) -> None:
     ],
 )
 def test_requests_in_flight_have_whole_marks(top: float, names: list[str]) -> None:
-    axis = load_charts.amounts("in_flight", top)
-    assert [name for _, name in axis.labelled] == names
+    axis = load_charts.amount_axis("in_flight", top)
+    assert [name for _, name in axis.labelled_marks] == names
 
 
 def test_health_follows_the_loop(site: Site) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hack import newcomer
-from hack.guides import BLOCK, PAGES, ROOT, TIERS, Block, blocks, command_lines, shell_blocks
+from hack.guides import BLOCK, PAGES, ROOT, TIERS, Block, command_lines, read_blocks, shell_blocks
 from tests.unit.cli.test_options import accept
 
 LANGUAGES = {"sh", "sql", "text", "yaml", "toml", "dockerfile", "python", "json", "html"}
@@ -25,7 +25,7 @@ def names(page: Path) -> str:
 def test_every_block_has_a_language_and_every_shell_block_is_run_or_says_why_not(
     page: Path,
 ) -> None:
-    for block in blocks(page):
+    for block in read_blocks(page):
         assert block.language in LANGUAGES, f"{block.place} has no language, or an unknown one"
         assert block.language == "sh" or not (block.reason or block.until), block.place
         assert block.reason or block.tier in TIERS, block.place
@@ -36,7 +36,7 @@ def test_no_command_hides_outside_a_shell_block(page: Path) -> None:
     text = BLOCK.sub("", page.read_text("utf-8"))
     assert "```" not in text, f"{page.name} has a block that is not seen"
     assert not re.search(rf"^ {{4,}}\$? ?{PROGRAMS} ", text, re.M), "use a block of language sh"
-    for block in blocks(page):
+    for block in read_blocks(page):
         if block.language == "text":
             assert not re.search(rf"^\$ {PROGRAMS} ", block.text, re.M), (
                 f"{block.place} types a command: put it into a block of language sh"
@@ -86,7 +86,7 @@ def test_a_newcomer_types_what_the_readme_or_the_program_told() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     # what the answer to the mistake is, the walk itself sees
     own = [step for step in newcomer.STEPS if step.title != "type what the answer says"]
-    assert not [line for step in own for line in newcomer.untold(step, readme)]
+    assert not [line for step in own for line in newcomer.untold_lines(step, readme)]
     # and nothing in the README that is for newcomers is left out
     typed = {line for step in newcomer.STEPS for line in step.text.splitlines()}
     for block in shell_blocks(ROOT / "README.md"):

@@ -58,7 +58,7 @@ def test_all_lines_are_text_or_known_requests() -> None:
     ],
 )
 def test_text_stays_text(text: str, roff: str) -> None:
-    assert manual.escaped(text) == roff
+    assert manual.escape_roff(text) == roff
 
 
 def test_lines_of_an_example_stay_apart() -> None:

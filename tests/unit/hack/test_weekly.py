@@ -42,9 +42,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "part": "a",
         "date": "2026-11-22",
         "commit": head,
-        "content": weekly.content(PART, tmp_path),
+        "content": weekly.hash_content(PART, tmp_path),
     }
-    weekly.note(noted, tmp_path)
+    weekly.store_pass(noted, tmp_path)
     return tmp_path
 
 
@@ -77,18 +77,18 @@ def test_every_part_has_tests() -> None:
 def test_unchanged_guarded_files_give_no_warning(project: Path) -> None:
     (project / "other.txt").write_text("after\n", "utf-8")
     commit(project)
-    assert weekly.warning("a", PART, project) == ""
+    assert weekly.warn_of_changes("a", PART, project) == ""
     # nor when the commits are made anew
     git(project, "checkout", "-q", "--orphan", "anew")
     commit(project)
-    assert weekly.warning("a", PART, project) == ""
+    assert weekly.warn_of_changes("a", PART, project) == ""
 
 
 def test_changed_files_are_named_with_the_last_pass(project: Path) -> None:
     (project / "one.txt").write_text("after\n", "utf-8")
     (project / "guarded" / "two.txt").unlink()
     commit(project)
-    text = weekly.warning("a", PART, project)
+    text = weekly.warn_of_changes("a", PART, project)
     assert text.startswith(
         "weekly a: guarded/two.txt, one.txt changed since it passed on 2026-11-22 with commit "
     )
@@ -136,10 +136,10 @@ def test_only_a_whole_pass_of_a_commit_is_noted(
     if dirty:
         (project / "one.txt").write_text("after\n", "utf-8")
     assert weekly.run("a", options, project) is (code == 0)
-    rows = weekly.passes(project)
+    rows = weekly.read_passes(project)
     assert bool(rows) is noted
     if noted:
         row = rows["a"]
         assert set(row) == {"part", "date", "commit", "content", "tests", "seconds"}
-        assert (row["tests"], row["content"]) == (3, weekly.content(PART, project))
+        assert (row["tests"], row["content"]) == (3, weekly.hash_content(PART, project))
         assert git(project, "rev-parse", "HEAD").startswith(row["commit"])

@@ -157,11 +157,15 @@ def test_the_waterfall_goes_from_the_fastest_to_the_slowest_workload() -> None:
         ends = [end_s for _, end_s in row.ends]
         assert ends == sorted(ends)
     figure = waterfall_figure(of(*made(200)))
-    names = [name for _, name in figure.wide.y.labelled]
+    names = [name for _, name in figure.wide.y.labelled_marks]
     assert (names[0], names[5], names[-1]) == ("fastest", "50 %", "slowest")
     # expect that few workloads are called by their names
     few = waterfall_figure(of(*made(3)))
-    assert sorted(name for _, name in few.wide.y.labelled) == ["j-000000", "j-000001", "j-000002"]
+    assert sorted(name for _, name in few.wide.y.labelled_marks) == [
+        "j-000000",
+        "j-000001",
+        "j-000002",
+    ]
 
 
 @given(st.integers(1, 30), st.floats(0.0, 15.0), st.sampled_from(["html", "md", "csv"]))
@@ -214,7 +218,7 @@ def test_charts_of_ten_thousand_pods_on_a_thousand_nodes_stay_small() -> None:
 def test_every_chart_has_labelled_axes() -> None:
     for chart in everything_drawn(of(*made(100, 2))):
         assert chart.x.label and chart.y.label, chart.id
-        assert len(chart.y.labelled) >= 2 and len(chart.x.labelled) >= 2, chart.id
+        assert len(chart.y.labelled_marks) >= 2 and len(chart.x.labelled_marks) >= 2, chart.id
 
 
 def test_a_run_of_which_nothing_is_known_draws_nothing() -> None:

@@ -11,16 +11,16 @@ from scaletest.pages.turns import ReadingTurns, SharedCopy
 def test_a_turn_that_does_not_come_is_an_error_and_others_go_on() -> None:
     turns = ReadingTurns(2, 0.0)
     refused = pytest.raises(Unreachable, match="too many requests wait")
-    with turns.taken(), turns.taken(), refused, turns.taken():
+    with turns.take(), turns.take(), refused, turns.take():
         pass
-    with turns.taken(), turns.taken():
+    with turns.take(), turns.take():
         pass
 
 
 def test_a_turn_comes_back_when_its_holder_fails() -> None:
     turns = ReadingTurns(1, 0.0)
     for _ in range(3):
-        with pytest.raises(KeyError), turns.taken():
+        with pytest.raises(KeyError), turns.take():
             raise KeyError
 
 

@@ -80,12 +80,12 @@ def test_decades_are_few_and_never_less_than_two(
 ) -> None:
     assert axis.decades(low, high) == pytest.approx(marks)
     latency = Axis("latency", low, high, "log10")
-    parts = [latency.part(mark) for mark, _ in latency.labelled]
+    parts = [latency.position(mark) for mark, _ in latency.labelled_marks]
     assert parts == sorted(parts) and -1e-9 <= parts[0] < parts[-1] <= 1 + 1e-9
-    assert latency.part(math.sqrt(low * high)) == pytest.approx(0.5)
+    assert latency.position(math.sqrt(low * high)) == pytest.approx(0.5)
 
 
 def test_a_logarithmic_axis_puts_doublings_at_equal_distances() -> None:
     axis = Axis("workers", 1.0, 16.0, "log2")
-    assert [axis.part(n) for n in (1, 2, 4, 8, 16)] == [0, 0.25, 0.5, 0.75, 1]
-    assert axis.labelled[-1] == (16.0, "16")
+    assert [axis.position(n) for n in (1, 2, 4, 8, 16)] == [0, 0.25, 0.5, 0.75, 1]
+    assert axis.labelled_marks[-1] == (16.0, "16")

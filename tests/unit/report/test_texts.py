@@ -64,8 +64,8 @@ def test_a_value_that_rounds_to_zero_has_no_sign(value: float, shown: str) -> No
 
 
 def test_an_interval_that_rounds_to_zero_has_no_sign() -> None:
-    assert numbers.percent_between(-1e-9, -2e-9, 0.004) == "0.0% [0.0, 0.4]"
-    assert "-0" not in numbers.percent_between(-1e-9, -1e-9, -1e-9, 3)
+    assert numbers.percent_with_interval(-1e-9, -2e-9, 0.004) == "0.0% [0.0, 0.4]"
+    assert "-0" not in numbers.percent_with_interval(-1e-9, -1e-9, -1e-9, 3)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 from msgspec import structs
 
-from hack.guides import ROOT, blocks
+from hack.guides import ROOT, read_blocks
 from scaletest.cli import main
 from scaletest.model import VerdictKind
 from scaletest.model.attempt import Attempt, PodTroubles
@@ -259,7 +259,7 @@ def test_duckdb_answers_the_queries_of_the_guide(
         folder.store(step, of_agents)
     # when the queries of the guide are asked in its folder
     monkeypatch.chdir(folder.path)
-    guide = blocks(ROOT / "docs/how-to/runs.md")
+    guide = read_blocks(ROOT / "docs/how-to/runs.md")
     view, queries = (block.text for block in guide if block.language == "sql")
     with duckdb.connect() as database:
         database.execute(view)

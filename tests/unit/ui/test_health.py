@@ -56,6 +56,6 @@ def test_a_missing_archive_is_told_with_what_helps_there(
 def test_an_archive_of_another_user_is_not_called_empty(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "There is no run" in Sources(tmp_path).emptiness
+    assert "There is no run" in Sources(tmp_path).why_no_runs
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # as root nothing is refused
-    assert "cannot be read by the user" in Sources(tmp_path).emptiness
+    assert "cannot be read by the user" in Sources(tmp_path).why_no_runs

@@ -14,8 +14,7 @@ from scaletest.broker.snapshot import RqState
 from scaletest.model.errors import InvalidValue, Unreachable
 from scaletest.ui import rows
 from scaletest.ui.app import make_app
-from scaletest.ui.overview import MOST_ROWS
-from scaletest.ui.queue import PAGE_WORKERS
+from scaletest.ui.queues import MOST_ROWS, PAGE_WORKERS
 from scaletest.ui.sources import Sources
 from tests.unit.queue_pages import (
     AT_S,

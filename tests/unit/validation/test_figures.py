@@ -62,7 +62,7 @@ def test_what_was_measured_fills_the_chart(tmp_path: Path, last: int) -> None:
     plan = replace(COMMAND, limit=last)
     chart = figures.throughput(run_of(tmp_path, plan, {n: 0.2 * n for n in plan.steps})).wide
     highest = max(mark.points[0][1] for mark in chart.marks if mark.shape == "dot")
-    assert chart.y.part(highest) > (0.7 if chart.y.kind == "linear" else 0.4)
+    assert chart.y.position(highest) > (0.7 if chart.y.kind == "linear" else 0.4)
     # expect the ideal line to end at the frame, where it keeps its slope
     (ideal,) = [mark for mark in chart.marks if mark.css == "c-ideal"]
     (low, start), (end, top) = ideal.points

@@ -99,7 +99,7 @@ def test_an_interrupted_look_promises_no_bars_that_it_has_not(
 
 def test_bars_have_their_names_in_one_column() -> None:
     bars = [Bar("1 worker", 1.0, "1x"), Bar("16 workers", 16.5, "16.5x"), Bar("none", 0.0, "0x")]
-    assert list(bar_lines(bars, most=16, width=8)) == [
+    assert list(bar_lines(bars, full_value=16, width=8)) == [
         "  1 worker  ▌         1x",
         "16 workers  ████████  16.5x",
         "      none            0x",

@@ -107,7 +107,9 @@ def test_contention_is_never_shown_above_100_percent(
 
 def on_terminal(run: ValidationRun, width: int) -> str:
     out = io.StringIO()
-    text_format.show(validation_report(run), Console(file=out, width=width, color_system=None))
+    text_format.print_report(
+        validation_report(run), Console(file=out, width=width, color_system=None)
+    )
     return out.getvalue()
 
 

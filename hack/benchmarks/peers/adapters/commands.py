@@ -1,5 +1,4 @@
-"""What every adapter can be told on its command line: `fill COUNT` and `trips COUNT`, some also
-`work`.
+"""The commands that every adapter takes: `fill COUNT` and `trips COUNT`, some also `work`.
 
 An adapter runs in the environment of its own library and imports nothing of this project but this
 file, which needs only Python. `trips` prints one JSON list: the seconds of each round trip. A wrong

@@ -55,7 +55,7 @@ def fill(count: int) -> None:
 
 
 def trips(count: int) -> list[float]:
-    """The caller polls, as often as the worker."""
+    """Time round trips of a caller that polls, as often as the worker."""
 
     async def run() -> list[float]:
         pool = await create_pool(SETTINGS)

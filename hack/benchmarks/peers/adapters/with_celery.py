@@ -13,8 +13,9 @@
 #   "--without-gossip", "--without-mingle", "--without-heartbeat",
 # ]
 # ///
-"""Celery with acks_late, which acknowledges after execution; its default acknowledges before and
-loses the job.
+"""Celery with acks_late, which acknowledges after execution.
+
+Its default acknowledges before, and loses the job of a worker that dies.
 
 A prefetch of 64: more is no faster, 1 is slower. One pool process: faster than the solo pool for
 empty jobs, since the parent speaks Redis while the child runs. Gossip, mingle and heartbeat are
@@ -43,7 +44,7 @@ def fill(count: int) -> None:
 
 
 def trips(count: int) -> list[float]:
-    """The caller subscribes to the result's channel."""
+    """Time round trips of a caller that subscribes to the result's channel."""
     return timed(lambda: noop.delay().get(timeout=TIMEOUT_S), count)
 
 

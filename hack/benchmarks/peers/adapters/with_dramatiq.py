@@ -41,7 +41,7 @@ def fill(count: int) -> None:
 
 
 def trips(count: int) -> list[float]:
-    """The caller blocks on the list of the result."""
+    """Time round trips of a caller that blocks on the list of the result."""
     return timed(lambda: noop.send().get_result(block=True, timeout=TIMEOUT_S * 1000), count)
 
 

@@ -9,8 +9,7 @@
 # left = ["LLEN", "floor:queue"]
 # work = ["{bin}/python", "with_floor.py", "work"]
 # ///
-"""The floor: what is left when a queue does nothing but finish a job and take the next through
-redis-py.
+"""The floor: a queue that only finishes a job and takes the next, through redis-py.
 
 One EVALSHA a job on bare lists, without leases, counters, decoding or time limits. Not a peer; it
 says how much of our time a job takes because Redis, loopback and redis-py take it.

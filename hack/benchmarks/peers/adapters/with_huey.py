@@ -33,7 +33,7 @@ def fill(count: int) -> None:
 
 
 def trips(count: int) -> list[float]:
-    """The caller blocks on the result's key."""
+    """Time round trips of a caller that blocks on the result's key."""
     return timed(lambda: noop().get(blocking=True, timeout=TIMEOUT_S), count)
 
 

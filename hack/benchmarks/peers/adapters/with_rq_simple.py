@@ -13,8 +13,9 @@
 #   "bench",
 # ]
 # ///
-"""Stock RQ without a fork a job, quiet, with the JSON serialiser: its fastest worker, and what ours
-is built on.
+"""Stock RQ at its fastest: without a fork a job, quiet, with the JSON serialiser.
+
+Ours is built on it.
 
 A job leaves the started registry after execution. redis-py 5.3 rather than 8: RQ is an eighth
 faster on it. The function is a built-in one that returns its argument: a job that imports a module
@@ -40,7 +41,7 @@ def fill(count: int) -> None:
 
 
 def trips(count: int) -> list[float]:
-    """The caller blocks on the job's own stream of results."""
+    """Time round trips of a caller that blocks on the job's own stream of results."""
     queue = _queue()
 
     def call() -> object:

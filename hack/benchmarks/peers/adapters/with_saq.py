@@ -51,7 +51,10 @@ def fill(count: int) -> None:
 
 
 def trips(count: int) -> list[float]:
-    """The caller subscribes to the job's channel; Queue.apply would take a second a call."""
+    """Time round trips of a caller that subscribes to the job's channel.
+
+    Queue.apply would take a second a call.
+    """
 
     async def call() -> Any:
         job = await queue.enqueue("noop", retries=RETRIES)

@@ -12,8 +12,9 @@
 #   "--ack-type", "when_executed",
 # ]
 # ///
-"""taskiq on a Redis stream, acknowledged when executed. Its list broker is as fast and acknowledges
-nothing.
+"""taskiq on a Redis stream, acknowledged when executed.
+
+Its list broker is as fast and acknowledges nothing.
 
 The stream broker reads up to 100 messages at once, its default, and runs up to 100 at a time.
 Progress is counted in stored results: a stream keeps what was read.
@@ -48,7 +49,7 @@ def fill(count: int) -> None:
 
 
 def trips(count: int) -> list[float]:
-    """The caller polls; by default five times a second."""
+    """Time round trips of a caller that polls, by default five times a second."""
 
     async def call() -> int:
         task = await noop.kiq()

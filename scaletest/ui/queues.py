@@ -1,15 +1,25 @@
-"""The page of a queue. It only reads: commands are shown for who wants more."""
+"""The pages of queues: the overview of a Redis, and one queue.
 
-from flask import render_template
+They only read: commands are shown for who wants more.
+"""
+
+import shlex
+from itertools import chain
+from typing import Any
+
+from flask import Response, g, render_template
 from flask.typing import ResponseReturnValue
 
 from scaletest.broker.failures import recent_failure_groups
 from scaletest.model import histogram
+from scaletest.model.checks import QUEUE_NAME
 from scaletest.model.errors import Unreachable
 from scaletest.pages.site import READ, page_of, printable_line
 from scaletest.ui import rows
-from scaletest.ui.reading import reader
+from scaletest.ui.reading import Reading, reader
 
+# Of workers and devices in the overview; the page of a queue has all workers.
+MOST_ROWS = 50
 PAGE_WORKERS = 200
 SHARES = {"median": 0.5, "90 %": 0.9, "95 %": 0.95, "99 %": 0.99}
 # The queue's accounts, and what its other counters mean.
@@ -22,6 +32,50 @@ OTHERS = {
     "stale": "results dropped because another worker had taken the request again",
     "undelivered": "replies without a receiver",
 }
+
+
+def overview() -> ResponseReturnValue:
+    """Show the page; 503 while Redis is away."""
+    source = reader()
+    if source is None:
+        return render_template("overview.html", title="Overview", reading=None, error=None)
+    try:
+        reading = source.read()
+    except Unreachable as error:
+        return render_template("overview.html", title="Overview", reading=None, error=error), 503
+
+    def make_page() -> bytes:
+        page = render_template("overview.html", title="Overview", **overview_context(reading))
+        return page.encode(errors="replace")
+
+    return Response(reading.pages.page(g.root, (), make_page), mimetype="text/html")
+
+
+def overview_context(reading: Reading) -> dict[str, Any]:
+    """Collect what the template shows."""
+    queue_rows = rows.queue_rows(reading)
+    workers = rows.urgent_first(chain.from_iterable(row.workers for row in queue_rows))
+    samples = chain.from_iterable(reading.samples.values())
+    problems = []
+    for name, why in reading.snapshot.unreadable:
+        # an entry whose name is not one of a queue can only be removed
+        is_queue = QUEUE_NAME.fullmatch(name)
+        remedy = f"check {name}" if is_queue else f"remove -- {shlex.quote(name)}"
+        text = f"it cannot be read and is left out: {why}"
+        problems.append(
+            rows.Problem(rows.BAD, "unreadable", name, text, f"scaletest queue {remedy}")
+        )
+    problems += chain.from_iterable(row.problems for row in queue_rows)
+    return {
+        "reading": reading,
+        "error": None,
+        "queue_rows": queue_rows,
+        "workers": workers,
+        "devices": rows.device_rows(reading.snapshot.queues, samples),
+        "problems": sorted(problems, key=lambda problem: problem.level != rows.BAD),
+        "most": MOST_ROWS,
+        "busy": sum(row.worker.busy for row in workers),
+    }
 
 
 def queue(path: str) -> ResponseReturnValue:
@@ -37,11 +91,11 @@ def queue(path: str) -> ResponseReturnValue:
     except Unreachable as error:
         return render_template("queue.html", title=title, reading=None, error=error), 503
     if snapshot is None:
-        unreadable = dict(reading.snapshot.unreadable).get(path)
-        text = f"Queue {printable_line(path)} is not declared."
-        if unreadable is not None:
-            text = f"Queue {printable_line(path)} cannot be read: {unreadable}."
-        return render_template("message.html", title="No such queue", text=text), 404
+        reason = dict(reading.snapshot.unreadable).get(path)
+        trouble = "is not declared" if reason is None else f"cannot be read: {reason}"
+        return render_template(
+            "message.html", title="No such queue", text=f"{title} {trouble}."
+        ), 404
     samples = reading.samples.get(path, [])
     row = rows.queue_row(snapshot, reading)
     workers = rows.urgent_first(row.workers)
@@ -57,9 +111,6 @@ def queue(path: str) -> ResponseReturnValue:
         mean_s = histogram.total_s(counts) / total if total else None
         percentiles_s = [histogram.histogram_quantile(counts, share) for share in SHARES.values()]
         times.append((name, total, [mean_s, *percentiles_s, longest_s]))
-    pause = ("pause", "workers take nothing more; running requests finish")
-    if snapshot.paused:
-        pause = ("resume", "workers take requests again")
     return render_template(
         "queue.html",
         title=f"Queue {path}",
@@ -80,7 +131,12 @@ def queue(path: str) -> ResponseReturnValue:
         nodes=rows.node_rows(samples, snapshot.at_s),
         most=200,
         commands=[
-            (f"scaletest queue {pause[0]} {path}", pause[1]),
+            (f"scaletest queue resume {path}", "workers take requests again")
+            if snapshot.paused
+            else (
+                f"scaletest queue pause {path}",
+                "workers take nothing more; running requests finish",
+            ),
             (f"scaletest queue purge {path}", "drop every waiting request"),
             (f"scaletest queue check {path}", "check that the books balance"),
             (f"scaletest queue show {path} --format json", "everything for programs"),
@@ -88,4 +144,4 @@ def queue(path: str) -> ResponseReturnValue:
     )
 
 
-ROUTES = (("/queues/<path:path>", READ, queue),)
+ROUTES = (("/", READ, overview), ("/queues/<path:path>", READ, queue))
