@@ -125,7 +125,8 @@ def _result(document: Mapping[str, Any], form: Format, path: Path, count: int) -
             parent = place.rpartition(".")[0]
             unit = _at(document, f"{parent}.unit") or _at(document, f"{parent}.units")
             latencies[name] = latency * UNITS_S.get(str(unit), form.latency_unit_s)
-    late = number(form.late)
+    known = (_at(document, place) for place in form.late)
+    late = next((value for value in known if value is not None), None)
     return ToolResult(
         count=count,
         repeat=0,
@@ -139,7 +140,7 @@ def _result(document: Mapping[str, Any], form: Format, path: Path, count: int) -
         offered_per_s=number(form.offered_per_s),
         input_tokens=lengths[0],
         output_tokens=lengths[1],
-        late_s=None if late is None else late * form.late_unit_s,
+        late_s=_late_s(late, form, path),
         seed=number(form.seed),
         model=text(form.model),
         version=text(form.version),
@@ -147,6 +148,13 @@ def _result(document: Mapping[str, Any], form: Format, path: Path, count: int) -
         repeats=max(1, int(number(form.repeats) or 1)),
         deviation=number(form.deviation) or 0.0,
     )
+
+
+def _late_s(late: object, form: Format, path: Path) -> float | None:
+    """Return how late the client was; 0 where it was early by its clock."""
+    if late is None or (isinstance(late, int | float) and late < 0):
+        return None if late is None else 0.0
+    return _number(late, f"{form.late[0]} of {path.name}") * form.late_unit_s
 
 
 def _version(document: Mapping[str, Any]) -> str:

@@ -78,6 +78,9 @@ def test_inference_perf(tmp_path: Path) -> None:
     assert (result.requests_per_s, result.offered_per_s) == (91.357, 92.19)
     assert result.latencies["ttft.p99"] == 0.1818
     assert result.late_s == 0.0002
+    # on average a client may be early by its clock
+    early = write(tmp_path / "y.json", samples.inference_perf(91.0, late_s=-0.0001))
+    assert read_one(early, count=1).late_s == 0.0
 
 
 def test_a_report_of_llm_d_knows_its_replicas(tmp_path: Path) -> None:
