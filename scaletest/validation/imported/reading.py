@@ -35,8 +35,9 @@ def read_results(path: Path, axis: str, count: int = 0) -> list[ToolResult]:
         form = _format_of(document, path)
         known = count or _count_in(document, form, axis, path) or _count_in_name(path, axis)
         if form.levels:
-            rows = [row for row in _at(document, form.levels) or [] if isinstance(row, Mapping)]
-            levels = [_result(row, form, path, known) for row in rows]
+            rows = _at(document, form.levels)
+            rows = rows if isinstance(rows, list) else []
+            levels = [_result(row, form, path, known) for row in rows if isinstance(row, Mapping)]
             if not levels:
                 raise InvalidValue(f"{path.name} contains no benchmark", hint=LEAVE_OUT)
             most = max(levels, key=lambda level: level.requests_per_s or 0.0)
