@@ -33,6 +33,11 @@ SECTIONS = (
                 "validation.commands.validate",
             ),
             LazyCommand(
+                "judge",
+                "Judge how a service scales by the results of a load tool.",
+                "validation.commands.judge",
+            ),
+            LazyCommand(
                 "saturate",
                 "Find what load a service or a queue can take.",
                 "saturation.commands.saturate",

@@ -35,6 +35,11 @@ TYPES: dict[str, Registered] = {
         "scaletest.validation.report.report:validation_report",
         "scaletest.validation.schemas",
     ),
+    "import": Registered(
+        "scaletest.validation.imported.run_type",
+        "scaletest.validation.imported.report:imported_report",
+        "scaletest.validation.imported.schemas",
+    ),
     "saturation": Registered(
         "scaletest.saturation.run_type",
         "scaletest.saturation.report.report:saturation_report",

@@ -1,0 +1,1 @@
+"""Validations of services that a load tool measured: its result files are read and judged."""

@@ -1,0 +1,95 @@
+"""The RunType of validations that load tools measured."""
+
+import os
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scaletest.runs.folder import ENVIRONMENT, STEPS, RunFolder
+from scaletest.runs.places import default_root, run_reference
+from scaletest.runs.run_type import ResultOfRun, RunType
+from scaletest.stats.comparison import Contrast, plan_differences
+from scaletest.stats.estimate import Estimate
+from scaletest.stats.measure import Measure
+from scaletest.stats.repetitions import mean_estimate
+from scaletest.validation.imported.folder import ImportedFolder
+from scaletest.validation.imported.judging import (
+    ImportedEvaluation,
+    evaluate_results,
+    throughput_of,
+)
+from scaletest.validation.judging.growth import SEED
+
+NO_MATTER = {"scale", "thresholds", "tolerate_failures", "price"}
+WORKLOAD = {"source", "axis", "measure"}
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRun(ResultOfRun):
+    """A stored run, judged anew."""
+
+    result: ImportedEvaluation
+
+
+class ImportedType(RunType):
+    """Validations that load tools measured."""
+
+    folder = ImportedFolder
+    curve_title = "throughput at each number of replicas"
+    curve_path = ("throughput", "value")
+
+    def judge(self, folder: RunFolder) -> ImportedRun:
+        """Judge the run in a folder; UsageError when it cannot be read."""
+        stored = ImportedFolder(folder.path)
+        with folder.readable():
+            plan, results = stored.plan(), list(stored.rows(STEPS))
+            environment = stored.read(ENVIRONMENT)
+        return ImportedRun(
+            run_reference(folder.path, default_root(os.environ)),
+            str(folder.path),
+            evaluate_results(plan, results, random.Random(SEED)),
+            environment,
+        )
+
+    def measures(self, judged: ImportedRun) -> Sequence[Measure]:
+        """Return throughput and ratios, and latencies under their tool's name for them."""
+        measures = []
+        measure, axis = judged.result.plan.measure, judged.result.plan.axis
+        for step in judged.result.steps:
+            where = {axis: step.workers}
+            values = [throughput_of(result, measure) for result in step.results]
+            measures.append(
+                Measure(
+                    "throughput",
+                    where,
+                    step.throughput,
+                    "1/s",
+                    True,
+                    repeats=values,
+                    decides=True,
+                    freedom=step.freedom,
+                )
+            )
+            if step.ratio is not None:
+                ratio = Estimate(step.ratio.value, step.ratio.low, step.ratio.high)
+                measures.append(Measure("ratio", where, ratio, "x", True))
+            for name in step.results[0].latencies:
+                known = [row.latencies[name] for row in step.results if name in row.latencies]
+                measures.append(
+                    Measure(
+                        f"{step.results[0].tool}.{name}", where, mean_estimate(known), "s", False
+                    )
+                )
+        return measures
+
+    def contrast(self, base: ImportedRun, candidate: ImportedRun) -> Contrast:
+        """Return in what the plans of two runs differ, and what one of them has not measured."""
+        plans = base.result.plan, candidate.result.plan
+        alone = sorted({*plans[0].steps} ^ {*plans[1].steps})
+        return Contrast(
+            plan_differences(plans[0].to_dict(), plans[1].to_dict(), WORKLOAD, NO_MATTER),
+            [f"{count} {plans[0].axis}" for count in alone],
+        )
+
+
+RUN_TYPE = ImportedType()
