@@ -1,4 +1,4 @@
-"""Completions of workers, as progress in time and as cycles from one to the next.
+"""The completions of workers, as progress in time and as cycles from one to the next.
 
 Between two of its completions a worker progresses evenly. Progress has two virtues over counting
 completions in a window. It is not quantised: workers in lockstep that finish a request every 30 s
@@ -24,7 +24,7 @@ from scaletest.model import Record
 RESOLUTION_S = 1e-6
 # A cycle is slow that takes more than this many times as long as its worker's cycles usually do.
 SLOW = 3.0
-# A worker with fewer cycles borrows the median of all workers.
+# A worker with fewer cycles than this borrows the median of all workers.
 OWN_MEDIAN = 5
 # A cycle of more usual requests than this was a standstill; a list of them would take memory.
 MOST_FILLED = 10_000
@@ -44,7 +44,7 @@ class Completions:
         for record in records:
             if record.ok:
                 times[record.reply.worker].append(record.reply.ended_s)
-        return cls({worker: sorted(own) for worker, own in times.items()})
+        return cls({worker: sorted(ended_s) for worker, ended_s in times.items()})
 
     @cached_property
     def total(self) -> int:
@@ -58,19 +58,17 @@ class Completions:
 
     @cached_property
     def span(self) -> tuple[float, float]:
-        """Return where every worker's progress is known, in s; (0, 0) when there is no such time.
+        """Return the time in which every worker's progress is known, in s; (0, 0) without one.
 
         From the latest first completion to the earliest last one.
         """
-        full = [times for times in self.by_worker.values() if times]
-        if not full:
-            return 0.0, 0.0
-        first, last = max(times[0] for times in full), min(times[-1] for times in full)
+        _, last = self.under_load
+        first = max((times[0] for times in self.by_worker.values() if times), default=0.0)
         return (first, last) if last - first > RESOLUTION_S else (0.0, 0.0)
 
     @cached_property
     def under_load(self) -> tuple[float, float]:
-        """Return from the first completion to the end of the load, in s; (0, 0) without one.
+        """Return the time from the first completion to the end of the load, in s; (0, 0) without.
 
         The load ends when the first worker has no more to do while others may finish what they
         hold.
@@ -82,7 +80,7 @@ class Completions:
 
     @cached_property
     def rate_together(self) -> float:
-        """Return completions a second of all workers, whoever finished them; 0 without a time."""
+        """Return completions a second under load, whoever finished them; 0 without such a time."""
         begin_s, end_s = self.under_load
         if end_s - begin_s <= RESOLUTION_S:
             return 0.0
@@ -116,11 +114,9 @@ class Completions:
 
         Edges ascend inside the span.
         """
-        done = [0.0] * len(edges)
-        for times in self.by_worker.values():
-            done = [
-                total + _cycles_done(times, edge) for total, edge in zip(done, edges, strict=True)
-            ]
+        done = [
+            sum(_cycles_done(times, edge) for times in self.by_worker.values()) for edge in edges
+        ]
         return differences(done)
 
     def rates(self, bins: int, trend_per_s: float = 0.0) -> list[float]:
@@ -144,8 +140,8 @@ class Completions:
     def rates_by_worker(self, bins: int) -> list[list[float]]:
         """Return the throughput of each worker in `bins` equal parts of the span, in requests/s."""
         width, edges = self._bins(bins)
-        all_done = self.progress_by_worker(edges).values()
-        return [[done / width for done in own] for own in all_done]
+        done_by_worker = self.progress_by_worker(edges).values()
+        return [[done / width for done in done_of_worker] for done_of_worker in done_by_worker]
 
     def _bins(self, bins: int) -> tuple[float, list[float]]:
         """Return the width of `bins` equal parts of the span, and their edges, in s."""
@@ -161,10 +157,10 @@ class Completions:
 
     @cached_property
     def in_turn(self) -> Completions:
-        """Return the completions as if workers had finished them in turn: cycles of N / throughput.
+        """Return the same completions, dealt out to the workers in turn.
 
         Where a worker starves there is hardly a time in which the progress of every worker is
-        known, although that of all together is.
+        known, although that of all together is. Dealt out, every cycle lasts N / throughput.
         """
         times = sorted(itertools.chain.from_iterable(self.by_worker.values()))
         count = len(self.by_worker)
@@ -181,8 +177,8 @@ class Completions:
         limits = {}
         for worker, cycles in self.cycles.items():
             if cycles:
-                own_median = statistics.median(cycles) if len(cycles) >= OWN_MEDIAN else median
-                limits[worker] = SLOW * own_median
+                usual_s = statistics.median(cycles) if len(cycles) >= OWN_MEDIAN else median
+                limits[worker] = SLOW * usual_s
         return limits
 
     @cached_property
@@ -201,14 +197,14 @@ class Completions:
 
     @cached_property
     def usual(self) -> Completions:
-        """Return the completions as if slow cycles had been usual ones, evenly spaced.
+        """Return the completions with each slow cycle filled by usual ones, evenly spaced.
 
         For tests whether a step changes along its time. Where nothing is slow these are the same.
         """
         limits = self.slow_limits
         if not any(max(self.cycles[worker]) > limit for worker, limit in limits.items()):
             return self
-        by_worker: dict[str, Sequence[float]] = {}
+        filled_by_worker: dict[str, Sequence[float]] = {}
         for worker, times in self.by_worker.items():
             filled = list(times[:1])
             for cycle, end in zip(self.cycles[worker], times[1:], strict=True):
@@ -218,8 +214,8 @@ class Completions:
                 begin = filled[-1]
                 filled += [begin + (end - begin) * index / count for index in range(1, count)]
                 filled.append(end)
-            by_worker[worker] = filled
-        return Completions(by_worker)
+            filled_by_worker[worker] = filled
+        return Completions(filled_by_worker)
 
 
 def differences(values: Sequence[float]) -> list[float]:
@@ -228,11 +224,11 @@ def differences(values: Sequence[float]) -> list[float]:
 
 
 def _cycles_done(times: Sequence[float], instant: float) -> float:
-    """Return how many cycles a worker had done at `instant`."""
+    """Return how many cycles a worker had done at `instant`, with the part of the present one."""
     index = bisect_right(times, instant)
     if index == 0:
         return 0.0
     if index == len(times):
         return index - 1.0
-    before, behind = times[index - 1], times[index]
-    return index - 1 + (instant - before) / (behind - before)
+    previous, following = times[index - 1], times[index]
+    return index - 1 + (instant - previous) / (following - previous)
