@@ -22,9 +22,9 @@ from scaletest.model import checks, wire
 # Declares that a field is not written.
 INNER = Meta(extra={"inner": True})
 
-# as msgspec names them
+# The limits of a value, as msgspec names them.
 _LIMITS = ("ge", "gt", "le", "lt", "multiple_of", "pattern", "max_length")
-# A number that may be infinite, or none, which documents write as null.
+# A number that may be infinite or NaN, which documents write as null.
 Unbounded = Annotated[float, Meta(extra={"schema": {"type": ["number", "null"]}})]
 VERSIONED = {"schema_version": wire.SCHEMA_VERSION}
 Count = Annotated[int, Meta(ge=0, le=1_000_000_000)]
@@ -117,13 +117,15 @@ def is_enum(kind: Any) -> bool:
 
 @cache
 def declaration_of(hint: Any) -> Declared:
-    """Return the type without its declarations, and these; the last one wins, which is the
-    outermost.
+    """Return a type without its declarations, and all that they say of it.
+
+    Where two declarations contradict each other, the outermost counts.
     """
     base, *metas = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     title = description = ""
     limits: dict[str, Any] = {}
     extra: dict[str, Any] = {}
+    # of `X | None` the declarations of X hold
     optional = get_origin(base) in (Union, types.UnionType) and type(None) in get_args(base)
     alternatives = [part for part in get_args(base) if part is not type(None)]
     if optional and len(alternatives) == 1:
@@ -136,8 +138,9 @@ def declaration_of(hint: Any) -> Declared:
         title = meta.title or title
         extra |= meta.extra or {}
         limits |= {name: getattr(meta, name) for name in _LIMITS if getattr(meta, name) is not None}
-    names: Iterable[Any] = get_args(base) if get_origin(base) is Literal else ()
+    # what may be chosen: as it is declared, or as the type has it
+    values: Iterable[Any] = get_args(base) if get_origin(base) is Literal else ()
     if is_enum(base):
-        names = [kind.value for kind in base]
-    choices = tuple(map(str, extra.get("choices", names)))
+        values = [member.value for member in base]
+    choices = tuple(map(str, extra.get("choices", values)))
     return Declared(base, optional, title, description, limits, choices, extra)

@@ -1,4 +1,4 @@
-"""Documents in files that people write: keys, units of time, aliases, and hints what is wrong."""
+"""Documents in files that people write, with keys, units of time, aliases, and hints."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ T = TypeVar("T")
 def read_members(
     kind: type, data: Any, label: str, warnings: list[str] | None = None
 ) -> dict[str, Any]:
-    """Return the values of a document that a person wrote, by their attributes; InvalidValue names
-    the key that is wrong. What is null is as by default.
+    """Return the values of a document that a person wrote, by their attributes.
 
+    What is null is as by default. InvalidValue names the key that is wrong.
     warnings: get a line for each value that is read as another.
     """
     if not isinstance(data, Mapping):
@@ -75,22 +75,25 @@ def known_key(key: Any, known: Mapping[str, T], label: str) -> T:
 def read_value(
     hint: Any, value: Any, name: str, label: str, warnings: list[str] | None = None
 ) -> Any:
-    """Return a value that a person wrote under that name, as its type declares; InvalidValue
-    otherwise.
+    """Return a value that a person wrote under that name, read as its type declares.
+
+    InvalidValue where it does not fit.
     """
     rule = declaration_of(hint)
     where = f"{name} in {label}"
     if isinstance(value, str):
         value = _read_text(rule, value, where, warnings)
-    (item, *_) = get_args(rule.base) or (None,)
+    # documents within the document, one or a list, have keys of their own
     if dataclasses.is_dataclass(rule.base) and value is not None:
         kind: Any = rule.base
         return read_file_document(kind, value, where, warnings)
+    (item, *_) = get_args(rule.base) or (None,)
     if dataclasses.is_dataclass(declaration_of(item).base) and isinstance(value, list):
         return tuple(
             read_value(item, part, f"{name}[{number}]", label, warnings)
             for number, part in enumerate(value)
         )
+    # anything else is msgspec's to read
     try:
         converted = msgspec.convert(value, hint)
     except msgspec.ValidationError as error:
@@ -102,9 +105,7 @@ def read_value(
 
 
 def _read_text(rule: Declared, text: str, where: str, warnings: list[str] | None) -> Any:
-    """Return the value that a text stands for: a number where it has a unit of time, or its
-    alias.
-    """
+    """Return the value that a text stands for: seconds where it is a duration, or its alias."""
     if rule.is_duration:
         seconds = in_base_units(text, SECONDS)
         if seconds is None:

@@ -16,8 +16,6 @@ def parse_time(text: object) -> float | None:
 
 def format_time(time_s: float | None) -> str | None:
     """Return a time in UTC with microseconds and offset; None for none."""
-    return (
-        None
-        if time_s is None
-        else datetime.fromtimestamp(time_s, UTC).isoformat(timespec="microseconds")
-    )
+    if time_s is None:
+        return None
+    return datetime.fromtimestamp(time_s, UTC).isoformat(timespec="microseconds")

@@ -1,6 +1,6 @@
 """The members of a class's documents, and how their values are written.
 
-They are the fields that are not INNER, and the properties whose return type is `Annotated`.
+Members are the fields that are not INNER, and the properties whose return type is `Annotated`.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ class DocumentMember:
     """A member of a document."""
 
     name: str
-    attribute: str  # where its value is, as in growth.peak
+    attribute: str  # the way to its value, as in growth.peak
     hint: Any
     default: Any
     key: str  # its name in files that people write, empty where these cannot have it
@@ -55,20 +55,20 @@ class Written:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; what is infinite is null."""
-        written = {**self.constants, **_written(self)}
+        document = {**self.constants, **_members_to_plain(self)}
         always = self.always
         if always is None:
-            return written
-        return {name: value for name, value in written.items() if value or name in always}
+            return document
+        return {name: value for name, value in document.items() if value or name in always}
 
     def to_json(self) -> str:
         """Return one line of JSON."""
         return wire.dump(self.to_dict())
 
 
-def _members(kind: Any) -> tuple[DocumentMember, ...]:
+def _members_of(kind: Any) -> tuple[DocumentMember, ...]:
     """Return the members of a class's documents, in their order."""
-    rows = []
+    members = []
     hints = field_hints(kind)
     for field in dataclasses.fields(kind):
         rule = declaration_of(hints[field.name])
@@ -76,28 +76,30 @@ def _members(kind: Any) -> tuple[DocumentMember, ...]:
             names = rule.extra["flat"]
             for member in document_members(rule.base):
                 if not names or member.name in names:
-                    rows.append(
+                    members.append(
                         dataclasses.replace(member, attribute=f"{field.name}.{member.attribute}")
                     )
         elif "inner" not in rule.extra:
             default = field.default
             if field.default_factory is not dataclasses.MISSING:
                 default = field.default_factory()
-            rows.append(_member(kind, field.name, hints[field.name], default))
+            members.append(_member(kind, field.name, hints[field.name], default))
     # properties with a declared type are written, and never read
     for attribute, part in vars(kind).items():
         if isinstance(part, property):
             hint = get_type_hints(part.fget, include_extras=True).get("return")
             if get_origin(hint) is Annotated:
-                rows.append(_member(kind, attribute, hint, dataclasses.MISSING))
-    return tuple(rows)
+                members.append(_member(kind, attribute, hint, dataclasses.MISSING))
+    return tuple(members)
 
 
-# a set may have a hundred thousand specs of one class
-document_members: Callable[[Any], tuple[DocumentMember, ...]] = cache(_members)
+# Cached, since a set may have a hundred thousand specs of one class. As a decorator, mypy would
+# have the cache refuse classes of dataclasses that cannot be hashed.
+document_members: Callable[[Any], tuple[DocumentMember, ...]] = cache(_members_of)
 
 
 def _member(kind: type, attribute: str, hint: Any, default: Any) -> DocumentMember:
+    """Return the member of an attribute, with the names that documents and files have for it."""
     name = attribute
     if getattr(kind, "camel_case", False):
         first, *others = attribute.split("_")
@@ -108,13 +110,15 @@ def _member(kind: type, attribute: str, hint: Any, default: Any) -> DocumentMemb
 
 
 def field_hints(kind: type) -> dict[str, Any]:
+    """Return the types of a dataclass's fields, with their declarations."""
     hints = get_type_hints(kind, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
 
 
 def to_plain(value: Any) -> Any:
-    """Return a value as JSON writes it: an instance by the members of its class, what is infinite
-    null.
+    """Return a value as JSON writes it.
+
+    An instance is written by the members of its class. What is infinite is null.
     """
     if isinstance(value, float):
         return value if math.isfinite(value) else None
@@ -123,7 +127,7 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, Written):
         return value.to_dict()
     if dataclasses.is_dataclass(value):
-        return _written(value)
+        return _members_to_plain(value)
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
@@ -133,10 +137,10 @@ def to_plain(value: Any) -> Any:
     return value
 
 
-def _written(instance: Any) -> dict[str, Any]:
+def _members_to_plain(instance: Any) -> dict[str, Any]:
     kind: Any = type(instance)
-    names, get, writers = _writers(kind)
-    document = dict(zip(names, get(instance), strict=True))
+    names, get_values, writers = _writers(kind)
+    document = dict(zip(names, get_values(instance), strict=True))
     for name, write in writers:
         document[name] = write(document[name])
     return document
@@ -144,21 +148,24 @@ def _written(instance: Any) -> dict[str, Any]:
 
 @cache
 def _writers(kind: Any) -> tuple[Sequence[str], Callable[[Any], Any], list[tuple[str, Any]]]:
-    """Return the names of a class's members, a function that gets their values, and one for each
-    member whose value is not plain already: there are many requests.
+    """Return the names of a class's members, a getter of their values, and writers by name.
+
+    Only members whose values are not plain already have a writer: it is called for each request.
     """
-    rows = document_members(kind)
+    members = document_members(kind)
     writers: list[tuple[str, Any]] = []
-    for row in rows:
-        rule = row.rule
+    for member in members:
+        rule = member.rule
         is_union = get_origin(rule.base) in (Union, types.UnionType)
         alternatives = set(get_args(rule.base)) if is_union else {rule.base}
         if "digits" in rule.extra:
-            writers.append((row.name, partial(round, ndigits=rule.extra["digits"])))
+            writers.append((member.name, partial(round, ndigits=rule.extra["digits"])))
         elif is_enum(rule.base) and not rule.optional:
-            writers.append((row.name, attrgetter("value")))
+            writers.append((member.name, attrgetter("value")))
+        # a number with both limits cannot be infinite
         elif not (alternatives <= _PLAIN or {"ge", "le"} <= rule.limits.keys()):
-            writers.append((row.name, to_plain))
-    # with the first one twice they are a tuple also where there is one
-    rows = (rows[0], *rows)
-    return [row.name for row in rows], attrgetter(*(row.attribute for row in rows)), writers
+            writers.append((member.name, to_plain))
+    # attrgetter gives a tuple only for two or more: with the first one twice there always are
+    members = (members[0], *members)
+    get_values = attrgetter(*(member.attribute for member in members))
+    return [member.name for member in members], get_values, writers
