@@ -13,8 +13,8 @@ class Connection(NamedTuple):
 
     inode: int
     peer: str  # "" when it is not connected
-    own_port: int  # of its own end
-    listening: bool = False  # it waits for clients
+    own_port: int
+    listening: bool = False  # whether it waits for clients
 
 
 def parse_peers(table: str) -> Iterator[Connection]:

@@ -1,4 +1,4 @@
-"""What a run type tells the rest of the product about itself."""
+"""The interface by which the rest of the product uses a run type."""
 
 import sys
 from abc import ABC, abstractmethod
@@ -60,13 +60,11 @@ def numbers_at(rows: object, *path: str) -> list[float]:
 
 
 class RunType(ABC):
-    """One run type. Its files, its plan, its judge and its measures; nothing else in the product
-    lists types.
-    """
+    """One run type: its files, its plan, its judge and its measures."""
 
     folder: type[TypedFolder[Any]]
-    curve_title: str  # what `curve` shows
-    curve_path: tuple[str, ...]  # where the row of a step in result.json has it
+    curve_title: str  # of the measure that `curve` gives
+    curve_path: tuple[str, ...]  # the place of that measure in a step of result.json
 
     @property
     def name(self) -> str:
@@ -80,7 +78,7 @@ class RunType(ABC):
     def curve(self, folder: RunFolder, result: Mapping[str, Any]) -> list[float]:
         """Return the main measure of a run, step by step, for lists.
 
-        It is read in bounded time from what result.json holds; empty where that has nothing of it.
+        It is read in bounded time from result.json; empty where that has nothing of it.
         """
         return numbers_at(result.get("steps"), *self.curve_path)
 
@@ -97,4 +95,4 @@ class RunType(ABC):
 
     @abstractmethod
     def contrast(self, base: Any, candidate: Any) -> Contrast:
-        """Find in what the plans of two such runs differ, and what one of them has not measured."""
+        """Return how far the plans and the progress of two judged runs differ."""
