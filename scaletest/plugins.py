@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """An entry point."""
+    """An entry point of an installed package."""
 
     group: str
     name: str
@@ -27,7 +27,7 @@ class Plugin:
     package: str  # name and version of the package that brings it
 
     def load(self) -> Any:
-        """Import what it names. InvalidValue, of one line, when that cannot be imported."""
+        """Import the object that it names. InvalidValue, of one line, when that fails."""
         try:
             return metadata.EntryPoint(self.name, self.target, self.group).load()
         except Exception as error:
@@ -46,7 +46,7 @@ class Plugins:
     """The entry points of a group, read when they are first asked for."""
 
     def __init__(self, group: str, built_in: Collection[str] = ()) -> None:
-        """built_in: names that are taken, in any case."""
+        """Take note of the group. built_in: names that no entry point may have, in any case."""
         self._group = group
         self._owners = {name.lower(): BUILT_IN for name in built_in}
         self._problems: list[str] = []
@@ -88,7 +88,7 @@ class Registry(Mapping[str, T], Generic[T]):
     def __init__(
         self, group: str, type_: type[T], built_in: Mapping[str, T], taken: Collection[str] = ()
     ) -> None:
-        """taken: further names that no entry point may have."""
+        """Take note of the built-in objects. taken: further names that no entry point may have."""
         self._type = type_
         self._built_in = built_in
         self._plugins = Plugins(group, [*built_in, *taken])
@@ -111,7 +111,7 @@ class Registry(Mapping[str, T], Generic[T]):
         return [*self._plugins.problems, *(error.message for error in self._errors.values())]
 
     def package(self, name: str) -> str:
-        """Return what brings an object of this registry."""
+        """Return the name and version of the package that brings an object."""
         return BUILT_IN if name in self._built_in else self._plugins.by_name[name].package
 
     def unknown(self, name: object, subject: str) -> InvalidValue:

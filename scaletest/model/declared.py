@@ -42,7 +42,10 @@ TRUSTED = Meta(extra={"trusted": True})
 
 
 def flat(*names: str) -> Meta:
-    """Declare that these members of the field's class stand in the document; all without names."""
+    """Declare that members of the field's class stand in the document itself.
+
+    names: of these members; all of them without any.
+    """
     return Meta(extra={"flat": names})
 
 
@@ -52,7 +55,7 @@ def named_in_documents(name: str) -> Meta:
 
 
 def named_in_files(name: str) -> Meta:
-    """Declare the name in files that people write; empty: these cannot have it."""
+    """Declare the name in files that people write; "" for a field that they cannot set."""
     return Meta(extra={"key": name})
 
 
@@ -68,7 +71,7 @@ def text(pattern: str, example: str) -> Meta:
 
 
 def text_aliases(texts: Mapping[str, str]) -> Meta:
-    """Declare texts that people may write for another value; they are warned."""
+    """Declare texts that are read as another value, with a warning to whoever wrote them."""
     return Meta(extra={"aliases": texts})
 
 
@@ -84,7 +87,7 @@ def parsed_by(function: Callable[[str], Any]) -> Meta:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Declared:
-    """A type, and what is declared of it."""
+    """A type with its declarations."""
 
     base: Any
     optional: bool  # whether a value may be None

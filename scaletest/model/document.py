@@ -145,7 +145,7 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _hint_of(rule: Declared, value: Any) -> str:
-    """Return what a value may be, for one that is of the right type."""
+    """Return a hint for a value that is of the right type, and still not allowed."""
     limits = rule.limits
     if "hint" in rule.extra:
         return str(rule.extra["hint"])

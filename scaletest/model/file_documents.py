@@ -29,15 +29,20 @@ def read_members(
             f"{label} is {checks.show_value(data)}, not a table of keys and values",
             hint="write it as {key: value}",
         )
-    known = {member.key: member for member in document_members(kind) if member.key}
+    members = {member.key: member for member in document_members(kind) if member.key}
     values = {}
-    for name, value in data.items():
-        member = known_key(name, known, label)
+    for key, value in data.items():
+        if key not in members:
+            raise InvalidValue(
+                f"unknown key {checks.show_value(key)} in {label}",
+                hint=suggestion(str(key).replace("-", "_"), members),
+            )
+        member = members[key]
         if value is not None or member.rule.optional:
-            values[member.attribute] = read_value(member.hint, value, name, label, warnings)
-    for name, member in known.items():
+            values[member.attribute] = read_value(member.hint, value, key, label, warnings)
+    for key, member in members.items():
         if member.default is dataclasses.MISSING and member.attribute not in values:
-            raise InvalidValue(f"{label} lacks {name}", hint=member.rule.description or "add it")
+            raise InvalidValue(f"{label} lacks {key}", hint=member.rule.description or "add it")
     return values
 
 
@@ -60,16 +65,6 @@ def read_file_document(
 ) -> T:
     """Return the instance of a document that a person wrote, as `read_members` does."""
     return kind(**read_members(kind, data, label, warnings))
-
-
-def known_key(key: Any, known: Mapping[str, T], label: str) -> T:
-    """Return what is known by that key; InvalidValue suggests the nearest key where nothing is."""
-    if isinstance(key, str) and key in known:
-        return known[key]
-    raise InvalidValue(
-        f"unknown key {checks.show_value(key)} in {label}",
-        hint=suggestion(str(key).replace("-", "_"), known),
-    )
 
 
 def read_value(

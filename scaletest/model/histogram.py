@@ -41,20 +41,15 @@ def histogram_quantile(counts: Mapping[int, int], share: float) -> float | None:
     """Return the duration in seconds below which `share` (0 to 1) of the counts lie, or None."""
     if not any(counts.values()):
         return None
-    indexes = sorted(counts)
-    sums = list(accumulate(map(counts.__getitem__, indexes)))
-    return bucket_middle_s(indexes[bisect_left(sums, max(1, math.ceil(share * sums[-1])))])
+    buckets = sorted(counts)
+    sums = list(accumulate(counts[bucket] for bucket in buckets))
+    rank = max(1, math.ceil(share * sums[-1]))
+    return bucket_middle_s(buckets[bisect_left(sums, rank)])
 
 
 @cache
 def _middles() -> tuple[float, ...]:
     return tuple(map(bucket_middle_s, range(LAST_BUCKET + 1)))
-
-
-@cache
-def _edges(bounds: tuple[float, ...]) -> tuple[int, ...]:
-    """Return the first bucket beyond each bound."""
-    return tuple(bisect_right(_middles(), bound) for bound in bounds)
 
 
 def cumulative_counts(
@@ -65,10 +60,13 @@ def cumulative_counts(
     A bucket always belongs to the first bound that its middle does not exceed, so that no count
     ever moves from one bound to another.
     """
-    indices = _existing_buckets(counts)
-    sums = [0, *accumulate(map(counts.__getitem__, indices))]
-    within = [float(sums[bisect_left(indices, edge)]) for edge in _edges(bounds)]
-    return list(zip([*map(repr, bounds), "+Inf"], [*within, float(sums[-1])], strict=True))
+    buckets = _existing_buckets(counts)
+    sums = [0, *accumulate(counts[bucket] for bucket in buckets)]
+    rows = []
+    for bound in bounds:
+        first_beyond = bisect_right(_middles(), bound)
+        rows.append((repr(bound), float(sums[bisect_left(buckets, first_beyond)])))
+    return [*rows, ("+Inf", float(sums[-1]))]
 
 
 def total_s(counts: Mapping[int, int]) -> float:
@@ -77,12 +75,12 @@ def total_s(counts: Mapping[int, int]) -> float:
     It is rounded once, at its end: otherwise it could become smaller when a count grows.
     """
     middles = _middles()
-    return math.fsum(counts[index] * middles[index] for index in _existing_buckets(counts))
+    return math.fsum(counts[bucket] * middles[bucket] for bucket in _existing_buckets(counts))
 
 
 def _existing_buckets(counts: Mapping[int, int]) -> list[int]:
     """Return the buckets in their order, without those that foreign data made up."""
-    return [index for index in sorted(counts) if 0 <= index <= LAST_BUCKET]
+    return [bucket for bucket in sorted(counts) if 0 <= bucket <= LAST_BUCKET]
 
 
 @dataclass(frozen=True, slots=True)

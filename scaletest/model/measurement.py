@@ -44,7 +44,7 @@ class Measurement(Document):
 
     @property
     def key(self) -> tuple[int, int]:
-        """Workers and repeat, which the records carry too."""
+        """Workers and repeat, by which its records are found."""
         return self.workers, self.repeat
 
 

@@ -70,7 +70,7 @@ class RunProgress(Document):
 
     @property
     def _is_exceeded(self) -> bool:
-        """Whether it goes on after as many steps as were expected."""
+        """Whether the run goes on although all the steps that were expected are complete."""
         return self.is_estimate and self.done >= self.steps and not self.ended
 
 

@@ -31,7 +31,7 @@ class DocumentMember:
 
     @property
     def rule(self) -> Declared:
-        """What is declared of it."""
+        """The declarations of its type."""
         return declaration_of(self.hint)
 
     @property

@@ -9,7 +9,7 @@ _LISTENING = "0A"
 
 
 class Connection(NamedTuple):
-    """A socket."""
+    """A socket of a process, as the kernel lists it."""
 
     inode: int
     peer: str  # "" when it is not connected

@@ -1,4 +1,4 @@
-"""A guard that ends what a killed parent leaves behind.
+"""A guard that ends the processes of a parent that was killed.
 
 It is a tiny shell that outlives its parent by a moment. The parent holds the write end of the
 guard's standard input. When the parent dies, however it dies, the kernel closes that end, the
@@ -55,7 +55,10 @@ def _release_in_child(stream: IO[bytes] | None) -> None:
 
 
 class Guard:
-    """Ends a process group when this process dies; what it guards needs `environment()`."""
+    """Ends a process group when this process dies.
+
+    Guarded processes must be started with `environment()`, by which strays of them are found.
+    """
 
     def __init__(self, signal_name: str = "KILL", remove: Path | None = None) -> None:
         """Start the guard.

@@ -141,7 +141,10 @@ class RunFolder:
 
     @contextmanager
     def trouble(self, verb: str) -> Iterator[None]:
-        """Raise a UsageError for files that cannot be used, as on a full disk. verb: "read"."""
+        """Raise a UsageError for files that cannot be used, as on a full disk.
+
+        verb: as the message has it, such as "read" in "cannot be read".
+        """
         try:
             yield
         except OSError as error:

@@ -112,7 +112,7 @@ class Progress:
         is_estimate: bool = False,
         unit: str = STEP,
     ) -> None:
-        """Tell where in its plan the run is; see RunProgress. left_s: from now on."""
+        """Take note of where in its plan the run is; see RunProgress. left_s: from now on."""
         self._until_s = self._clock() + (left_s or 0.0)
         steps = max(done, steps)
         # a step that takes longer than was expected leaves the others their time
@@ -135,29 +135,29 @@ class Progress:
         return replace(state, elapsed_s=max(0.0, round(now_s - self._began_s)), left_s=left_s)
 
     def phase(self, line: str) -> None:
-        """Tell that a step entered a phase."""
+        """Take note that a step entered a phase."""
         self._change(phase=_cut_line(line))
         self.note(line)
 
     def note(self, line: str) -> None:
-        """Tell what happens now. A log shows it after ten seconds without a line."""
+        """Take note of what happens now. A log shows it after ten seconds without a line."""
         self._change(line=_cut_line(line))
         if self._clock() - self._shown_s >= self._every_s:
             self._show(ProgressChange.STATE, line)
 
     def step(self, line: str) -> None:
-        """Tell that a step is measured."""
+        """Show that a step is measured, and keep the line in the log."""
         self._log(line)
         self._change(done=min(self._state.done + 1, self._state.steps))
         self._show(ProgressChange.STEP_MEASURED, line)
 
     def message(self, line: str) -> None:
-        """Tell something to know."""
+        """Show a message, and keep it in the log."""
         self._log(line)
         self._show(ProgressChange.MESSAGE, line)
 
     def warn(self, lines: Iterable[str]) -> None:
-        """Tell what may be wrong with the run."""
+        """Show and keep warnings about the run."""
         for line in lines:
             self.message(as_options(f"warning: {line}"))
 

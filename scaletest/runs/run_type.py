@@ -17,7 +17,7 @@ class JudgedRun(Protocol):
 
     @property
     def folder(self) -> str:
-        """Where it is."""
+        """The path of its folder."""
 
     @property
     def verdict(self) -> Verdict:
@@ -29,11 +29,11 @@ class JudgedRun(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ResultOfRun:
-    """A stored run, judged anew, with all that its judge found, the verdict among it."""
+    """A stored run with the result of judging it anew."""
 
     name: str  # by which commands find the run
-    folder: str  # where it is
-    result: Any
+    folder: str  # its path
+    result: Any  # all that the judge found, the verdict among it
     environment: dict[str, Any] = field(default_factory=dict)  # whatever environment.json holds
 
     @property
@@ -68,7 +68,7 @@ class RunType(ABC):
 
     @property
     def name(self) -> str:
-        """As plan.json names it."""
+        """The name of the type, as in plan.json."""
         return self.folder.run_type
 
     def plan(self, document: dict[str, Any]) -> AnyPlan:

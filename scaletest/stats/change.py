@@ -55,7 +55,7 @@ FLAGGED = (Change.REGRESSION, Change.IMPROVEMENT, Change.CHANGED)
 
 @dataclass(frozen=True, slots=True)
 class LogRatio:
-    """Logarithm of candidate over base."""
+    """The logarithm of candidate over base, with its error."""
 
     value: float
     error: float  # standard error
@@ -79,7 +79,7 @@ class LogRatio:
 
 @dataclass(frozen=True, slots=True)
 class MeasureChange(Written):
-    """A measure in both runs."""
+    """A measure that both runs have, and how it changed."""
 
     base: Annotated[Measure, flat("measure", "where", "unit", "decides"), "the measure of the base"]
     candidate: Annotated[Measure, INNER]

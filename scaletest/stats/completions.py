@@ -48,12 +48,12 @@ class Completions:
 
     @cached_property
     def total(self) -> int:
-        """Return the completions of all workers."""
+        """Return the number of completions of all workers."""
         return sum(map(len, self.by_worker.values()))
 
     @cached_property
     def fewest(self) -> int:
-        """Return the completions of the worker that has the fewest; 0 without workers."""
+        """Return the number of completions of the worker with the fewest; 0 without workers."""
         return min(map(len, self.by_worker.values()), default=0)
 
     @cached_property
@@ -170,7 +170,7 @@ class Completions:
 
     @cached_property
     def slow_limits(self) -> dict[str, float]:
-        """Return the length in s from which a cycle is slow, of every worker that has one."""
+        """Return the length in s above which a cycle is slow, by worker with at least one cycle."""
         if not self.all_cycles:
             return {}
         median = statistics.median(self.all_cycles)
@@ -183,7 +183,7 @@ class Completions:
 
     @cached_property
     def usual_cycles(self) -> list[list[float]]:
-        """Return the cycles that are not slow, of every worker that has a cycle, in s."""
+        """Return the cycles in s that are not slow, a list for each worker with a cycle."""
         return [
             [cycle for cycle in self.cycles[worker] if cycle <= limit]
             for worker, limit in self.slow_limits.items()

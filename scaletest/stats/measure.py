@@ -48,7 +48,7 @@ class Measure(Written):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What it is in any run."""
+        """Name and place, by which the measure is found in another run."""
         return self.name, *sorted(self.where.items(), key=str)
 
     @property

@@ -38,7 +38,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class ThresholdResult(Written):
-    """One threshold: the measured value in base units with its interval, and what follows."""
+    """The judgement of one threshold, with the measured value in base units and its interval."""
 
     text: Annotated[str, "as in efficiency(8)>=0.8"]
     kind: Annotated[VerdictKind, choice(JUDGEMENTS)]
