@@ -46,11 +46,9 @@ class Form:
 
     def properties(self, kind: type) -> dict[str, Schema]:
         """Return the schemas of the members of a class's documents."""
-        schemas: dict[str, Schema] = {}
-        if not self.is_file:
-            constants = getattr(kind, "constants", {})
-            schemas = {name: {"const": constant} for name, constant in constants.items()}
-        if "schema_version" in schemas:
+        constants = {} if self.is_file else getattr(kind, "constants", {})
+        schemas: dict[str, Schema] = {name: {"const": value} for name, value in constants.items()}
+        if "schema_version" in constants:
             schemas["schema_version"] = {**VERSION, "minimum": constants["schema_version"]}
         for member in document_members(kind):
             schema = self.schema(member.hint)

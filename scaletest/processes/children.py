@@ -110,10 +110,9 @@ def wait_child(
 @contextmanager
 def end_handle(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
     """Return a descriptor that is readable when the child has ended; none without pidfd."""
-    try:
-        handles = [os.pidfd_open(process.pid)]
-    except (AttributeError, OSError):
-        handles = []
+    handles = []
+    with suppress(AttributeError, OSError):  # not every Python and kernel has it
+        handles.append(os.pidfd_open(process.pid))
     try:
         yield handles
     finally:
