@@ -180,6 +180,6 @@ class TypedArguments:
         return f"its arguments are {parameters}" if parameters else "it has no arguments"
 
 
-def _make_path(kind: type, text: Any) -> Any:
+def _make_path(class_: type, text: Any) -> Any:
     """Make a path, the one readable type that msgspec does not know."""
-    return kind(text)
+    return class_(text)

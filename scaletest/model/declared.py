@@ -113,9 +113,9 @@ class Declared:
         return self.extra.get("unit") == "s"
 
 
-def is_enum(kind: Any) -> bool:
+def is_enum(hint: Any) -> bool:
     """Return whether a type is an enumeration."""
-    return isinstance(kind, type) and issubclass(kind, Enum)
+    return isinstance(hint, type) and issubclass(hint, Enum)
 
 
 @cache

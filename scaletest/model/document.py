@@ -46,7 +46,7 @@ class Document(Written):
         return cls.from_dict(wire.load(text, cls.document_name))
 
 
-def read_document(kind: type[T], data: Any, label: str) -> T:
+def read_document(class_: type[T], data: Any, label: str) -> T:
     """Return the instance that plain values stand for; InvalidValue names the field that is wrong.
 
     label: names the values in messages, as in "the plan".
@@ -54,9 +54,9 @@ def read_document(kind: type[T], data: Any, label: str) -> T:
     if not isinstance(data, Mapping):
         raise InvalidValue(f"{label} is not a JSON object")
     try:
-        return msgspec.convert(data, kind)
+        return msgspec.convert(data, class_)
     except msgspec.ValidationError as error:
-        raise explain_error(error, kind, data, "", label) from error
+        raise explain_error(error, class_, data, "", label) from error
     except UnicodeEncodeError as error:
         raise InvalidValue(
             f"{label} holds text that is not valid Unicode", hint="write it in UTF-8"
@@ -67,27 +67,27 @@ def read_document(kind: type[T], data: Any, label: str) -> T:
 
 def check_fields(instance: Any) -> None:
     """Raise InvalidValue, unless all fields are as they are declared."""
-    kind: Any = type(instance)
-    twin, rules = _checking_twin(kind)
+    class_: Any = type(instance)
+    twin, rules = _checking_twin(class_)
     try:
         msgspec.convert(instance, twin, from_attributes=True)
     except msgspec.ValidationError as error:
-        raise explain_error(error, kind, instance, "", "") from error
+        raise explain_error(error, class_, instance, "", "") from error
     for attribute, rule in rules:
         check_rules(rule, getattr(instance, attribute), rule.title or attribute)
 
 
 @cache
-def _checking_twin(kind: type) -> tuple[type, list[tuple[str, Declared]]]:
+def _checking_twin(class_: type) -> tuple[type, list[tuple[str, Declared]]]:
     """Return a class with the same fields, and the rules of fields that msgspec does not know.
 
     msgspec checks an instance by converting it into the twin: it does not check what it did not
     make.
     """
-    hints = field_hints(kind)
+    hints = field_hints(class_)
     rules = [(name, declaration_of(hint)) for name, hint in hints.items()]
     further_rules = [row for row in rules if {"choices", "check"} & row[1].extra.keys()]
-    return msgspec.defstruct(kind.__name__, list(hints.items())), further_rules
+    return msgspec.defstruct(class_.__name__, list(hints.items())), further_rules
 
 
 def explain_error(
@@ -125,10 +125,10 @@ def explain_error(
     if missing := re.fullmatch(r"Object missing required field `(.*)`", problem):
         return InvalidValue(f"{where} lacks {missing[1]}", hint="add it")
     message = f"{where} is {checks.show_value(value)}"
-    if wrong := re.fullmatch(r"Expected `(.*)`, got `.*`", problem):
-        kinds = [_EXPECTED.get(kind, (kind, "")) for kind in wrong[1].split(" | ")]
-        expected = " or ".join(words for words, _ in kinds)
-        return InvalidValue(f"{message}, not {expected}", hint=kinds[0][1])
+    if wrong_type := re.fullmatch(r"Expected `(.*)`, got `.*`", problem):
+        expected = [_EXPECTED.get(name, (name, "")) for name in wrong_type[1].split(" | ")]
+        words = " or ".join(words for words, _ in expected)
+        return InvalidValue(f"{message}, not {words}", hint=expected[0][1])
     if "max_length" in rule.limits:
         return InvalidValue(
             f"{where} too long: {len(value)}, limit {rule.limits['max_length']}", hint="shorten it"

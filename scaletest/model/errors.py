@@ -131,10 +131,12 @@ def nearest_name(name: object, known: Iterable[str]) -> str:
     """Return the known name most like this one; "" when none is like it."""
     by_lower_case = {option.lower(): option for option in known}
     text = str(name).lower()
-    near = difflib.get_close_matches(text, by_lower_case, n=1, cutoff=NEAR)
-    # or else a part of one, as p99 of run.p99
-    near = near or [like for like in difflib.get_close_matches(text, by_lower_case) if text in like]
-    return by_lower_case[near[0]] if near else ""
+    nearest = difflib.get_close_matches(text, by_lower_case, n=1, cutoff=NEAR)
+    if not nearest:
+        # a part of a name, as p99 of run.p99
+        similar = difflib.get_close_matches(text, by_lower_case)
+        nearest = [option for option in similar if text in option]
+    return by_lower_case[nearest[0]] if nearest else ""
 
 
 def suggestion(name: object, known: Iterable[str]) -> str:

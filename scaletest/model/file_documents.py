@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def read_members(
-    kind: type, data: Any, label: str, warnings: list[str] | None = None
+    class_: type, data: Any, label: str, warnings: list[str] | None = None
 ) -> dict[str, Any]:
     """Return the values of a document that a person wrote, by their attributes.
 
@@ -29,7 +29,7 @@ def read_members(
             f"{label} is {checks.show_value(data)}, not a table of keys and values",
             hint="write it as {key: value}",
         )
-    members = {member.key: member for member in document_members(kind) if member.key}
+    members = {member.key: member for member in document_members(class_) if member.key}
     values = {}
     for key, value in data.items():
         if key not in members:
@@ -54,17 +54,17 @@ def file_values(instance: Any) -> dict[str, Any]:
             value = getattr(instance, member.attribute)
             if isinstance(value, tuple):
                 value = [
-                    file_values(part) if dataclasses.is_dataclass(part) else part for part in value
+                    file_values(item) if dataclasses.is_dataclass(item) else item for item in value
                 ]
             values[member.key] = to_plain(value)
     return values
 
 
 def read_file_document(
-    kind: type[T], data: Any, label: str, warnings: list[str] | None = None
+    class_: type[T], data: Any, label: str, warnings: list[str] | None = None
 ) -> T:
     """Return the instance of a document that a person wrote, as `read_members` does."""
-    return kind(**read_members(kind, data, label, warnings))
+    return class_(**read_members(class_, data, label, warnings))
 
 
 def read_value(
@@ -80,13 +80,13 @@ def read_value(
         value = _read_text(rule, value, where, warnings)
     # documents within the document, one or a list, have keys of their own
     if dataclasses.is_dataclass(rule.base) and value is not None:
-        kind: Any = rule.base
-        return read_file_document(kind, value, where, warnings)
-    (item, *_) = get_args(rule.base) or (None,)
-    if dataclasses.is_dataclass(declaration_of(item).base) and isinstance(value, list):
+        class_: Any = rule.base
+        return read_file_document(class_, value, where, warnings)
+    (item_hint, *_) = get_args(rule.base) or (None,)
+    if dataclasses.is_dataclass(declaration_of(item_hint).base) and isinstance(value, list):
         return tuple(
-            read_value(item, part, f"{name}[{number}]", label, warnings)
-            for number, part in enumerate(value)
+            read_value(item_hint, item, f"{name}[{number}]", label, warnings)
+            for number, item in enumerate(value)
         )
     # anything else is msgspec's to read
     try:

@@ -44,13 +44,13 @@ class Form:
     # out what has a default, and write durations with a unit
     is_file: bool = False
 
-    def properties(self, kind: type) -> dict[str, Schema]:
+    def properties(self, class_: type) -> dict[str, Schema]:
         """Return the schemas of the members of a class's documents."""
-        constants = {} if self.is_file else getattr(kind, "constants", {})
+        constants = {} if self.is_file else getattr(class_, "constants", {})
         schemas: dict[str, Schema] = {name: {"const": value} for name, value in constants.items()}
         if "schema_version" in constants:
             schemas["schema_version"] = {**VERSION, "minimum": constants["schema_version"]}
-        for member in document_members(kind):
+        for member in document_members(class_):
             schema = self.schema(member.hint)
             has_default = member.default is not dataclasses.MISSING
             if has_default and not dataclasses.is_dataclass(member.default):
@@ -103,17 +103,17 @@ class Form:
             return self.object(base)
         raise TypeError(f"no schema for {base!r}")
 
-    def object(self, kind: Any) -> Schema:
+    def object(self, class_: Any) -> Schema:
         """Return the schema of a class's documents."""
-        always = getattr(kind, "always", None)
+        always = getattr(class_, "always", None)
         optional = [
             self._key(member)
-            for member in document_members(kind)
+            for member in document_members(class_)
             if (self.is_file and member.default is not dataclasses.MISSING)
             or (always is not None and member.name not in always)
         ]
-        schema = object_schema(self.properties(kind), optional)
-        description = getattr(kind, "description", "")
+        schema = object_schema(self.properties(class_), optional)
+        description = getattr(class_, "description", "")
         # where a field is called so, it is no text
         if isinstance(description, str) and description:
             schema["description"] = description
@@ -140,9 +140,9 @@ def document_schema(name: str, schema: Schema) -> Schema:
     }
 
 
-def class_schema(name: str, description: str, kind: type, form: Form | None = None) -> Schema:
+def class_schema(name: str, description: str, class_: type, form: Form | None = None) -> Schema:
     """Return the schema of a class's documents as a whole."""
-    return document_schema(name, {**(form or Form()).object(kind), "description": description})
+    return document_schema(name, {**(form or Form()).object(class_), "description": description})
 
 
 def json_type(hint: Any) -> str:

@@ -66,11 +66,11 @@ class Written:
         return wire.dump(self.to_dict())
 
 
-def _members_of(kind: Any) -> tuple[DocumentMember, ...]:
+def _members_of(class_: Any) -> tuple[DocumentMember, ...]:
     """Return the members of a class's documents, in their order."""
     members = []
-    hints = field_hints(kind)
-    for field in dataclasses.fields(kind):
+    hints = field_hints(class_)
+    for field in dataclasses.fields(class_):
         rule = declaration_of(hints[field.name])
         if "flat" in rule.extra:
             names = rule.extra["flat"]
@@ -83,13 +83,13 @@ def _members_of(kind: Any) -> tuple[DocumentMember, ...]:
             default = field.default
             if field.default_factory is not dataclasses.MISSING:
                 default = field.default_factory()
-            members.append(_member(kind, field.name, hints[field.name], default))
+            members.append(_member(class_, field.name, hints[field.name], default))
     # properties with a declared type are written, and never read
-    for attribute, part in vars(kind).items():
-        if isinstance(part, property):
-            hint = get_type_hints(part.fget, include_extras=True).get("return")
+    for attribute, value in vars(class_).items():
+        if isinstance(value, property):
+            hint = get_type_hints(value.fget, include_extras=True).get("return")
             if get_origin(hint) is Annotated:
-                members.append(_member(kind, attribute, hint, dataclasses.MISSING))
+                members.append(_member(class_, attribute, hint, dataclasses.MISSING))
     return tuple(members)
 
 
@@ -98,10 +98,10 @@ def _members_of(kind: Any) -> tuple[DocumentMember, ...]:
 document_members: Callable[[Any], tuple[DocumentMember, ...]] = cache(_members_of)
 
 
-def _member(kind: type, attribute: str, hint: Any, default: Any) -> DocumentMember:
+def _member(class_: type, attribute: str, hint: Any, default: Any) -> DocumentMember:
     """Return the member of an attribute, with the names that documents and files have for it."""
     name = attribute
-    if getattr(kind, "camel_case", False):
+    if getattr(class_, "camel_case", False):
         first, *others = attribute.split("_")
         name = first + "".join(map(str.capitalize, others))
     extra = declaration_of(hint).extra
@@ -109,10 +109,10 @@ def _member(kind: type, attribute: str, hint: Any, default: Any) -> DocumentMemb
     return DocumentMember(name, attribute, hint, default, extra.get("key", name))
 
 
-def field_hints(kind: type) -> dict[str, Any]:
+def field_hints(class_: type) -> dict[str, Any]:
     """Return the types of a dataclass's fields, with their declarations."""
-    hints = get_type_hints(kind, include_extras=True)
-    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+    hints = get_type_hints(class_, include_extras=True)
+    return {field.name: hints[field.name] for field in dataclasses.fields(class_)}
 
 
 def to_plain(value: Any) -> Any:
@@ -131,15 +131,15 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
-        return {str(to_plain(key)): to_plain(part) for key, part in value.items()}
+        return {str(to_plain(key)): to_plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [to_plain(part) for part in value]
+        return [to_plain(item) for item in value]
     return value
 
 
 def _members_to_plain(instance: Any) -> dict[str, Any]:
-    kind: Any = type(instance)
-    names, get_values, writers = _writers(kind)
+    class_: Any = type(instance)
+    names, get_values, writers = _writers(class_)
     document = dict(zip(names, get_values(instance), strict=True))
     for name, write in writers:
         document[name] = write(document[name])
@@ -147,12 +147,12 @@ def _members_to_plain(instance: Any) -> dict[str, Any]:
 
 
 @cache
-def _writers(kind: Any) -> tuple[Sequence[str], Callable[[Any], Any], list[tuple[str, Any]]]:
+def _writers(class_: Any) -> tuple[Sequence[str], Callable[[Any], Any], list[tuple[str, Any]]]:
     """Return the names of a class's members, a getter of their values, and writers by name.
 
     Only members whose values are not plain already have a writer: it is called for each request.
     """
-    members = document_members(kind)
+    members = document_members(class_)
     writers: list[tuple[str, Any]] = []
     for member in members:
         rule = member.rule

@@ -154,16 +154,16 @@ def changes_of(pairs: Sequence[tuple[Measure, Measure]], tolerance: float) -> li
 def holm(tests: Mapping[int, LogRatio]) -> set[int]:
     """Return the tests that show a change, with 5 % error for all of them together.
 
-    While some tests pass at 5 % divided by the number of tests left, the others are tried again at
-    the milder level that fewer tests need.
+    While some show one at 5 % divided by the number of undecided tests, the others are tried again
+    at the milder level that fewer tests need.
     """
-    left = dict(tests)
+    undecided = dict(tests)
     while True:
-        level = FAMILY_ERROR / max(1, len(left))
-        passed = {index for index, test in left.items() if test.is_beyond_chance(level)}
-        if not passed:
-            return tests.keys() - left.keys()
-        left = {index: test for index, test in left.items() if index not in passed}
+        level = FAMILY_ERROR / max(1, len(undecided))
+        changed = {index for index, test in undecided.items() if test.is_beyond_chance(level)}
+        if not changed:
+            return tests.keys() - undecided.keys()
+        undecided = {index: test for index, test in undecided.items() if index not in changed}
 
 
 def _is_repeated(base: Measure, candidate: Measure) -> bool:

@@ -62,9 +62,9 @@ class Completions:
 
         From the latest first completion to the earliest last one.
         """
-        _, last = self.under_load
-        first = max((times[0] for times in self.by_worker.values() if times), default=0.0)
-        return (first, last) if last - first > RESOLUTION_S else (0.0, 0.0)
+        _, end_s = self.under_load
+        begin_s = max((times[0] for times in self.by_worker.values() if times), default=0.0)
+        return (begin_s, end_s) if end_s - begin_s > RESOLUTION_S else (0.0, 0.0)
 
     @cached_property
     def under_load(self) -> tuple[float, float]:
@@ -73,10 +73,10 @@ class Completions:
         The load ends when the first worker has no more to do while others may finish what they
         hold.
         """
-        full = [times for times in self.by_worker.values() if times]
-        if not full:
+        active = [times for times in self.by_worker.values() if times]
+        if not active:
             return 0.0, 0.0
-        return min(times[0] for times in full), min(times[-1] for times in full)
+        return min(times[0] for times in active), min(times[-1] for times in active)
 
     @cached_property
     def rate_together(self) -> float:
@@ -96,8 +96,8 @@ class Completions:
     @cached_property
     def rate(self) -> float:
         """Return the throughput in the span, which there must be, in requests/s."""
-        first, last = self.span
-        return sum(self.progress((first, last))) / (last - first)
+        begin_s, end_s = self.span
+        return sum(self.progress((begin_s, end_s))) / (end_s - begin_s)
 
     @cached_property
     def cycles(self) -> dict[str, list[float]]:
@@ -124,9 +124,9 @@ class Completions:
 
         trend_per_s: a steady relative change per second, which is taken out.
         """
-        width, edges = self._bins(bins)
+        width_s, edges = self._bins(bins)
         return [
-            done / width * math.exp(-trend_per_s * index * width)
+            done / width_s * math.exp(-trend_per_s * index * width_s)
             for index, done in enumerate(self.progress(edges))
         ]
 
@@ -139,15 +139,15 @@ class Completions:
 
     def rates_by_worker(self, bins: int) -> list[list[float]]:
         """Return the throughput of each worker in `bins` equal parts of the span, in requests/s."""
-        width, edges = self._bins(bins)
+        width_s, edges = self._bins(bins)
         done_by_worker = self.progress_by_worker(edges).values()
-        return [[done / width for done in done_of_worker] for done_of_worker in done_by_worker]
+        return [[done / width_s for done in done_in_bins] for done_in_bins in done_by_worker]
 
     def _bins(self, bins: int) -> tuple[float, list[float]]:
         """Return the width of `bins` equal parts of the span, and their edges, in s."""
-        first, last = self.span
-        width = (last - first) / bins
-        return width, [first + index * width for index in range(bins)] + [last]
+        begin_s, end_s = self.span
+        width_s = (end_s - begin_s) / bins
+        return width_s, [begin_s + index * width_s for index in range(bins)] + [end_s]
 
     def after(self, cut_s: float) -> Completions:
         """Return the completions at or after `cut_s`; the first of each worker starts a cycle."""

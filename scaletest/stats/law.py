@@ -199,10 +199,9 @@ def choose_law(points: Sequence[Point], spreads: Sequence[float] | None = None) 
         criteria = {
             name: _aic(points, law, PARAMETERS[name], spreads) for name, law in fitted.items()
         }
-        near = [
-            name for name in criteria if criteria[name] <= min(criteria.values()) + EQUALLY_GOOD
-        ]
-        best = min(near, key=lambda name: (PARAMETERS[name], criteria[name]))
+        limit = min(criteria.values()) + EQUALLY_GOOD
+        good = [name for name, criterion in criteria.items() if criterion <= limit]
+        best = min(good, key=lambda name: (PARAMETERS[name], criteria[name]))
     return Choice(fitted[best], criteria, tuple(too_few))
 
 

@@ -33,7 +33,7 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> RankTest | 
     if min(m, n) < FEWEST:
         return None
     # the sum of the ranks of the first sample, tagged 1; equal values share their mean rank
-    tagged = sorted([(measured, 1) for measured in first] + [(measured, 0) for measured in second])
+    tagged = sorted([(value, 1) for value in first] + [(value, 0) for value in second])
     rank_sum, tie_term, ranked = 0.0, 0.0, 0
     for _, group in groupby(tagged, key=lambda pair: pair[0]):
         tags = [tag for _, tag in group]

@@ -64,8 +64,8 @@ def group_by_permutation(
     """
     by_permutation: dict[int, dict[str, list[float]]] = {}
     for permutation, headlines in rows:
-        for name, measured in headlines.items():
-            by_permutation.setdefault(permutation, {}).setdefault(name, []).append(measured)
+        for name, value in headlines.items():
+            by_permutation.setdefault(permutation, {}).setdefault(name, []).append(value)
     return by_permutation
 
 

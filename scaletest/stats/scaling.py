@@ -102,5 +102,5 @@ def find_knee(rates: Sequence[MeasuredThroughput]) -> int | None:
 
 def _scale_to_unit(numbers: Sequence[float]) -> list[float]:
     """Scale numbers to the range from 0 to 1."""
-    least, most = min(numbers), max(numbers)
-    return [(number - least) / (most - least) for number in numbers]
+    lowest, highest = min(numbers), max(numbers)
+    return [(number - lowest) / (highest - lowest) for number in numbers]

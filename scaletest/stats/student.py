@@ -116,8 +116,8 @@ def chi_square_limit(freedom: int, error: float) -> float:
 
     The approximation is Wilson's and Hilferty's (1931).
     """
-    part = 2.0 / (9.0 * freedom)
-    return freedom * (1.0 - part + NORMAL.inv_cdf(1.0 - error) * math.sqrt(part)) ** 3
+    variance = 2.0 / (9.0 * freedom)  # of the cube root of chi square over freedom
+    return freedom * (1.0 - variance + NORMAL.inv_cdf(1.0 - error) * math.sqrt(variance)) ** 3
 
 
 def welch_freedom(errors: Sequence[float], freedoms: Sequence[float]) -> float:

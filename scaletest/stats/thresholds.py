@@ -125,10 +125,10 @@ def _value_text(threshold: Threshold, estimate: Estimate) -> str:
 
 def ground_of(results: Sequence[ThresholdResult], rank: Rank) -> Ground | None:
     """Return the ground that thresholds of this rank, refuted or open, give; None without any."""
-    kind, state = _KINDS[rank]
+    kind, outcome = _KINDS[rank]
     relevant = [result for result in results if result.kind is kind]
     if not relevant:
         return None
-    first = relevant[0]
-    count = f"{len(relevant)} of {len(results)} thresholds {state}"
-    return Ground(rank, f"{count}: {first.text}: {first.reason}", first.remedy)
+    example = relevant[0]
+    count = f"{len(relevant)} of {len(results)} thresholds {outcome}"
+    return Ground(rank, f"{count}: {example.text}: {example.reason}", example.remedy)
