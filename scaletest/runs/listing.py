@@ -1,7 +1,5 @@
 """Stored runs as lists show them, filtered and sorted."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -15,7 +13,7 @@ from scaletest.runs.registry import judge_run, type_of
 
 # The worst stands last, where a terminal leaves the eye.
 VERDICTS = ("none", "RUNNING", "PASS", "INVALID", "FAIL")
-SORTS: dict[str, Callable[[ListedRun], str | float]] = {
+SORTS: dict[str, Callable[["ListedRun"], str | float]] = {
     "began": lambda run: run.began or "",
     "name": lambda run: run.name or run.run,
     "verdict": lambda run: VERDICTS.index(run.verdict) if run.verdict in VERDICTS else -1,
@@ -32,8 +30,8 @@ class RunFilter:
     name: str = ""  # a part of a name, or a pattern of a whole one
 
 
-def choose_runs(runs: Iterable[ListedRun], wanted: RunFilter, order: str) -> list[ListedRun]:
-    """Sort the wanted runs by one of SORTS; the newest, the worst or the longest stands last."""
+def choose_runs(runs: Iterable["ListedRun"], wanted: RunFilter, order: str) -> list["ListedRun"]:
+    """Filter runs, and sort them by one of SORTS; the newest, worst or longest stands last."""
     # fnmatch itself would keep 32,768 patterns, and anybody may ask a page for another one
     pattern = re.compile(translate(wanted.name))
     chosen = []

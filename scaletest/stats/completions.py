@@ -7,8 +7,6 @@ distribution of run times: the part of a cycle that lies before an instant is ev
 the loss at one end of the window equals the gain at the other.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics
@@ -38,7 +36,7 @@ class Completions:
     by_worker: Mapping[str, Sequence[float]]
 
     @classmethod
-    def of(cls, records: Iterable[Record]) -> Completions:
+    def of(cls, records: Iterable[Record]) -> "Completions":
         """Return the successful completions among these records."""
         times: dict[str, list[float]] = defaultdict(list)
         for record in records:
@@ -149,14 +147,14 @@ class Completions:
         width_s = (end_s - begin_s) / bins
         return width_s, [begin_s + index * width_s for index in range(bins)] + [end_s]
 
-    def after(self, cut_s: float) -> Completions:
+    def after(self, cut_s: float) -> "Completions":
         """Return the completions at or after `cut_s`; the first of each worker starts a cycle."""
         return Completions(
             {worker: times[bisect_left(times, cut_s) :] for worker, times in self.by_worker.items()}
         )
 
     @cached_property
-    def in_turn(self) -> Completions:
+    def in_turn(self) -> "Completions":
         """Return the same completions, dealt out to the workers in turn.
 
         Where a worker starves there is hardly a time in which the progress of every worker is
@@ -196,7 +194,7 @@ class Completions:
         return statistics.fmean(usual) if usual else 0.0
 
     @cached_property
-    def usual(self) -> Completions:
+    def usual(self) -> "Completions":
         """Return the completions with each slow cycle filled by usual ones, evenly spaced.
 
         For tests whether a step changes along its time. Where nothing is slow these are the same.
