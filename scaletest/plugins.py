@@ -66,6 +66,7 @@ class Plugins:
                     package=cut_text(brought_by, 80),
                 )
             )
+        # by package, so that the order of installation decides nothing
         plugins = {}
         for plugin in sorted(candidates, key=lambda plugin: plugin.package):
             owner = self._owners.setdefault(plugin.name.lower(), plugin.package)
@@ -134,6 +135,7 @@ class Registry(Mapping[str, T], Generic[T]):
                     raise plugin.unusable(
                         f"it is of type {type(member).__name__}, not {self._type.__name__}"
                     )
+                # an object with another name than its entry point could not be found by it
                 own_name = getattr(member, "name", plugin.name)
                 if plugin.name != own_name:
                     raise plugin.unusable(f"it calls itself {own_name!r}")

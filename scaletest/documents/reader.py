@@ -63,6 +63,7 @@ def text_of(path: str | Path, name: str, hint: str) -> str:
         if str(path) == "-":
             data = sys.stdin.buffer.read(MOST_BYTES + 1)
         else:
+            # no size is asked for first: the file may be a pipe, as of <(...)
             with Path(path).open("rb") as file:
                 data = file.read(MOST_BYTES + 1)
     except OSError as error:

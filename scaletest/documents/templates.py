@@ -157,6 +157,7 @@ def fill_text(template: str, values: Mapping[str, Any]) -> str:
     )
     if len(template) > MOST_CHARACTERS:
         raise too_long
+    # piece by piece, so that a text beyond the bound is never put together
     text = ""
     try:
         for piece in _compile(template).generate(values):

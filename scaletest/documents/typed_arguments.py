@@ -127,6 +127,7 @@ class TypedArguments:
                 hint=suggestion(name, sorted(self._named)),
             )
         parameter = self._named[name]
+        # a flag needs no value; that of any other is the next word
         if text is None:
             text = "true" if self._is_flag(parameter) else next(words, None)
         if text is None:

@@ -79,6 +79,7 @@ def arguments(values: Iterable[str], limit_bytes: int = MAX_ARGUMENT_BYTES) -> t
         try:
             size += len(text.encode())
         except UnicodeEncodeError as error:
+            # Python keeps bytes of a command line that are not UTF-8 as surrogates
             raise InvalidValue(
                 f"argument {show_value(text)} is not valid Unicode", hint="pass UTF-8 text"
             ) from error

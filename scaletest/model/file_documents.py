@@ -33,6 +33,7 @@ def read_members(
     values = {}
     for key, value in data.items():
         if key not in members:
+            # people may write max-step as the command line does
             raise InvalidValue(
                 f"unknown key {checks.show_value(key)} in {label}",
                 hint=suggestion(str(key).replace("-", "_"), members),
@@ -40,6 +41,7 @@ def read_members(
         member = members[key]
         if value is not None or member.rule.optional:
             values[member.attribute] = read_value(member.hint, value, key, label, warnings)
+    # what is null or absent must have a default
     for key, member in members.items():
         if member.default is dataclasses.MISSING and member.attribute not in values:
             raise InvalidValue(f"{label} lacks {key}", hint=member.rule.description or "add it")

@@ -53,8 +53,10 @@ class Form:
         for member in document_members(class_):
             schema = self.schema(member.hint)
             has_default = member.default is not dataclasses.MISSING
+            # the schema of a class has the defaults of its members
             if has_default and not dataclasses.is_dataclass(member.default):
                 schema["default"] = to_plain(member.default)
+            # files cannot have members without a key
             if key := self._key(member):
                 schemas[key] = schema
         return schemas

@@ -195,6 +195,7 @@ def _parse_where(
     if place is None:
         return ()
     text = place.strip()
+    # whether the measure has places at all
     if not keys:
         raise InvalidValue(
             f"threshold {quoted} names {text or 'nothing'}",
@@ -208,6 +209,7 @@ def _parse_where(
         raise InvalidValue(
             f"threshold {quoted} names no KEY=VALUE", hint=f"write it as in {example}"
         )
+    # whether it has these, each with one value
     unknown = [key for key, _ in pairs if key not in keys and keys != ANY]
     if unknown:
         raise InvalidValue(
@@ -228,6 +230,7 @@ def parse_step_threshold(text: str, steps: Sequence[int] = ()) -> Threshold:
     )
     quoted = checks.cut_text(repr(text), 80)
     for _, number in threshold.where:
+        # int() takes other digits, signs and underscores, too, and is slow for very long numbers
         is_number = number.isascii() and number.isdigit() and len(number) < 10
         if not is_number or int(number) not in (steps or range(1, 10**9)):
             raise InvalidValue(

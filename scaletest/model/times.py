@@ -11,6 +11,7 @@ def parse_time(text: object) -> float | None:
         time = datetime.fromisoformat(text)
     except ValueError:
         return None
+    # a time without an offset is in UTC, and not in the zone of this machine
     return time.replace(tzinfo=time.tzinfo or UTC).timestamp()
 
 

@@ -50,6 +50,7 @@ class Visibility:
 
 def visibility_gaps(visibility: Visibility) -> list[dict[str, str]]:
     """Return the information that cannot be read, the effect of each gap, and its remedy."""
+    # system calls may be hidden although kernel functions are not, and these tell half of it
     calls = (
         "system calls and kernel functions",
         "waits count as not observed",
@@ -70,6 +71,7 @@ def visibility_gaps(visibility: Visibility) -> list[dict[str, str]]:
             " known",
             "boot the node with version 2 (systemd.unified_cgroup_hierarchy=1)",
         )
+    # whether it can be read, what it is, the effect where it cannot, and the remedy
     rows = [
         (
             visibility.times,

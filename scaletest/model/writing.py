@@ -122,6 +122,7 @@ def to_plain(value: Any) -> Any:
     """
     if isinstance(value, float):
         return value if math.isfinite(value) else None
+    # the exact class: members of enumerations that are texts or numbers come below
     if value.__class__ in _PLAIN:
         return value
     if isinstance(value, Written):

@@ -87,6 +87,7 @@ class Progress:
                 self._show(ProgressChange.MESSAGE, line)
             yield
         except Exception as error:
+            # whoever looks from elsewhere does not see the command's error
             self._log(as_options(f"ended early: {error}"))
             raise
         finally:

@@ -206,6 +206,7 @@ class Completions:
         for worker, times in self.by_worker.items():
             filled = list(times[:1])
             for cycle, end in zip(self.cycles[worker], times[1:], strict=True):
+                # as many usual cycles as fit into a slow one
                 count = 1
                 if cycle > limits[worker] and self.usual_s > 0:
                     count = round(min(MOST_FILLED, max(1.0, cycle / self.usual_s)))

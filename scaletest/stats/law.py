@@ -56,6 +56,7 @@ def _solve(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> list[fl
     size = len(right)
     rows = [[*equation, constant] for equation, constant in zip(matrix, right, strict=True)]
     for column in range(size):
+        # the largest number as pivot loses the fewest digits
         pivot = max(range(column, size), key=lambda index: abs(rows[index][column]))
         if abs(rows[pivot][column]) < 1e-300:
             return None
@@ -128,6 +129,7 @@ def _closed_form(points: Sequence[Point], free: tuple[str, ...], law: str) -> La
     They are p = 1/g, q = a/g and r = b/g. free: the coefficients that are fitted, "a" and "b"; the
     others are 0. Coefficients below 0 mark a law that cannot be solved.
     """
+    # the normal equations
     terms = ("", *free)
     size = len(terms)
     matrix = [[0.0] * size for _ in range(size)]
@@ -142,6 +144,7 @@ def _closed_form(points: Sequence[Point], free: tuple[str, ...], law: str) -> La
     solution = _solve(matrix, right)
     if solution is None or solution[0] <= 0:
         return Law(law, 0.0, contention=-1.0, coherency=-1.0)
+    # back from p, q and r to g, a and b
     p, *others = solution
     coefficients = {name: value / p for name, value in zip(free, others, strict=True)}
     return Law(law, 1.0 / p, coefficients.get("a", 0.0), coefficients.get("b", 0.0))
@@ -185,6 +188,7 @@ def choose_law(points: Sequence[Point], spreads: Sequence[float] | None = None) 
     A ceiling that stays within 5 % of the straight line is not counted: overhead of 1 % looks like
     that.
     """
+    # fit every law that may be chosen
     too_few = missing_steps([workers for workers, _ in points])
     fitted = {name: fit_law(name, points) for name in LAWS if name not in too_few}
     capped = fitted.get("capped")
@@ -192,6 +196,7 @@ def choose_law(points: Sequence[Point], spreads: Sequence[float] | None = None) 
         del fitted["capped"]
     if len(fitted) < 2:
         return None
+    # choose the least criterion; of equals the simplest law
     if spreads is None:
         criteria = {name: _aicc(points, law, PARAMETERS[name]) for name, law in fitted.items()}
         best = min(criteria, key=lambda name: (criteria[name], PARAMETERS[name]))

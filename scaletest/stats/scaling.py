@@ -89,6 +89,7 @@ def find_knee(rates: Sequence[MeasuredThroughput]) -> int | None:
     heights = [y - x for x, y in zip(xs, ys, strict=True)]
     least_fall = 1.0 / (len(rates) - 1) + _ROUNDING
     knee = None
+    # the last local maximum is a knee when the curve falls enough after it
     for index in range(1, len(rates) - 1):
         neighbours = (heights[index - 1], heights[index + 1])
         if heights[index] >= max(neighbours):

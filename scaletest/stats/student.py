@@ -32,7 +32,7 @@ def t_quantile(p: float, freedom: float) -> float:
         return 0.0
     if p < 0.5:
         return -t_quantile(1.0 - p, freedom)
-    tails = 2.0 * (1.0 - p)
+    tails = 2.0 * (1.0 - p)  # the probability that |t| is larger
     if freedom < 1:
         return math.inf
     if math.isinf(freedom):

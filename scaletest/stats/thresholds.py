@@ -109,6 +109,7 @@ def _value_text(threshold: Threshold, estimate: Estimate) -> str:
     """
     is_prefixed = threshold.base in PREFIXED
     numbers = (estimate.value, estimate.low, estimate.high)
+    # the row with the fewest digits in which different numbers look different
     rows = []
     for more_digits in range(_MORE_DIGITS + 1):
         if is_prefixed:
