@@ -49,7 +49,6 @@ class TypedArguments:
         self._positional: list[str] = []
         self._further = ""  # the parameter of all further words, *NAME
         self._named: dict[str, str] = {}  # by the name that words use
-        self._needed: set[str] = set()
         for parameter in self._signature.parameters.values():
             if declaration_of(parameter.annotation).base is Device:
                 self._devices.append(parameter)
@@ -62,8 +61,6 @@ class TypedArguments:
                 self._positional.append(parameter.name)
             if parameter.kind is not parameter.POSITIONAL_ONLY:
                 self._named[rule.extra.get("key", parameter.name)] = parameter.name
-            if parameter.default is parameter.empty:
-                self._needed.add(parameter.name)
 
     def values(self, texts: Sequence[str]) -> dict[str, Any]:
         """Return the values of the parameters for which there are words.
@@ -108,8 +105,9 @@ class TypedArguments:
                     hint="start the worker with <device_glob> or <preset>",
                 )
             values[parameter.name] = device
-        for name in self._needed - values.keys():
-            raise InvalidValue(f"{self._name} lacks its argument {name}", hint=self._usage)
+        for name, parameter in self._signature.parameters.items():
+            if name not in values and parameter.default is parameter.empty:
+                raise InvalidValue(f"{self._name} lacks its argument {name}", hint=self._usage)
         # Python passes positional arguments in the order in which they stand here
         ordered = {name: values[name] for name in self._signature.parameters if name in values}
         bound = inspect.BoundArguments(self._signature, ordered)
