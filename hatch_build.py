@@ -1,11 +1,14 @@
-"""Puts uPlot from its npm package into the page's folder when a wheel is built. Also: python
-hatch_build.py
+"""Put uPlot from its npm package into the folder of pages when a wheel is built.
 
-The lock file pins version and hash, and npm checks them. Without npm, or when npm fails, the wheel
-is built all the same, and pages show the charts that the server draws. SCALETEST_ASSETS=require
-makes that an error, SCALETEST_ASSETS=skip leaves npm alone, and SCALETEST_ASSETS=keep takes what
-lies in the folder: where an image is built there is no npm. An editable installation does not ask
-npm.
+It can also be run by hand: python hatch_build.py. The lock file pins version and hash, and npm
+checks them. Without npm, or when npm fails, the wheel is built all the same, and pages show the
+charts that the server draws. The variable SCALETEST_ASSETS changes that:
+
+    require   a wheel without uPlot is an error
+    skip      leave npm alone, and build without uPlot
+    keep      take what lies in the folder: where an image is built there is no npm
+
+An editable installation does not ask npm.
 """
 
 from __future__ import annotations
@@ -30,8 +33,9 @@ class NoAssets(Exception):
 
 
 def fetch(target: Path = TARGET) -> str:
-    """Copy the assets into `target`, with their licence and a file that names the version; that
-    version.
+    """Copy the assets into `target`, with their licence and a file that names their version.
+
+    Return the name and version.
     """
     npm = shutil.which("npm")
     if npm is None:
@@ -39,39 +43,39 @@ def fetch(target: Path = TARGET) -> str:
     with tempfile.TemporaryDirectory() as folder:
         for name in ("package.json", "package-lock.json"):
             shutil.copy(LOCK / name, folder)
-        line = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+        command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
         try:
             result = subprocess.run(
-                line, cwd=folder, capture_output=True, text=True, timeout=NPM_TIMEOUT_S, check=False
+                command,
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                timeout=NPM_TIMEOUT_S,
+                check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise NoAssets(f"npm failed: {error}") from error
         if result.returncode:
             raise NoAssets(f"npm failed: {result.stderr.strip()[-500:]}")
-        return _copy(Path(folder) / "node_modules" / "uplot", target)
-
-
-def _copy(package: Path, target: Path) -> str:
-    about = json.loads((package / "package.json").read_text("utf-8"))
-    target.mkdir(parents=True, exist_ok=True)
-    for name in FILES:
-        shutil.copy(package / name, target)
-    (target / "VERSIONS").write_text(
-        f"{about['name']} {about['version']} {about['license']}\n", "utf-8"
-    )
-    return f"{about['name']} {about['version']}"
+        package = Path(folder) / "node_modules" / "uplot"
+        about = json.loads((package / "package.json").read_text("utf-8"))
+        version = f"{about['name']} {about['version']}"
+        target.mkdir(parents=True, exist_ok=True)
+        for name in FILES:
+            shutil.copy(package / name, target)
+        (target / "VERSIONS").write_text(f"{version} {about['license']}\n", "utf-8")
+    return version
 
 
 def ensure(wanted: str) -> str:
-    """What SCALETEST_ASSETS asks for ("", "keep", "skip" or "require"), and a line about what came
-    of it.
+    """Do what SCALETEST_ASSETS asks for, and return a line about it.
+
+    wanted: "", "keep", "skip" or "require".
     """
     if wanted == "keep":
         versions = TARGET / "VERSIONS"
-        return (
-            "page assets:"
-            f" {versions.read_text('utf-8').strip() if versions.exists() else 'left out'}"
-        )
+        kept = versions.read_text("utf-8").strip() if versions.exists() else "left out"
+        return f"page assets: {kept}"
     shutil.rmtree(TARGET, ignore_errors=True)  # never ship what an earlier build left
     if wanted == "skip":
         return "page assets: left out"
@@ -90,12 +94,12 @@ except ImportError:  # run by hand
 else:
 
     class AssetsHook(BuildHookInterface):  # type: ignore[type-arg,misc]
-        """Called by hatchling."""
+        """The hook that hatchling calls."""
 
         PLUGIN_NAME = "custom"
 
         def initialize(self, version: str, build_data: dict[str, object]) -> None:
-            """Before the wheel is put together."""
+            """Fetch the assets before the wheel is put together."""
             if version != "editable":
                 self.app.display_info(ensure(os.environ.get("SCALETEST_ASSETS", "")))
 

@@ -1,4 +1,4 @@
-"""scaletest: how far do device workloads scale, and what stops them?
+"""scaletest measures how far device workloads scale, and names what stops them.
 
 The names of the Python API are loaded when they are used first: importing the package must stay
 free of cost, and the command line loads none of them. `__init__.pyi` has their types.

@@ -1,7 +1,7 @@
-"""Entry points of a group: what installed packages add to what is built in.
+"""Entry points of a group, by which installed packages add to what is built in.
 
 None is imported before it is used. One that cannot be used is a sentence of `problems`, and an
-error for who names it; all others stay usable.
+error for who names it. All others stay usable.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -19,15 +19,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """An entry point."""
+    """An entry point of an installed package."""
 
     group: str
     name: str
     target: str  # MODULE:NAME
-    package: str  # name and version of what brings it
+    package: str  # name and version of the package that brings it
 
     def load(self) -> Any:
-        """Import what it names. InvalidValue, of one line, when that cannot be imported."""
+        """Import the object that it names. InvalidValue, of one line, when that fails."""
         try:
             return metadata.EntryPoint(self.name, self.target, self.group).load()
         except Exception as error:
@@ -46,9 +46,9 @@ class Plugins:
     """The entry points of a group, read when they are first asked for."""
 
     def __init__(self, group: str, built_in: Collection[str] = ()) -> None:
-        """built_in: names that are taken, in any case."""
+        """Take note of the group. built_in: names that no entry point may have, in any case."""
         self._group = group
-        self._taken = {name.lower(): BUILT_IN for name in built_in}
+        self._owners = {name.lower(): BUILT_IN for name in built_in}
         self._problems: list[str] = []
 
     @cached_property
@@ -61,14 +61,15 @@ class Plugins:
             candidates.append(
                 Plugin(
                     self._group,
-                    cut_text(entry_point.name, 60),
-                    entry_point.value,
-                    cut_text(brought_by, 80),
+                    name=cut_text(entry_point.name, 60),
+                    target=entry_point.value,
+                    package=cut_text(brought_by, 80),
                 )
             )
+        # by package, so that the order of installation decides nothing
         plugins = {}
         for plugin in sorted(candidates, key=lambda plugin: plugin.package):
-            owner = self._taken.setdefault(plugin.name.lower(), plugin.package)
+            owner = self._owners.setdefault(plugin.name.lower(), plugin.package)
             if owner == plugin.package:
                 plugins[plugin.name] = plugin
             else:
@@ -78,7 +79,7 @@ class Plugins:
     @property
     def problems(self) -> list[str]:
         """Why entry points cannot be used, as far as their names tell; a sentence each."""
-        assert self.by_name is not None
+        assert self.by_name is not None  # reading them finds the problems
         return self._problems
 
 
@@ -88,7 +89,7 @@ class Registry(Mapping[str, T], Generic[T]):
     def __init__(
         self, group: str, type_: type[T], built_in: Mapping[str, T], taken: Collection[str] = ()
     ) -> None:
-        """taken: further names that no entry point may have."""
+        """Take note of the built-in objects. taken: further names that no entry point may have."""
         self._type = type_
         self._built_in = built_in
         self._plugins = Plugins(group, [*built_in, *taken])
@@ -107,16 +108,17 @@ class Registry(Mapping[str, T], Generic[T]):
     @property
     def problems(self) -> list[str]:
         """Why entry points cannot be used, a sentence each."""
-        assert self._loaded is not None
+        assert self._loaded is not None  # loading them finds the errors
         return [*self._plugins.problems, *(error.message for error in self._errors.values())]
 
     def package(self, name: str) -> str:
-        """Return what brings an object of this registry."""
+        """Return the name and version of the package that brings an object."""
         return BUILT_IN if name in self._built_in else self._plugins.by_name[name].package
 
     def unknown(self, name: object, subject: str) -> InvalidValue:
-        """Return the error for a name that is not here: why its entry point is unusable, else what
-        there is. subject: such as "kind".
+        """Return the error for a name that is not here. subject: such as "kind".
+
+        It says why the entry point of that name is unusable, else what there is.
         """
         error = self._errors.get(str(name).lower())
         return error or InvalidValue(
@@ -133,9 +135,10 @@ class Registry(Mapping[str, T], Generic[T]):
                     raise plugin.unusable(
                         f"it is of type {type(member).__name__}, not {self._type.__name__}"
                     )
-                called = getattr(member, "name", plugin.name)
-                if plugin.name != called:
-                    raise plugin.unusable(f"it calls itself {called!r}")
+                # an object with another name than its entry point could not be found by it
+                own_name = getattr(member, "name", plugin.name)
+                if plugin.name != own_name:
+                    raise plugin.unusable(f"it calls itself {own_name!r}")
                 members[name] = member
             except InvalidValue as error:
                 self._errors[name.lower()] = error

@@ -1,1 +1,1 @@
-"""What people write: YAML documents, and the templates in them."""
+"""Documents that people write in YAML, the templates in them, and words as typed arguments."""

@@ -28,16 +28,21 @@ class _Loader(yaml.SafeLoader):
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
-        seen = set()
+        names = set()
         for key, _ in node.value:
             name = (key.tag, key.value) if isinstance(key, yaml.ScalarNode) else None
-            if name in seen and key.value != "<<":
+            # << merges another mapping, as often as it stands there
+            if name in names and key.value != "<<":
                 raise yaml.MarkedYAMLError(
                     problem=f"{checks.cut_text(key.value, 60)!r} stands twice",
                     problem_mark=key.start_mark,
                 )
-            seen.add(name)
+            names.add(name)
         return node
+
+
+class _QuoteLoader(_Loader):
+    """Marks text that stood in quotes."""
 
     def construct_quoted(self, node: yaml.ScalarNode) -> str:
         """Return text, marked where it stood in quotes."""
@@ -45,27 +50,26 @@ class _Loader(yaml.SafeLoader):
         return Quoted(text) if node.style in ("'", '"') else text
 
 
-class _QuoteLoader(_Loader):
-    """Marks text that stood in quotes."""
-
-
 _QuoteLoader.add_constructor("tag:yaml.org,2002:str", _QuoteLoader.construct_quoted)
 
 
 def text_of(path: str | Path, name: str, hint: str) -> str:
-    """Return the text of a file; - is standard input. name: what it is, for messages. UsageError
-    when it cannot be read, InvalidValue when it is too long or no text.
+    """Return the text of a file; - is standard input.
+
+    name: what it is, for messages. UsageError when it cannot be read, InvalidValue when it is too
+    long or no text.
     """
     try:
-        with contextlib.ExitStack() as stack:
-            is_input = str(path) == "-"
-            file = sys.stdin.buffer if is_input else stack.enter_context(Path(path).open("rb"))
-            data = file.read(MOST_BYTES + 1)
+        if str(path) == "-":
+            data = sys.stdin.buffer.read(MOST_BYTES + 1)
+        else:
+            # no size is asked for first: the file may be a pipe, as of <(...)
+            with Path(path).open("rb") as file:
+                data = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise UsageError(f"{name} cannot be read: {error.strerror}", hint=hint) from error
-    checks.raise_first_mistake(
-        (len(data) > MOST_BYTES, f"{name} is longer than {MOST_BYTES} bytes", hint)
-    )
+    if len(data) > MOST_BYTES:
+        raise InvalidValue(f"{name} is longer than {MOST_BYTES} bytes", hint=hint)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -78,13 +82,13 @@ def read_file(path: str | Path, name: str, hint: str) -> Any:
 
 
 def read(text: str, name: str, hint: str = "correct it") -> Any:
-    """Return the value of a text with one document at most; None when it is empty. Raises
-    InvalidValue.
+    """Return the value of a text with one document at most; None when it is empty.
+
+    InvalidValue for anything else.
     """
     documents = read_all(text, name, hint)
-    checks.raise_first_mistake(
-        (len(documents) > 1, f"{name} holds {len(documents)} documents", "give one alone")
-    )
+    if len(documents) > 1:
+        raise InvalidValue(f"{name} holds {len(documents)} documents", hint="give one alone")
     return next(iter(documents), None)
 
 
@@ -99,11 +103,12 @@ def read_all(text: str, name: str, hint: str = "correct it", *, quoted: bool = F
         if text.startswith("{"):
             # YAML reads JSON too, but not the pairs in which JSON escapes characters beyond 16 bits
             with contextlib.suppress(ValueError, RecursionError):
-                values = [json.loads(text, object_pairs_hook=_table)]
+                values = [json.loads(text, object_pairs_hook=_table_of)]
         if not values:
             loader = _QuoteLoader if quoted else _Loader
             values = [value for value in yaml.load_all(text, loader) if value is not None]
-        for _ in itertools.islice(_walk(values), MOST_VALUES, None):
+        # aliases are counted as often as they stand there
+        if sum(1 for _ in itertools.islice(_walk(values), MOST_VALUES + 1)) > MOST_VALUES:
             raise ValueError(f"it holds more than {MOST_VALUES} values")
         return values
     except yaml.MarkedYAMLError as error:
@@ -118,10 +123,8 @@ def read_all(text: str, name: str, hint: str = "correct it", *, quoted: bool = F
     raise InvalidValue(f"{name} is not valid YAML{place}: {problem}", hint=remedy)
 
 
-def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object of those pairs; ValueError when a key comes twice, which YAML's reader
-    names.
-    """
+def _table_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON. ValueError when a key comes twice: YAML's reader then names it."""
     table = dict(pairs)
     if len(table) < len(pairs):
         raise ValueError("a key stands twice")
@@ -129,9 +132,7 @@ def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _walk(value: Any, depth: int = 0) -> Iterator[Any]:
-    """Yield the value and all within it; RecursionError when it nests too deeply, or holds
-    itself.
-    """
+    """Yield a value and all within it; RecursionError when it nests too deeply, or holds itself."""
     if depth > MOST_DEPTH:
         raise RecursionError
     if isinstance(value, str):

@@ -20,10 +20,12 @@ from scaletest.documents import reader
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, suggestion
 
+# Of a template, and of the text that it makes.
 MOST_CHARACTERS = 100_000
 # No number that is computed lies beyond this, so that each step of arithmetic is one of 64 bits.
 MOST_NUMBER = 2**63
-# Python's parser takes exponential time for deeply nested parentheses, which Jinja2 writes.
+# Levels of a template. Jinja2 writes them as parentheses, and Python's parser takes exponential
+# time for deeply nested ones.
 DEEPEST = 20
 # Calls, loops, powers, `~` and everything else that may grow are not among them.
 ALLOWED = (
@@ -84,6 +86,7 @@ _ENGINE.globals.clear()
 
 @lru_cache(1000)
 def _compile(template: str) -> Template:
+    """Compile a template in which nothing is refused. Raises TemplateError."""
     tree = _ENGINE.parse(template)
     level: list[nodes.Node] = [tree]
     for _ in range(DEEPEST):
@@ -91,34 +94,40 @@ def _compile(template: str) -> Template:
     if level:
         raise TemplateError(f"more than {DEEPEST} levels are nested")
     for node in tree.find_all(nodes.Node):
-        what = type(node).__name__.lower()
+        title = type(node).__name__.lower()
+        is_allowed = isinstance(node, ALLOWED)
         if isinstance(node, nodes.Filter):
-            used = node.args or node.kwargs
-            allowed = WITH_ARGUMENTS if used else FILTERS
-            what = f"the filter {node.name}" + (" with arguments" if used else "")
+            has_arguments = node.args or node.kwargs
+            allowed = WITH_ARGUMENTS if has_arguments else FILTERS
+            title = f"the filter {node.name}" + (" with arguments" if has_arguments else "")
             # one that does not exist has an error of its own
-            refused = node.name not in allowed and node.name in _ENGINE.filters
+            is_allowed = node.name in allowed or node.name not in _ENGINE.filters
         elif isinstance(node, nodes.Test):
-            what, refused = f"the test {node.name}", node.name not in TESTS
+            title = f"the test {node.name}"
+            is_allowed = node.name in TESTS
         elif isinstance(node, nodes.Const) and isinstance(node.value, float):
-            what, refused = "a number without end", not math.isfinite(node.value)
-        else:
-            refused = not isinstance(node, ALLOWED)
-        if refused:
-            raise TemplateError(f"{what} is not allowed")
+            title = "a number without end"
+            is_allowed = math.isfinite(node.value)
+        if not is_allowed:
+            raise TemplateError(f"{title} is not allowed")
     return _ENGINE.from_string(tree)
 
 
 _read_cached = lru_cache(1000)(reader.read)
 
 
-def change_texts(document: Any, text: Callable[[str], Any], key: Callable[[str], Any]) -> Any:
+def change_texts(
+    document: Any, change_text: Callable[[str], Any], change_key: Callable[[str], Any]
+) -> Any:
     """Return a document with its texts and the keys of its tables changed by these functions."""
     if isinstance(document, Mapping):
-        return {key(str(name)): change_texts(inner, text, key) for name, inner in document.items()}
+        return {
+            change_key(str(key)): change_texts(value, change_text, change_key)
+            for key, value in document.items()
+        }
     if isinstance(document, list | tuple):
-        return [change_texts(inner, text, key) for inner in document]
-    return text(document) if isinstance(document, str) else document
+        return [change_texts(item, change_text, change_key) for item in document]
+    return change_text(document) if isinstance(document, str) else document
 
 
 def fill_templates(document: Any, values: Mapping[str, Any]) -> Any:
@@ -143,13 +152,18 @@ def fill_text(template: str, values: Mapping[str, Any]) -> str:
     if "{{" not in template:
         return template
     title = f"the template {checks.cut_text(template, 60)!r}"
-    too_long = f"{title} makes more than {MOST_CHARACTERS} characters", "shorten it"
-    checks.raise_first_mistake((len(template) > MOST_CHARACTERS, *too_long))
+    too_long = InvalidValue(
+        f"{title} makes more than {MOST_CHARACTERS} characters", hint="shorten it"
+    )
+    if len(template) > MOST_CHARACTERS:
+        raise too_long
+    # piece by piece, so that a text beyond the bound is never put together
     text = ""
     try:
         for piece in _compile(template).generate(values):
             text += piece
-            checks.raise_first_mistake((len(text) > MOST_CHARACTERS, *too_long))
+            if len(text) > MOST_CHARACTERS:
+                raise too_long
     except UndefinedError as error:
         raise InvalidValue(
             f"{title} asks for {str(error)!r}, which nothing fills",

@@ -1,7 +1,7 @@
 """Words of a command line or request as the typed arguments of a Python function or class.
 
---NAME VALUE, --NAME=VALUE, and --NAME or --no-NAME for a bool, name a parameter; the last of
-several counts. Other words fill the parameters that none names, in their order; behind -- all do.
+A parameter is named by --NAME VALUE, --NAME=VALUE, and a bool by --NAME or --no-NAME; the last of
+several counts. Other words, and all behind --, fill the parameters that no word names, in order.
 """
 
 import inspect
@@ -18,6 +18,7 @@ from scaletest.model.document import explain_error
 from scaletest.model.errors import InvalidValue, NoDevice, suggestion
 from scaletest.model.workload import Device
 
+# The types that can be read from text, beside enumerations and literals.
 _READABLE = (int, float, str, bool, Path, Any)
 _NAMED = re.compile(r"--([A-Za-z_][\w-]*)(?:=(.*))?", re.DOTALL)
 
@@ -26,10 +27,13 @@ class TypedArguments:
     """The parameters of one function or class."""
 
     def __init__(self, subject: Callable[..., object], name: str) -> None:
-        """name: as errors call it. InvalidValue when a type cannot be read from text."""
+        """Read the signature. name: of the subject, for errors.
+
+        InvalidValue when a type cannot be read from text.
+        """
         self._name = name
         try:
-            # Python 3.13 knows the parameters of some, without their types
+            # Python 3.13 knows the parameters of some built-in functions, without their types
             if inspect.isbuiltin(subject):
                 raise TypeError("it is not written in Python")
             self._signature = inspect.signature(subject, eval_str=True)
@@ -39,12 +43,12 @@ class TypedArguments:
                 hint="import their types where it is defined; if it is not written in Python, write"
                 " a function around it",
             ) from error
-        self._devices: list[inspect.Parameter] = []
-        self._rules: dict[str, Declared] = {}
+        # the parameters, by what may be said of them
+        self._devices: list[inspect.Parameter] = []  # they get the worker's device, not a word
+        self._rules: dict[str, Declared] = {}  # of all others
         self._positional: list[str] = []
-        self._further = ""  # the parameter of all further words
-        self._named: dict[str, str] = {}  # what a word calls it -> parameter
-        self._needed: set[str] = set()
+        self._further = ""  # the parameter of all further words, *NAME
+        self._named: dict[str, str] = {}  # by the name that words use
         for parameter in self._signature.parameters.values():
             if declaration_of(parameter.annotation).base is Device:
                 self._devices.append(parameter)
@@ -57,31 +61,30 @@ class TypedArguments:
                 self._positional.append(parameter.name)
             if parameter.kind is not parameter.POSITIONAL_ONLY:
                 self._named[rule.extra.get("key", parameter.name)] = parameter.name
-            if parameter.default is parameter.empty:
-                self._needed.add(parameter.name)
 
     def values(self, texts: Sequence[str]) -> dict[str, Any]:
-        """Return the values of the parameters that words are given for. InvalidValue for words that
-        do not fit.
+        """Return the values of the parameters for which there are words.
+
+        InvalidValue for words that do not fit.
         """
         named: dict[str, str] = {}
         positional: list[str] = []
-        queue = iter(texts)
-        for text in queue:
-            if text == "--":
-                positional += queue
-            elif match := _NAMED.fullmatch(text):
-                name, value = self._option(match[1].replace("-", "_"), match[2], queue)
-                named[name] = value
+        words = iter(texts)
+        for word in words:
+            if word == "--":
+                positional += words
+            elif match := _NAMED.fullmatch(word):
+                name, text = self._read_named(match[1].replace("-", "_"), match[2], words)
+                named[name] = text
             else:
-                positional.append(text)
+                positional.append(word)
         # positional words fill the parameters that no word names
         unnamed = [name for name in self._positional if name not in named]
         by_position = dict(zip(unnamed, positional, strict=False))
         further = positional[len(by_position) :]
-        values = {name: self._value(name, text) for name, text in (by_position | named).items()}
+        values = {name: self._convert(name, text) for name, text in (by_position | named).items()}
         if self._further:
-            values[self._further] = tuple(self._value(self._further, text) for text in further)
+            values[self._further] = tuple(self._convert(self._further, text) for text in further)
         elif further:
             raise InvalidValue(
                 f"{self._name} takes no further argument {cut_text(repr(further[0]), 60)}",
@@ -90,8 +93,9 @@ class TypedArguments:
         return values
 
     def read(self, texts: Sequence[str], device: Device | None) -> inspect.BoundArguments:
-        """Return the arguments, ready to call with. InvalidValue for words that do not fit,
-        NoDevice where a device is needed and there is none.
+        """Return the arguments, ready to call with.
+
+        InvalidValue for words that do not fit, NoDevice where a device is needed and there is none.
         """
         values = self.values(texts)
         for parameter in self._devices:
@@ -101,29 +105,29 @@ class TypedArguments:
                     hint="start the worker with <device_glob> or <preset>",
                 )
             values[parameter.name] = device
-        for name in self._needed - values.keys():
-            raise InvalidValue(f"{self._name} lacks its argument {name}", hint=self._usage)
-        # in the order of the parameters, which gives each its place
+        for name, parameter in self._signature.parameters.items():
+            if name not in values and parameter.default is parameter.empty:
+                raise InvalidValue(f"{self._name} lacks its argument {name}", hint=self._usage)
+        # Python passes positional arguments in the order in which they stand here
         ordered = {name: values[name] for name in self._signature.parameters if name in values}
         bound = inspect.BoundArguments(self._signature, ordered)
         bound.apply_defaults()
         return bound
 
-    def _option(self, name: str, text: str | None, queue: Iterator[str]) -> tuple[str, str]:
-        """Return the parameter and text of a named argument, with the next word where it
-        needs that.
-        """
-        positive = self._named.get(name.removeprefix("no_"), "")
-        if name not in self._named and text is None and self._is_flag(positive):
-            return positive, "false"
+    def _read_named(self, name: str, text: str | None, words: Iterator[str]) -> tuple[str, str]:
+        """Return the parameter and text of a named argument, with the next word if it needs it."""
         if name not in self._named:
+            positive = self._named.get(name.removeprefix("no_"), "")
+            if text is None and self._is_flag(positive):
+                return positive, "false"
             raise InvalidValue(
                 f"{self._name} has no argument --{cut_text(name, 60)}",
                 hint=suggestion(name, sorted(self._named)),
             )
         parameter = self._named[name]
+        # a flag needs no value; that of any other is the next word
         if text is None:
-            text = "true" if self._is_flag(parameter) else next(queue, None)
+            text = "true" if self._is_flag(parameter) else next(words, None)
         if text is None:
             raise InvalidValue(f"--{name} of {self._name} lacks its value", hint=self._usage)
         return parameter, text
@@ -131,12 +135,13 @@ class TypedArguments:
     def _is_flag(self, parameter: str) -> bool:
         return parameter in self._rules and self._rules[parameter].base is bool
 
-    def _value(self, name: str, text: str) -> Any:
+    def _convert(self, name: str, text: str) -> Any:
+        """Return the value of a parameter that a text stands for."""
         rule = self._rules[name]
         if "parse" in rule.extra:
             return rule.extra["parse"](text)
         try:
-            return msgspec.convert(text, rule.base, strict=False, dec_hook=_path)
+            return msgspec.convert(text, rule.base, strict=False, dec_hook=_make_path)
         except msgspec.ValidationError as error:
             raise InvalidValue(
                 explain_error(error, rule.base, text, name, self._name).message, hint=self._usage
@@ -170,10 +175,10 @@ class TypedArguments:
 
     @property
     def _usage(self) -> str:
-        words = ", ".join(str(self._signature.parameters[name]) for name in self._rules)
-        return f"its arguments are {words}" if words else "it has no arguments"
+        parameters = ", ".join(str(self._signature.parameters[name]) for name in self._rules)
+        return f"its arguments are {parameters}" if parameters else "it has no arguments"
 
 
-def _path(kind: type, text: Any) -> Any:
-    """Read a path, the one readable type that msgspec does not know."""
-    return kind(text)
+def _make_path(class_: type, text: Any) -> Any:
+    """Make a path, the one readable type that msgspec does not know."""
+    return class_(text)

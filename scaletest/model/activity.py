@@ -1,7 +1,7 @@
-"""Where the processes of one request spent its time.
+"""The activity of a request: where its processes spent its time.
 
-Seconds by state, the longest waits with their objects, and sums. At every instant a request is in
-one state: the state of its most active thread, in the order of `State`.
+It has seconds by state, the longest waits with their objects, and sums. At every instant a request
+is in one state: the state of its most active thread, in the order of `State`.
 """
 
 import heapq
@@ -18,7 +18,7 @@ from scaletest.model.document import Document, check_fields
 from scaletest.model.writing import document_members
 
 # Lengths of an object's name, tried until the activity fits; without objects it always fits.
-_CUTS = (120, 90, 60, 40, 20)
+_NAME_LENGTHS = (120, 90, 60, 40, 20)
 
 MAX_OBJECT_CHARACTERS = 160
 MAX_WAITS = 4
@@ -130,38 +130,35 @@ class Activity(Document):
         requests. If one wait alone is too long, its name loses its middle. At most 8 engines are
         kept, the busiest; if these alone are too much, no waits and fewer engines.
         """
-        seconds = {
-            str(state): round(self.seconds[state], 4) for state in State if state in self.seconds
-        }
+        seconds = {str(state): round(self.seconds.get(state, 0.0), 4) for state in State}
         fields: dict[str, Any] = {
             "seconds": {name: number for name, number in seconds.items() if number}
         }
-        for name in _NUMBERS:
+        numbers = [member.name for member in document_members(Activity) if member.default == 0]
+        for name in numbers:
             if number := round(getattr(self, name), 4):
                 fields[name] = number
         rounded = ((name, round(busy_s, 4)) for name, busy_s in self.engines.items())
         busiest = heapq.nlargest(MAX_ENGINES, filter(itemgetter(1), rounded), key=itemgetter(1))
-        # what may be written: so many waits, the length of their names, and so many engines
+        # what is left out to fit, step by step: so many waits stay, with names of such a length,
+        # and so many engines
         lengths = [(count, MAX_OBJECT_CHARACTERS) for count in range(len(self.waits), 0, -1)]
-        lengths += [(1, limit) for limit in _CUTS]
+        lengths += [(1, length) for length in _NAME_LENGTHS]
         bounds = [(*length, MAX_ENGINES) for length in lengths]
         bounds += [(0, 0, count) for count in range(len(busiest), 0, -1)]
-        for waits, limit, engines in bounds:
+        for wait_count, name_length, engine_count in bounds:
             bounded = dict(fields)
-            if self.waits[:waits]:
+            if self.waits[:wait_count]:
                 bounded["waits"] = [
                     {
                         "state": wait.state.value,
-                        "object": checks.cut_text(wait.object, limit),
+                        "object": checks.cut_text(wait.object, name_length),
                         "seconds": round(wait.seconds, 4),
                     }
-                    for wait in self.waits[:waits]
+                    for wait in self.waits[:wait_count]
                 ]
             if busiest:
-                bounded["engines"] = dict(busiest[:engines])
+                bounded["engines"] = dict(busiest[:engine_count])
             if len(msgspec.json.encode(bounded)) <= MAX_BYTES:
                 return bounded
         return fields
-
-
-_NUMBERS = [member.attribute for member in document_members(Activity) if member.default == 0]

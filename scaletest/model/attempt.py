@@ -1,8 +1,8 @@
-"""Attempts to send a request, as the load generator saw them: everything in a saturation's report
-is derived from them.
+"""Attempts to send a request, as the load generator saw them.
 
-Their times are seconds since the step began, on the tester's monotonic clock; all agents begin a
-step together, so their times are comparable.
+Everything in a saturation's report is derived from them. Their times are seconds since the step
+began, on the tester's monotonic clock. All agents begin a step together, so their times are
+comparable.
 """
 
 from dataclasses import dataclass

@@ -28,7 +28,7 @@ def queue_name(name: str) -> str:
 
     The first character, and each after a slash, is a letter or a digit.
     """
-    return _fitting(
+    return _check_pattern(
         name,
         QUEUE_NAME,
         "queue name",
@@ -39,7 +39,7 @@ def queue_name(name: str) -> str:
 
 def request_id(text: str) -> str:
     """Check a request id: what RQ accepts as a job id, 128 characters at most."""
-    return _fitting(text, REQUEST_ID, "request id", "use letters, digits, '_' and '-' only")
+    return _check_pattern(text, REQUEST_ID, "request id", "use letters, digits, '_' and '-' only")
 
 
 def worker_name(name: str) -> str:
@@ -47,11 +47,13 @@ def worker_name(name: str) -> str:
 
     It becomes part of Redis keys and of lease members.
     """
-    return _fitting(name, WORKER_NAME, "worker name", "use letters, digits, '.', '_' and '-' only")
+    return _check_pattern(
+        name, WORKER_NAME, "worker name", "use letters, digits, '.', '_' and '-' only"
+    )
 
 
-def _fitting(text: object, pattern: re.Pattern[str], subject: str, hint: str) -> str:
-    """Return the text, if all of it fits the pattern. subject: as the error calls it."""
+def _check_pattern(text: object, pattern: re.Pattern[str], subject: str, hint: str) -> str:
+    """Check that all of a text fits the pattern. subject: as the error calls it."""
     if not isinstance(text, str) or not pattern.fullmatch(text):
         raise InvalidValue(f"invalid {subject} {show_value(text)}", hint=hint)
     return text
@@ -77,6 +79,7 @@ def arguments(values: Iterable[str], limit_bytes: int = MAX_ARGUMENT_BYTES) -> t
         try:
             size += len(text.encode())
         except UnicodeEncodeError as error:
+            # Python keeps bytes of a command line that are not UTF-8 as surrogates
             raise InvalidValue(
                 f"argument {show_value(text)} is not valid Unicode", hint="pass UTF-8 text"
             ) from error
@@ -92,9 +95,9 @@ def seconds(
     value: float, name: str, *, maximum: float = MAX_TIME_LIMIT_S, zero: bool = True
 ) -> float:
     """Check a finite duration in seconds, from 0 (or above 0) to `maximum`."""
-    real = isinstance(value, int | float) and not isinstance(value, bool)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
     # not math.isfinite(), which fails with whole numbers that no float can hold
-    if not real or not -math.inf < value < math.inf:
+    if not is_number or not -math.inf < value < math.inf:
         raise InvalidValue(
             f"{name} is {show_value(value)}, not a finite number of seconds",
             hint="give a number, as in 2.5",
@@ -110,14 +113,15 @@ def seconds(
 def number(
     value: float, name: str, *, maximum: float, minimum: float = 0.0, zero: bool = False
 ) -> float:
-    """Check a finite number from `minimum` to `maximum`, without a unit; 0 only where that is
-    allowed.
+    """Check a number without a unit, from `minimum` to `maximum`.
+
+    zero: whether it may be 0 where that is the minimum.
     """
-    real = isinstance(value, int | float) and not isinstance(value, bool)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
     # whole numbers may be larger than any float
-    real = real and (abs(value) <= sys.float_info.max or abs(value) == math.inf)
+    is_float = is_number and (abs(value) <= sys.float_info.max or abs(value) == math.inf)
     above_zero = not zero and minimum == 0
-    if not real or not minimum <= value <= maximum or (value == 0 and above_zero):
+    if not is_float or not minimum <= value <= maximum or (value == 0 and above_zero):
         hint = f"give a number from {minimum:g} to {maximum:g}"
         if minimum == 0:
             hint = f"give a number {'above' if above_zero else 'from'} 0, up to {maximum:g}"
@@ -129,10 +133,11 @@ def http_url(address: str, name: str) -> str:
     """Check an HTTP or HTTPS URL."""
     try:
         parts = urlsplit(address)
-        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        # the port of an address that cannot have it is a ValueError when it is asked for
+        is_http = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        good = False
-    if not good or any(character.isspace() for character in address) or CONTROL.search(address):
+        is_http = False
+    if not is_http or any(character.isspace() for character in address) or CONTROL.search(address):
         raise InvalidValue(
             f"{name} is {show_value(address)}, not an HTTP URL", hint="give http://HOST[:PORT]/PATH"
         )
@@ -153,8 +158,9 @@ def count(value: int, name: str, *, minimum: int = 0, maximum: int = 1_000_000_0
 
 
 def one_of(name: str, known: Iterable[str], kind: str) -> str:
-    """Check that a name is one of the known ones; InvalidValue suggests the nearest. kind: what
-    they are names of.
+    """Check that a name is one of the known ones; InvalidValue suggests the nearest.
+
+    kind: what they are names of.
     """
     names = list(known)
     if name not in names:
@@ -172,11 +178,10 @@ def raise_first_mistake(*mistakes: tuple[object, str, str]) -> None:
 
 
 def escape_unprintable(text: str, keep: str = "") -> str:
-    """Return text that cannot control a terminal: control characters and the like are written as
-    escapes.
+    """Return text that cannot control a terminal, with escapes for control characters.
 
-    keep: characters that stay as they are. Text from Redis, from an imported run or from a program
-    passes through here before it is shown.
+    Text from Redis, from an imported run or from a program passes through here before it is shown.
+    keep: characters that stay as they are.
     """
     if text.isprintable():
         return text

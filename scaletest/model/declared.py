@@ -22,9 +22,9 @@ from scaletest.model import checks, wire
 # Declares that a field is not written.
 INNER = Meta(extra={"inner": True})
 
-# as msgspec names them
+# The limits of a value, as msgspec names them.
 _LIMITS = ("ge", "gt", "le", "lt", "multiple_of", "pattern", "max_length")
-# A number that may be infinite, or none, which documents write as null.
+# A number that may be infinite or NaN, which documents write as null.
 Unbounded = Annotated[float, Meta(extra={"schema": {"type": ["number", "null"]}})]
 VERSIONED = {"schema_version": wire.SCHEMA_VERSION}
 Count = Annotated[int, Meta(ge=0, le=1_000_000_000)]
@@ -42,7 +42,10 @@ TRUSTED = Meta(extra={"trusted": True})
 
 
 def flat(*names: str) -> Meta:
-    """Declare that these members of the field's class stand in the document; all without names."""
+    """Declare that members of the field's class stand in the document itself.
+
+    names: of these members; all of them without any.
+    """
     return Meta(extra={"flat": names})
 
 
@@ -52,7 +55,7 @@ def named_in_documents(name: str) -> Meta:
 
 
 def named_in_files(name: str) -> Meta:
-    """Declare the name in files that people write; empty: these cannot have it."""
+    """Declare the name in files that people write; "" for a field that they cannot set."""
     return Meta(extra={"key": name})
 
 
@@ -68,7 +71,7 @@ def text(pattern: str, example: str) -> Meta:
 
 
 def text_aliases(texts: Mapping[str, str]) -> Meta:
-    """Declare texts that people may write for another value; they are warned."""
+    """Declare texts that are read as another value, with a warning to whoever wrote them."""
     return Meta(extra={"aliases": texts})
 
 
@@ -84,7 +87,7 @@ def parsed_by(function: Callable[[str], Any]) -> Meta:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Declared:
-    """A type, and what is declared of it."""
+    """A type with its declarations."""
 
     base: Any
     optional: bool  # whether a value may be None
@@ -110,20 +113,22 @@ class Declared:
         return self.extra.get("unit") == "s"
 
 
-def is_enum(kind: Any) -> bool:
+def is_enum(hint: Any) -> bool:
     """Return whether a type is an enumeration."""
-    return isinstance(kind, type) and issubclass(kind, Enum)
+    return isinstance(hint, type) and issubclass(hint, Enum)
 
 
 @cache
 def declaration_of(hint: Any) -> Declared:
-    """Return the type without its declarations, and these; the last one wins, which is the
-    outermost.
+    """Return a type without its declarations, and all that they say of it.
+
+    Where two declarations contradict each other, the outermost counts.
     """
     base, *metas = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     title = description = ""
     limits: dict[str, Any] = {}
     extra: dict[str, Any] = {}
+    # of `X | None` the declarations of X hold
     optional = get_origin(base) in (Union, types.UnionType) and type(None) in get_args(base)
     alternatives = [part for part in get_args(base) if part is not type(None)]
     if optional and len(alternatives) == 1:
@@ -136,8 +141,9 @@ def declaration_of(hint: Any) -> Declared:
         title = meta.title or title
         extra |= meta.extra or {}
         limits |= {name: getattr(meta, name) for name in _LIMITS if getattr(meta, name) is not None}
-    names: Iterable[Any] = get_args(base) if get_origin(base) is Literal else ()
+    # what may be chosen: as it is declared, or as the type has it
+    values: Iterable[Any] = get_args(base) if get_origin(base) is Literal else ()
     if is_enum(base):
-        names = [kind.value for kind in base]
-    choices = tuple(map(str, extra.get("choices", names)))
+        values = [member.value for member in base]
+    choices = tuple(map(str, extra.get("choices", values)))
     return Declared(base, optional, title, description, limits, choices, extra)

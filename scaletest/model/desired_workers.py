@@ -1,6 +1,6 @@
-"""How many workers a queue needs, by the figures of its recent window. One rule for all. Pure.
+"""The number of workers that a queue needs, by the figures of its recent window.
 
-The window has slots of ten seconds. The rule is used by the exporter and by the simulator:
+The window has slots of ten seconds. The exporter and the simulator use the same rule:
 
     wanted = ceil(S * (lambda / rho + waiting / W))
 
@@ -29,6 +29,7 @@ from scaletest.model.time_slots import LONGEST_WINDOW_S
 # More are a mistake: a run time of days and a thousand requests a second.
 MOST_WORKERS = 1_000_000
 
+# Times, and the numbers that were wanted then.
 History = tuple[tuple[float, int], ...]
 
 
@@ -59,15 +60,16 @@ class QueueDemand:
 
 
 def wanted_workers(demand: QueueDemand, targets: Targets) -> int:
-    """Return the workers wanted now. Without a known run time, one for each waiting or running
-    request.
+    """Return the number of workers wanted now.
+
+    While no run time is known, it is one for each waiting or running request.
     """
     present = demand.waiting + demand.running
     if demand.run_s is None:
         return min(present, MOST_WORKERS)
-    load = demand.submitted_per_s / targets.utilisation + demand.waiting / targets.wait_s
+    starts_per_s = demand.submitted_per_s / targets.utilisation + demand.waiting / targets.wait_s
     # a billionth is noise of floating point, not a worker
-    number = math.ceil(demand.run_s * load - 1e-9)
+    number = math.ceil(demand.run_s * starts_per_s - 1e-9)
     return min(max(number, min(present, 1)), MOST_WORKERS)
 
 

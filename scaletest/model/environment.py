@@ -1,4 +1,4 @@
-"""What a reader needs to know of where a run was made, to repeat it."""
+"""The environment of a run: where and with what it was made."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

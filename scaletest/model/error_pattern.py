@@ -50,11 +50,11 @@ _PARTS = re.compile(
 
 @lru_cache(maxsize=1024)
 def pattern_of(error: str) -> str:
-    """Return the error with a placeholder for every UUID, URL, time, address, path, id and number,
-    in one line of at most MOST_CHARACTERS characters.
+    """Return the error with a placeholder for every UUID, URL, time, address, path, id and number.
 
-    An id has at least eight hexadecimal digits, both letters and figures. Figures within a word
-    stay, as in h264: they are part of a name.
+    It is one line of at most MOST_CHARACTERS characters. An id has at least eight hexadecimal
+    digits, both letters and figures. Figures within a word stay, as in h264: they are part of a
+    name.
     """
     masked = _PARTS.sub(lambda part: f"<{part.lastgroup}>", " ".join(error[:MOST_READ].split()))
     return masked[:MOST_CHARACTERS]

@@ -22,8 +22,8 @@ not belong here.
 import difflib
 from collections.abc import Iterable
 
-# From this part of their letters on, in order, two names are alike. With less, every short name is
-# like some long one: foo like fioPort.
+# Two names are alike with this part of their letters in common, in order. With less, every short
+# name is like some long one: foo like fioPort.
 NEAR = 0.65
 
 
@@ -128,17 +128,19 @@ class NoServer(Unreachable):
 
 
 def nearest_name(name: object, known: Iterable[str]) -> str:
-    """The known name most like this one; "" when none is like it."""
-    names = {option.lower(): option for option in known}
-    asked = str(name).lower()
-    near = difflib.get_close_matches(asked, names, n=1, cutoff=NEAR)
-    # or else a part of one, as p99 of run.p99
-    near = near or [like for like in difflib.get_close_matches(asked, names) if asked in like]
-    return names[near[0]] if near else ""
+    """Return the known name most like this one; "" when none is like it."""
+    by_lower_case = {option.lower(): option for option in known}
+    text = str(name).lower()
+    nearest = difflib.get_close_matches(text, by_lower_case, n=1, cutoff=NEAR)
+    if not nearest:
+        # a part of a name, as p99 of run.p99
+        similar = difflib.get_close_matches(text, by_lower_case)
+        nearest = [option for option in similar if text in option]
+    return by_lower_case[nearest[0]] if nearest else ""
 
 
 def suggestion(name: object, known: Iterable[str]) -> str:
-    """A hint: the nearest name, else all names."""
+    """Return a hint: the nearest name, else all names."""
     names = list(known)
     near = nearest_name(name, names)
     return f"did you mean {near}?" if near else f"there are {', '.join(names) or 'none'}"

@@ -1,4 +1,4 @@
-"""Documents in files that people write: keys, units of time, aliases, and hints what is wrong."""
+"""Documents in files that people write, with keys, units of time, aliases, and hints."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ T = TypeVar("T")
 
 
 def read_members(
-    kind: type, data: Any, label: str, warnings: list[str] | None = None
+    class_: type, data: Any, label: str, warnings: list[str] | None = None
 ) -> dict[str, Any]:
-    """Return the values of a document that a person wrote, by their attributes; InvalidValue names
-    the key that is wrong. What is null is as by default.
+    """Return the values of a document that a person wrote, by their attributes.
 
+    What is null is as by default. InvalidValue names the key that is wrong.
     warnings: get a line for each value that is read as another.
     """
     if not isinstance(data, Mapping):
@@ -29,15 +29,22 @@ def read_members(
             f"{label} is {checks.show_value(data)}, not a table of keys and values",
             hint="write it as {key: value}",
         )
-    known = {member.key: member for member in document_members(kind) if member.key}
+    members = {member.key: member for member in document_members(class_) if member.key}
     values = {}
-    for name, value in data.items():
-        member = known_key(name, known, label)
+    for key, value in data.items():
+        if key not in members:
+            # people may write max-step as the command line does
+            raise InvalidValue(
+                f"unknown key {checks.show_value(key)} in {label}",
+                hint=suggestion(str(key).replace("-", "_"), members),
+            )
+        member = members[key]
         if value is not None or member.rule.optional:
-            values[member.attribute] = read_value(member.hint, value, name, label, warnings)
-    for name, member in known.items():
+            values[member.attribute] = read_value(member.hint, value, key, label, warnings)
+    # what is null or absent must have a default
+    for key, member in members.items():
         if member.default is dataclasses.MISSING and member.attribute not in values:
-            raise InvalidValue(f"{label} lacks {name}", hint=member.rule.description or "add it")
+            raise InvalidValue(f"{label} lacks {key}", hint=member.rule.description or "add it")
     return values
 
 
@@ -49,48 +56,41 @@ def file_values(instance: Any) -> dict[str, Any]:
             value = getattr(instance, member.attribute)
             if isinstance(value, tuple):
                 value = [
-                    file_values(part) if dataclasses.is_dataclass(part) else part for part in value
+                    file_values(item) if dataclasses.is_dataclass(item) else item for item in value
                 ]
             values[member.key] = to_plain(value)
     return values
 
 
 def read_file_document(
-    kind: type[T], data: Any, label: str, warnings: list[str] | None = None
+    class_: type[T], data: Any, label: str, warnings: list[str] | None = None
 ) -> T:
     """Return the instance of a document that a person wrote, as `read_members` does."""
-    return kind(**read_members(kind, data, label, warnings))
-
-
-def known_key(key: Any, known: Mapping[str, T], label: str) -> T:
-    """Return what is known by that key; InvalidValue suggests the nearest key where nothing is."""
-    if isinstance(key, str) and key in known:
-        return known[key]
-    raise InvalidValue(
-        f"unknown key {checks.show_value(key)} in {label}",
-        hint=suggestion(str(key).replace("-", "_"), known),
-    )
+    return class_(**read_members(class_, data, label, warnings))
 
 
 def read_value(
     hint: Any, value: Any, name: str, label: str, warnings: list[str] | None = None
 ) -> Any:
-    """Return a value that a person wrote under that name, as its type declares; InvalidValue
-    otherwise.
+    """Return a value that a person wrote under that name, read as its type declares.
+
+    InvalidValue where it does not fit.
     """
     rule = declaration_of(hint)
     where = f"{name} in {label}"
     if isinstance(value, str):
         value = _read_text(rule, value, where, warnings)
-    (item, *_) = get_args(rule.base) or (None,)
+    # documents within the document, one or a list, have keys of their own
     if dataclasses.is_dataclass(rule.base) and value is not None:
-        kind: Any = rule.base
-        return read_file_document(kind, value, where, warnings)
-    if dataclasses.is_dataclass(declaration_of(item).base) and isinstance(value, list):
+        class_: Any = rule.base
+        return read_file_document(class_, value, where, warnings)
+    (item_hint, *_) = get_args(rule.base) or (None,)
+    if dataclasses.is_dataclass(declaration_of(item_hint).base) and isinstance(value, list):
         return tuple(
-            read_value(item, part, f"{name}[{number}]", label, warnings)
-            for number, part in enumerate(value)
+            read_value(item_hint, item, f"{name}[{number}]", label, warnings)
+            for number, item in enumerate(value)
         )
+    # anything else is msgspec's to read
     try:
         converted = msgspec.convert(value, hint)
     except msgspec.ValidationError as error:
@@ -102,9 +102,7 @@ def read_value(
 
 
 def _read_text(rule: Declared, text: str, where: str, warnings: list[str] | None) -> Any:
-    """Return the value that a text stands for: a number where it has a unit of time, or its
-    alias.
-    """
+    """Return the value that a text stands for: seconds where it is a duration, or its alias."""
     if rule.is_duration:
         seconds = in_base_units(text, SECONDS)
         if seconds is None:

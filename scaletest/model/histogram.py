@@ -1,12 +1,10 @@
-"""Buckets for durations. They are geometric, so that a value read back is within 1 % of the truth.
+"""Geometric buckets for durations, from which each is read back within 1 % of the truth.
 
 Bucket i holds durations of GROWTH**i to GROWTH**(i + 1) microseconds; bucket 0 also holds shorter
 ones. The value read back is the geometric middle, sqrt(GROWTH) away from either edge:
 sqrt(1.02) - 1 = 0.995 %. Broker, exporter and reports all use these buckets, so that their
 histograms add up. Durations are counted beside their exact extremes and sum.
 """
-
-from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
@@ -15,13 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import accumulate
-from operator import mul
 
 GROWTH = 1.02
 # 30 days, the longest time limit, in microseconds
 LAST_BUCKET = int(math.log(30 * 86400 * 1e6) / math.log(GROWTH))
 _SCALE = 1.0 / math.log(GROWTH)
-_log = math.log
 # A q-quantile needs at least ln 0.05 / ln q values: with fewer, the chance that all of them lie
 # below it is more than 5 %.
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
@@ -33,8 +29,7 @@ def bucket_of(seconds: float) -> int:
     micros = seconds * 1e6
     if micros < 1.0:
         return 0
-    index = int(_log(micros) * _SCALE)
-    return index if index < LAST_BUCKET else LAST_BUCKET
+    return min(int(math.log(micros) * _SCALE), LAST_BUCKET)
 
 
 def bucket_middle_s(index: float) -> float:
@@ -46,20 +41,15 @@ def histogram_quantile(counts: Mapping[int, int], share: float) -> float | None:
     """Return the duration in seconds below which `share` (0 to 1) of the counts lie, or None."""
     if not any(counts.values()):
         return None
-    indexes = sorted(counts)
-    sums = list(accumulate(map(counts.__getitem__, indexes)))
-    return bucket_middle_s(indexes[bisect_left(sums, max(1, math.ceil(share * sums[-1])))])
+    buckets = sorted(counts)
+    sums = list(accumulate(counts[bucket] for bucket in buckets))
+    rank = max(1, math.ceil(share * sums[-1]))
+    return bucket_middle_s(buckets[bisect_left(sums, rank)])
 
 
 @cache
 def _middles() -> tuple[float, ...]:
     return tuple(map(bucket_middle_s, range(LAST_BUCKET + 1)))
-
-
-@cache
-def _edges(bounds: tuple[float, ...]) -> tuple[int, ...]:
-    """Return the first bucket beyond each bound."""
-    return tuple(bisect_right(_middles(), bound) for bound in bounds)
 
 
 def cumulative_counts(
@@ -70,10 +60,13 @@ def cumulative_counts(
     A bucket always belongs to the first bound that its middle does not exceed, so that no count
     ever moves from one bound to another.
     """
-    indices = _known(counts)
-    sums = [0, *accumulate(map(counts.__getitem__, indices))]
-    within = [float(sums[bisect_left(indices, edge)]) for edge in _edges(bounds)]
-    return list(zip([*map(repr, bounds), "+Inf"], [*within, float(sums[-1])], strict=True))
+    buckets = _existing_buckets(counts)
+    sums = [0, *accumulate(counts[bucket] for bucket in buckets)]
+    rows = []
+    for bound in bounds:
+        first_beyond = bisect_right(_middles(), bound)
+        rows.append((repr(bound), float(sums[bisect_left(buckets, first_beyond)])))
+    return [*rows, ("+Inf", float(sums[-1]))]
 
 
 def total_s(counts: Mapping[int, int]) -> float:
@@ -81,17 +74,13 @@ def total_s(counts: Mapping[int, int]) -> float:
 
     It is rounded once, at its end: otherwise it could become smaller when a count grows.
     """
-    indices = _known(counts)
-    middles = map(_middles().__getitem__, indices)
-    return math.fsum(map(mul, map(counts.__getitem__, indices), middles))
+    middles = _middles()
+    return math.fsum(counts[bucket] * middles[bucket] for bucket in _existing_buckets(counts))
 
 
-def _known(counts: Mapping[int, int]) -> list[int]:
-    """Return the buckets in their order, without those that do not exist."""
-    indices = sorted(counts)
-    if indices and not 0 <= indices[0] <= indices[-1] <= LAST_BUCKET:
-        return [index for index in indices if 0 <= index <= LAST_BUCKET]
-    return indices
+def _existing_buckets(counts: Mapping[int, int]) -> list[int]:
+    """Return the buckets in their order, without those that foreign data made up."""
+    return [bucket for bucket in sorted(counts) if 0 <= bucket <= LAST_BUCKET]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,17 +116,13 @@ class DurationHistogram:
 
     def add(self, seconds: float) -> None:
         """Count one duration."""
-        index = bucket_of(seconds)
-        counts = self.counts
-        counts[index] = counts.get(index, 0) + 1
+        self.counts[bucket_of(seconds)] += 1
         self.count += 1
         self.total += seconds
-        if seconds < self.low:
-            self.low = seconds
-        if seconds > self.high:
-            self.high = seconds
+        self.low = min(self.low, seconds)
+        self.high = max(self.high, seconds)
 
-    def plus(self, other: DurationHistogram) -> DurationHistogram:
+    def plus(self, other: "DurationHistogram") -> "DurationHistogram":
         """Return a new histogram of what both counted."""
         return DurationHistogram(
             self.counts + other.counts,
@@ -156,7 +141,10 @@ class DurationHistogram:
 
     def summary(self) -> DurationSummary:
         """Return count, extremes, mean and the quantiles for which there are enough durations."""
-        quantiles = {name: self.quantile(name) for name in QUANTILES}
-        if not self.count:
-            return DurationSummary(0, None, None, None, quantiles)
-        return DurationSummary(self.count, self.low, self.total / self.count, self.high, quantiles)
+        return DurationSummary(
+            count=self.count,
+            low_s=self.low if self.count else None,
+            mean_s=self.total / self.count if self.count else None,
+            high_s=self.high if self.count else None,
+            quantiles_s={name: self.quantile(name) for name in QUANTILES},
+        )

@@ -22,7 +22,7 @@ _JSON_TYPES: Mapping[Any, str] = {
     bool: "boolean",
     type(None): "null",
 }
-# keyword of msgspec -> keyword of schemas
+# Keywords of msgspec, and those of schemas.
 _KEYWORDS = {
     "ge": "minimum",
     "gt": "exclusiveMinimum",
@@ -31,36 +31,34 @@ _KEYWORDS = {
     "multiple_of": "multipleOf",
     "pattern": "pattern",
 }
-# of what has a length, by its type in schemas
+# The keyword for the largest length, by the type in schemas.
 _LENGTHS = {"string": "maxLength", "array": "maxItems", "object": "maxProperties"}
 VERSION: Schema = {"type": "integer", "minimum": 1, "description": "version of the format"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Form:
-    """How schemas are made of classes.
+    """How schemas are made of classes."""
 
-    is_file: whether people write the document, who use the keys that are declared for files, may
-    leave out what has a default, and write durations with a unit.
-    """
-
+    # whether people write the document: they use the keys that are declared for files, may leave
+    # out what has a default, and write durations with a unit
     is_file: bool = False
 
-    def properties(self, kind: type) -> dict[str, Schema]:
+    def properties(self, class_: type) -> dict[str, Schema]:
         """Return the schemas of the members of a class's documents."""
-        schemas: dict[str, Schema] = {}
-        if not self.is_file:
-            constants = getattr(kind, "constants", {})
-            schemas = {name: {"const": constant} for name, constant in constants.items()}
-        if "schema_version" in schemas:
+        constants = {} if self.is_file else getattr(class_, "constants", {})
+        schemas: dict[str, Schema] = {name: {"const": value} for name, value in constants.items()}
+        if "schema_version" in constants:
             schemas["schema_version"] = {**VERSION, "minimum": constants["schema_version"]}
-        for member in document_members(kind):
-            described = self.schema(member.hint)
+        for member in document_members(class_):
+            schema = self.schema(member.hint)
             has_default = member.default is not dataclasses.MISSING
+            # the schema of a class has the defaults of its members
             if has_default and not dataclasses.is_dataclass(member.default):
-                described = {**described, "default": to_plain(member.default)}
+                schema["default"] = to_plain(member.default)
+            # files cannot have members without a key
             if key := self._key(member):
-                schemas[key] = described
+                schemas[key] = schema
         return schemas
 
     def schema(self, hint: Any) -> Schema:
@@ -85,6 +83,7 @@ class Form:
         return member.key if self.is_file else member.name
 
     def _of_type(self, base: Any) -> Schema:
+        """Return the schema of a type, without what is declared of it."""
         origin, arguments = get_origin(base), get_args(base)
         if base in _JSON_TYPES:
             return {"type": _JSON_TYPES[base]}
@@ -106,25 +105,25 @@ class Form:
             return self.object(base)
         raise TypeError(f"no schema for {base!r}")
 
-    def object(self, kind: Any) -> Schema:
+    def object(self, class_: Any) -> Schema:
         """Return the schema of a class's documents."""
-        always = getattr(kind, "always", None)
+        always = getattr(class_, "always", None)
         optional = [
             self._key(member)
-            for member in document_members(kind)
+            for member in document_members(class_)
             if (self.is_file and member.default is not dataclasses.MISSING)
             or (always is not None and member.name not in always)
         ]
-        description = getattr(kind, "description", "")
-        # a field may be called so
-        note = {"description": description} if isinstance(description, str) and description else {}
-        return {**object_schema(self.properties(kind), optional), **note}
+        schema = object_schema(self.properties(class_), optional)
+        description = getattr(class_, "description", "")
+        # where a field is called so, it is no text
+        if isinstance(description, str) and description:
+            schema["description"] = description
+        return schema
 
 
 def object_schema(properties: Mapping[str, Schema], optional: Sequence[str] = ()) -> Schema:
-    """Return the schema of an object with these members, of which the optional ones may be
-    missing.
-    """
+    """Return the schema of an object with these members; the optional ones may be missing."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -143,9 +142,9 @@ def document_schema(name: str, schema: Schema) -> Schema:
     }
 
 
-def class_schema(name: str, description: str, kind: type, form: Form | None = None) -> Schema:
+def class_schema(name: str, description: str, class_: type, form: Form | None = None) -> Schema:
     """Return the schema of a class's documents as a whole."""
-    return document_schema(name, {**(form or Form()).object(kind), "description": description})
+    return document_schema(name, {**(form or Form()).object(class_), "description": description})
 
 
 def json_type(hint: Any) -> str:

@@ -1,6 +1,4 @@
-"""What people call a run: its name and note."""
-
-from __future__ import annotations
+"""The labels that people give a run: its name and note."""
 
 import re
 from dataclasses import dataclass, replace
@@ -26,11 +24,12 @@ def _check_note(note: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Labels(Document):
-    """name: by which commands find the run besides the name of its folder; "" for none."""
+    """The labels of one run."""
 
     document_name = "the labels"
     constants = VERSIONED
 
+    # commands find the run by it, as by the name of its folder; "" for none
     name: Annotated[
         str,
         Meta(
@@ -46,8 +45,8 @@ class Labels(Document):
         """The name in words; "" for none."""
         return f"called {self.name}" if self.name else ""
 
-    def numbered(self, number: int) -> Labels:
-        """Return the labels of one of several runs, whose name tells it from the others."""
+    def numbered(self, number: int) -> "Labels":
+        """Return the labels of one of several runs, with its number at the end of the name."""
         return replace(self, name=f"{self.name}-{number}") if self.name else self
 
 

@@ -1,4 +1,4 @@
-"""Passwords in addresses and variables, which no text may show."""
+"""Masking of passwords in addresses and variables, which no text may show."""
 
 import re
 from collections.abc import Mapping
@@ -17,21 +17,22 @@ _SECRET_VARIABLE = re.compile(
 
 
 def mask_passwords(address: str, *, service: bool = False) -> str:
-    """Return an address, or an option with an address, without its passwords; any other text
-    unchanged.
+    """Return an address, or an option that holds one, without its passwords.
 
+    Any other text stays as it is.
     service: also hide the user name and all values of the query, which may be keys of a service.
     """
     if "//" not in address:
         return address
 
-    def hidden(match: re.Match[str]) -> str:
-        secret = service or _SECRET_PARAMETER.search(match[2])
-        return f"{match[1]}{HIDDEN}" if secret else match[0]
+    def mask_parameter(match: re.Match[str]) -> str:
+        is_secret = service or _SECRET_PARAMETER.search(match[2])
+        return f"{match[1]}{HIDDEN}" if is_secret else match[0]
 
     public = _LOGIN.sub(rf"//\1:{HIDDEN}@", address)
-    public = _USER.sub(f"//{HIDDEN}@", public) if service else public
-    return _QUERY.sub(hidden, public)
+    if service:
+        public = _USER.sub(f"//{HIDDEN}@", public)
+    return _QUERY.sub(mask_parameter, public)
 
 
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:

@@ -1,11 +1,4 @@
-"""Measurements of a step: its time and end, what it used of the tester's machine, samples of nodes.
-
-A sample of a node is the use of its resources and devices in one interval, read by one of its
-workers. A resource is "cpu", "memory", "pressure", "container", or a disk, a network or a device:
-"disk:sda", "network:eth0", "device:/dev/dri/renderD128". Its figures are rates over the interval or
-levels at its end, so that a lost sample changes nothing. Only energy is a counter, because the
-energy of a step is the difference of two readings.
-"""
+"""Measurements of a step: its time and end, and what it used of the tester's machine."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -51,7 +44,7 @@ class Measurement(Document):
 
     @property
     def key(self) -> tuple[int, int]:
-        """Workers and repeat, which the records carry too."""
+        """Workers and repeat, by which its records are found."""
         return self.workers, self.repeat
 
 

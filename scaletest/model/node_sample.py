@@ -1,4 +1,10 @@
-"""Samples of nodes: the use of their resources and devices in one interval."""
+"""Samples of nodes: the use of their resources and devices in one interval.
+
+One of the node's workers reads them. A resource is "cpu", "memory", "pressure", "container", or a
+disk, a network or a device: "disk:sda", "network:eth0", "device:/dev/dri/renderD128". Its figures
+are rates over the interval or levels at its end, so that a lost sample changes nothing. Only energy
+is a counter, because the energy of a step is the difference of two readings.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,8 +18,8 @@ from scaletest.model.document import Document, read_document
 
 CPU, MEMORY, PRESSURE, CONTAINER = "cpu", "memory", "pressure", "container"
 DISK, NETWORK, DEVICE = "disk", "network", "device"
-# kind of resource -> figure -> its unit: "1" is a part of one, "s/s" seconds in a second (cores,
-# where threads run)
+# The figures of each kind of resource, with their units: "1" is a part of one, "s/s" seconds in a
+# second (cores, where threads run).
 FIGURES: Mapping[str, Mapping[str, str]] = {
     CPU: {
         "cores": "cores",  # that are online
@@ -49,8 +55,8 @@ FIGURES: Mapping[str, Mapping[str, str]] = {
         "busy": "1",
         "read": "B/s",
         "written": "B/s",
-        "wait_s": "s",
-    },  # wait_s: mean of one read or write
+        "wait_s": "s",  # mean of one read or write
+    },
     NETWORK: {"received": "B/s", "sent": "B/s", "speed": "B/s", "dropped": "/s"},
     # as OpenTelemetry's hw.gpu.*; engines by name: "busy.video"
     DEVICE: {
@@ -75,7 +81,7 @@ _LARGEST = 1e30
 
 
 class NodeFigures:
-    """What has figures of a node's resources: a sample, or a step."""
+    """Figures of a node's resources, over a sample or a step."""
 
     __slots__ = ()
     resources: Mapping[str, Figures]
@@ -85,9 +91,7 @@ class NodeFigures:
         return self.resources.get(resource, {}).get(figure)
 
     def of_kind(self, kind: str) -> dict[str, Mapping[str, float]]:
-        """Return the figures of all resources of a kind by the resource's name, as "sda"; "" for
-        none.
-        """
+        """Return the figures of all resources of a kind by name: "sda", or "" without a name."""
         resources = {}
         for label, figures in self.resources.items():
             resource_kind, _, name = label.partition(":")
@@ -98,9 +102,11 @@ class NodeFigures:
     @property
     def cpu_busy(self) -> float | None:
         """Part of the CPUs' time that was used, by any program; None when it was not read."""
-        values = [self.value(CPU, figure) for figure in ("user", "system", "cores")]
-        known = [figure for figure in values if figure is not None]
-        return min(1.0, (known[0] + known[1]) / known[2]) if len(known) == 3 and known[2] else None
+        user, system = self.value(CPU, "user"), self.value(CPU, "system")
+        cores = self.value(CPU, "cores")
+        if user is None or system is None or not cores:
+            return None
+        return min(1.0, (user + system) / cores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,21 +136,18 @@ class NodeSample(NodeFigures, Document):
         sample = read_document(cls, data, cls.document_name)
         resources = {}
         for resource, figures in sample.resources.items():
-            known = resources[_name(resource)] = dict[str, float]()
+            sound_figures = resources[_cut_name(resource)] = dict[str, float]()
             for name, number in figures.items():
-                if not abs(number) <= _LARGEST:
-                    checks.number(
-                        number, "a figure of the sample", minimum=-_LARGEST, maximum=_LARGEST
-                    )
+                checks.number(number, "a figure of the sample", minimum=-_LARGEST, maximum=_LARGEST)
                 # a negative one that cannot be negative is unknown
                 if number >= 0 or name == "temperature":
-                    known[_name(name)] = number
-        node, worker = _name(sample.node), _name(sample.worker)
+                    sound_figures[_cut_name(name)] = number
+        node, worker = _cut_name(sample.node), _cut_name(sample.worker)
         checks.number(sample.at_s, "at_s", minimum=-_LARGEST, maximum=_LARGEST)
         if (node, worker, resources) == (sample.node, sample.worker, sample.resources):
             return sample  # to make another would check it again
         return replace(sample, node=node, worker=worker, resources=resources)
 
 
-def _name(text: str) -> str:
+def _cut_name(text: str) -> str:
     return checks.cut_text(text, MAX_NAME_CHARACTERS)

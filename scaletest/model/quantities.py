@@ -15,9 +15,7 @@ _QUANTITY = re.compile(
 
 
 def in_base_units(text: str, units: Mapping[str, float]) -> float | None:
-    """Return the number times its unit's factor; None where the text is no number with such a
-    unit.
-    """
+    """Return the number times its unit's factor; None for any other text."""
     if len(text) > LONGEST_QUANTITY:
         return None
     match = _QUANTITY.fullmatch(text.strip())

@@ -1,8 +1,9 @@
 """Requests of a queue that ended, as the broker's scripts count them.
 
-They are one row of big-endian 64-bit numbers: one command of Redis updates all
-numbers of a row, and reading it needs no search. The numbers are as follows, where ii is the place
-of a time slot in its ring, 00 to 63, and b a bucket of model/histogram.py:
+They are one row of big-endian 64-bit numbers: one command of Redis updates all numbers of a row,
+and reading it needs no search. The numbers are as follows, where ii is the place of a time slot in
+its ring, 00 to 63, and b a bucket of model/histogram.py:
+
     0 to 4          requests by outcome, in the order of model/record.py
     1ii             the slot that stands at this place: seconds since 1970 divided by 10
     2ii, 3ii        requests that ended in it, and the sum of their run times, in microseconds
@@ -20,53 +21,50 @@ from scaletest.model.histogram import LAST_BUCKET, bucket_middle_s
 from scaletest.model.record import Outcome
 from scaletest.model.time_slots import RING, TimeSlot
 
-_OUTCOMES = {outcome.value: number for number, outcome in enumerate(Outcome)}
 # The number that counts each outcome, as BITFIELD takes it.
-OUTCOME_NUMBERS = {outcome: f"#{number}" for outcome, number in _OUTCOMES.items()}
-_BYTES = 8
-_BUCKETS = 1000
+OUTCOME_NUMBERS = {outcome.value: f"#{number}" for number, outcome in enumerate(Outcome)}
+_BYTES = 8  # of a number
+_FIRST_BUCKET = 1000
 # The bytes of a row in which every number is counted.
-LONGEST_ROW = _BYTES * (_BUCKETS + 2 * (LAST_BUCKET + 1))
+LONGEST_ROW = _BYTES * (_FIRST_BUCKET + 2 * (LAST_BUCKET + 1))
 
 
 @dataclass(frozen=True, slots=True)
 class EndedCounts:
-    """Requests that ended: by outcome, in the slots of the last minutes, and by bucket of their
-    wait and run times.
-    """
+    """The counts of a queue's requests that ended."""
 
     outcomes: dict[str, int] = field(default_factory=dict)
-    slots: tuple[TimeSlot, ...] = ()
+    slots: tuple[TimeSlot, ...] = ()  # of the last minutes
     buckets: bytes = b""  # packed: read when somebody asks for them, as most pages show none
 
     @property
     def wait(self) -> dict[int, int]:
         """Requests by bucket of their wait."""
-        return self._counted(0)
+        return self._count_by_bucket(0)
 
     @property
     def run(self) -> dict[int, int]:
         """Requests by bucket of their run time."""
-        return self._counted(1)
+        return self._count_by_bucket(1)
 
-    def _counted(self, place: int) -> dict[int, int]:
-        return {
-            bucket: counted
-            for bucket, counted in enumerate(_numbers(self.buckets)[place::2])
-            if counted
-        }
+    def _count_by_bucket(self, offset: int) -> dict[int, int]:
+        """Return the counts of every second number: those of waits, or of run times."""
+        counts = _unpack(self.buckets)[offset::2]
+        return {bucket: count for bucket, count in enumerate(counts) if count}
 
 
 def count_arguments(
     outcome: str, wait_bucket: int, run_bucket: int
 ) -> tuple[str, str, str, int, int]:
-    """Return the arguments of a script that counts a request: three places of the row, as BITFIELD
-    takes them, and wait and run in microseconds, as the middles of their buckets, so within 1 %.
+    """Return the arguments of a script that counts a request.
+
+    They are three places of the row, as BITFIELD takes them, and wait and run in microseconds, as
+    the middles of their buckets, so within 1 %.
     """
     return (
         OUTCOME_NUMBERS[outcome],
-        f"#{_BUCKETS + 2 * wait_bucket}",
-        f"#{_BUCKETS + 1 + 2 * run_bucket}",
+        f"#{_FIRST_BUCKET + 2 * wait_bucket}",
+        f"#{_FIRST_BUCKET + 1 + 2 * run_bucket}",
         round(bucket_middle_s(wait_bucket) * 1e6),
         round(bucket_middle_s(run_bucket) * 1e6),
     )
@@ -80,8 +78,10 @@ def add_counts(counts: Mapping[str, int], more: Mapping[str, int]) -> dict[str, 
 
 
 def read(packed: bytes | None) -> EndedCounts:
-    """Read a row; None is a row without numbers. ValueError when a count is negative, or when the
-    row is longer than the broker's scripts can make it.
+    """Read a row; None is a row without numbers.
+
+    ValueError when a count is negative, or when the row is longer than the broker's scripts can
+    make it.
     """
     if packed and len(packed) > LONGEST_ROW:
         raise ValueError(
@@ -90,8 +90,8 @@ def read(packed: bytes | None) -> EndedCounts:
         )
     if not packed or len(packed) < _BYTES:
         return EndedCounts()
-    numbers = _numbers(packed[: _BYTES * _BUCKETS])
-    outcomes, buckets = numbers[: len(_OUTCOMES)], packed[_BYTES * _BUCKETS :]
+    numbers = _unpack(packed[: _BYTES * _FIRST_BUCKET])
+    outcomes, buckets = numbers[: len(OUTCOME_NUMBERS)], packed[_BYTES * _FIRST_BUCKET :]
     # the first byte of a negative number is above 127
     if min(outcomes) < 0 or not buckets[::_BYTES].isascii():
         raise ValueError("a number of requests that ended is negative")
@@ -103,13 +103,13 @@ def read(packed: bytes | None) -> EndedCounts:
         if ended and min(number, ended, run_us, wait_us, longest_us, total_us) >= 0
     ]
     return EndedCounts(
-        {name: count for name, count in zip(_OUTCOMES, outcomes, strict=False) if count},
+        {name: count for name, count in zip(OUTCOME_NUMBERS, outcomes, strict=False) if count},
         tuple(slots),
         buckets,
     )
 
 
-def _numbers(packed: bytes) -> tuple[int, ...]:
+def _unpack(packed: bytes) -> tuple[int, ...]:
     """Return the numbers of a row, or of a part of one."""
     count = len(packed) // _BYTES
     return struct.unpack(f">{count}q", packed[: _BYTES * count])

@@ -22,18 +22,12 @@ _ALWAYS = frozenset({"id", "outcome", "exit_code", "wait_s", "run_s", "attempts"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One unit of work.
+    """One unit of work."""
 
-    id: unique text, valid as an RQ job id.
-    queue: the queue it goes to.
-    arguments: added to the workload's own arguments, at most 4 KiB in all by default.
-    time_limit_s: seconds the workload may run; 0 means that the request sets no limit.
-    """
-
-    id: str
+    id: str  # unique, and valid as an RQ job id
     queue: str
-    arguments: tuple[str, ...] = ()
-    time_limit_s: float = 0.0
+    arguments: tuple[str, ...] = ()  # added to the workload's own, by default at most 4 KiB in all
+    time_limit_s: float = 0.0  # that the workload may run; 0 where the request sets no limit
 
     def __post_init__(self) -> None:
         checks.request_id(self.id)
@@ -43,7 +37,7 @@ class Request:
 
 
 def effective_limit(worker_s: float, request_s: float) -> float:
-    """The smaller of the non-zero limits in seconds; 0 when there is none."""
+    """Return the smaller of the limits in seconds that are not 0; 0 when there is none."""
     return min((limit for limit in (worker_s, request_s) if limit > 0), default=0.0)
 
 
@@ -167,7 +161,7 @@ class Reply(Document):
 
 
 def unreadable_reply(request_id: str, why: str) -> Reply:
-    """A failed reply in place of one that this version of scaletest cannot read."""
+    """Return a failed reply in place of one that this version of scaletest cannot read."""
     error = (
         f"the reply of its worker cannot be read: {why}; give workers and clients the same version"
         " of scaletest"

@@ -1,4 +1,4 @@
-"""How far a run is that is being measured, as its command tells it to whoever looks."""
+"""The progress of a run that is being measured, as its command tells it to whoever looks."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,15 +20,7 @@ Elapsed = Annotated[float, Meta(ge=0, le=1e9)]
 
 @dataclass(frozen=True, slots=True)
 class RunProgress(Document):
-    """The state of a run.
-
-    run: the name of its folder. title: what is measured. done: how many of its `steps` are
-    complete; 0 steps where their number is unknown, and is_estimate where it may still change.
-    unit: what a step is called. phase: what is done now; line: its figures. left_s: seconds until
-    its end, None where nobody knows. log: what happened, the newest last. ended: whether the
-    command has ended it, in order or not. verdict: PASS or FAIL by what is measured so far,
-    RUNNING where that is too little, INVALID at the end only; "" where nothing is judged yet.
-    """
+    """The state of a run."""
 
     document_name: ClassVar[str] = "the progress of a run"
     constants = VERSIONED
@@ -41,11 +33,11 @@ class RunProgress(Document):
     steps: Annotated[Count, "how many there are; 0 where nobody knows"] = 0
     is_estimate: Annotated[bool, "whether there may be more or fewer steps"] = False
     unit: Annotated[str, Meta(max_length=40), "what a step is called"] = STEP
-    phase: Line = ""
-    line: Line = ""
+    phase: Line = ""  # what is done now
+    line: Line = ""  # the figures of the phase
     left_s: Annotated[Elapsed | None, "seconds until the end; null where nobody knows"] = None
-    log: Annotated[tuple[Line, ...], Meta(max_length=MOST_LINES)] = ()
-    ended: bool = False
+    log: Annotated[tuple[Line, ...], Meta(max_length=MOST_LINES)] = ()  # the newest last
+    ended: bool = False  # whether the command has ended it, in order or not
     verdict: Annotated[
         str,
         Meta(max_length=10),
@@ -78,12 +70,12 @@ class RunProgress(Document):
 
     @property
     def _is_exceeded(self) -> bool:
-        """Whether it goes on after as many steps as were expected."""
+        """Whether the run goes on although all the steps that were expected are complete."""
         return self.is_estimate and self.done >= self.steps and not self.ended
 
 
 class ProgressChange(StrEnum):
-    """What an event tells."""
+    """The kinds of events."""
 
     START = "start"
     STEP_BEGUN = "step_begun"
@@ -95,7 +87,7 @@ class ProgressChange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProgressEvent(Document):
-    """A line of --progress json. message: of a person's log; "" where there is none."""
+    """A line of --progress json."""
 
     document_name: ClassVar[str] = "an event of a run"
     constants = VERSIONED

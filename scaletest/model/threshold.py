@@ -1,4 +1,4 @@
-"""Thresholds: further conditions of a PASS, and how they are written."""
+"""Thresholds, the further conditions of a PASS, and the parser of their texts."""
 
 import math
 import operator
@@ -18,8 +18,8 @@ OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
     "<": operator.lt,
 }
-# Units of bounds with their factors, by the unit of the measure, which a bound without one has. A
-# time must have one: 50 may be meant in milliseconds.
+# Units of bounds with their factors, by the base unit of the measure. Where "" is among them, a
+# bound may have no unit. A time must have one: 50 may be meant in milliseconds.
 UNITS: Mapping[str, Mapping[str, float]] = {
     "s": {**SECONDS, "ns": 1e-9},
     "1/s": {"": 1.0, **PER_SECOND, "1/s": 1.0},
@@ -31,27 +31,29 @@ UNITS: Mapping[str, Mapping[str, float]] = {
     "workloads": {"": 1.0, "%": 0.01},
     "": {"": 1.0, "%": 0.01},
 }
+# MEASURE[.STATISTIC][(WHERE)] OPERATOR VALUE[UNIT]; operators and units are checked later.
 _SHAPE = re.compile(
     r"\s*(?P<measure>[A-Za-z_][A-Za-z_0-9.]*)\s*(?:\((?P<where>[^()]*)\))?\s*(?P<operator>[<>=!~]{1,3})"
     r"\s*(?P<value>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*(?P<unit>[0-9A-Za-z/%]*)\s*"
 )
 _LONGEST = 200
 WORKERS = "workers"
-# Places that a threshold may name: a step, and whatever the run has.
+# Keys of places that a threshold may name: a step, and whatever the run has.
 STEP, ANY = (WORKERS,), ("",)
+# Keys and values of a place, as they were written.
 Pairs = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Measurable:
-    """What a threshold may bound: a row in the table of measures of a run type."""
+    """A measure that a threshold may bound: a row in the table of a run type."""
 
-    unit: str  # the base unit, of UNITS
-    keys: tuple[str, ...] = ()  # by which a threshold may say where; a number alone is of workers
+    unit: str  # the base unit, a key of UNITS
+    keys: tuple[str, ...] = ()  # of the places that a threshold may name
     most: float = math.inf  # the largest possible bound
 
 
-# Names with their statistic, as in "run.p95".
+# By the name with its statistic, as in "run.p95".
 MeasureTable = Mapping[str, Measurable]
 VALIDATION_MEASURES: MeasureTable = {
     "ratio": Measurable("x", STEP),
@@ -71,16 +73,16 @@ class Threshold:
     """One condition of a PASS: MEASURE[.STATISTIC][(WHERE)] OP VALUE[UNIT]."""
 
     measure: str  # with its statistic
-    where: Pairs  # keys and values, as text; () for all of the run
+    where: Pairs  # () for all of the run
     operator: str
     value: float  # as it was written, in `unit`
     unit: str
     base: str  # the unit of the measure
-    bare: bool = False  # whether `where` is a value alone
+    bare: bool = False  # whether `where` was written as a value alone, as in ratio(8)
 
     @property
     def factor(self) -> float:
-        """Its unit in base units."""
+        """The number of base units in its unit."""
         return UNITS[self.base][self.unit]
 
     @property
@@ -110,14 +112,15 @@ class Threshold:
         pairs = [text if self.bare else f"{key}={text}" for key, text in self.where]
         place = f"({', '.join(pairs)})" if pairs else ""
         number = f"{self.value:g}" if float(f"{self.value:g}") == self.value else repr(self.value)
-        apart = " " if self.unit.startswith("1") else ""
-        return f"{self.measure}{place}{self.operator}{number}{apart}{self.unit}"
+        # 5 1/s would read as 51/s
+        gap = " " if self.unit.startswith("1") else ""
+        return f"{self.measure}{place}{self.operator}{number}{gap}{self.unit}"
 
 
 def parse_threshold(text: str, table: MeasureTable, example: str) -> Threshold:
-    """Read one threshold; InvalidValue says what is wrong with it.
+    """Parse one threshold; InvalidValue says what is wrong with it.
 
-    table: what it may be about. example: one as it may be written, for who has to write it anew.
+    table: the measures that it may be about. example: a threshold of such a run, for hints.
     """
     quoted = checks.cut_text(repr(text), 80)
     match = _SHAPE.fullmatch(text) if isinstance(text, str) and len(text) <= _LONGEST else None
@@ -127,9 +130,9 @@ def parse_threshold(text: str, table: MeasureTable, example: str) -> Threshold:
             hint="write MEASURE[.STATISTIC][(KEY=VALUE)] OP VALUE[UNIT] in quotes, as in"
             f" {example}",
         )
+    # what it is about: a measure of the table, with a statistic that the measure has
     measure, unit = match["measure"], match["unit"]
     if measure not in table:
-        # it is not measured, or lacks a statistic
         stem, _, statistic = measure.partition(".")
         statistics = [name for name in table if name.startswith(f"{stem}.")]
         if statistics:
@@ -141,6 +144,7 @@ def parse_threshold(text: str, table: MeasureTable, example: str) -> Threshold:
             f"threshold {quoted} names {checks.cut_text(measure, 40)}, which is not measured",
             hint=suggestion(measure, table),
         )
+    # how it compares, and in which unit
     measurable = table[measure]
     units = UNITS[measurable.unit]
     names = ", ".join(filter(None, units))
@@ -157,14 +161,15 @@ def parse_threshold(text: str, table: MeasureTable, example: str) -> Threshold:
             f"{measure} takes {names}{' or none' if '' in units else ''}, as in {example}",
         ),
     )
+    # where, and the bound itself
     place = match["where"]
     threshold = Threshold(
         measure,
-        _parse_where(place, measure, measurable.keys, quoted, example),
-        match["operator"],
-        float(match["value"]),
-        unit,
-        measurable.unit,
+        where=_parse_where(place, measure, measurable.keys, quoted, example),
+        operator=match["operator"],
+        value=float(match["value"]),
+        unit=unit,
+        base=measurable.unit,
         bare=place is not None and "=" not in place,
     )
     is_part = threshold.base == "requests" and threshold.share
@@ -190,6 +195,7 @@ def _parse_where(
     if place is None:
         return ()
     text = place.strip()
+    # whether the measure has places at all
     if not keys:
         raise InvalidValue(
             f"threshold {quoted} names {text or 'nothing'}",
@@ -199,10 +205,11 @@ def _parse_where(
         text = f"{WORKERS}={text}"
     parts = [part.partition("=") for part in text.split(",")]
     pairs = tuple((key.strip(), value.strip()) for key, _, value in parts)
-    if not all(map(all, pairs)):
+    if not all(key and value for key, value in pairs):
         raise InvalidValue(
             f"threshold {quoted} names no KEY=VALUE", hint=f"write it as in {example}"
         )
+    # whether it has these, each with one value
     unknown = [key for key, _ in pairs if key not in keys and keys != ANY]
     if unknown:
         raise InvalidValue(
@@ -217,12 +224,13 @@ def _parse_where(
 
 
 def parse_step_threshold(text: str, steps: Sequence[int] = ()) -> Threshold:
-    """Read a threshold of a validation. steps: numbers of workers that it may name, () for any."""
+    """Parse a threshold of a validation. steps: numbers of workers it may name, () for any."""
     threshold = parse_threshold(
         text, VALIDATION_MEASURES, "'efficiency(8)>=0.8' or 'wait.p95<200ms'"
     )
     quoted = checks.cut_text(repr(text), 80)
     for _, number in threshold.where:
+        # int() takes other digits, signs and underscores, too, and is slow for very long numbers
         is_number = number.isascii() and number.isdigit() and len(number) < 10
         if not is_number or int(number) not in (steps or range(1, 10**9)):
             raise InvalidValue(

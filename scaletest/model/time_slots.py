@@ -17,14 +17,16 @@ SLOT_S = 10
 RING = 64
 # the slot that is being written, and the next one, are not complete
 LONGEST_WINDOW_S = float((RING - 2) * SLOT_S)
-_ARRIVED = struct.Struct("<dd")
+# How a slot's number and its submissions are packed, both as doubles.
+_SUBMISSIONS = struct.Struct("<dd")
 # A double counts exactly up to here.
 _MOST = 2.0**53
 
 
 class TimeSlot(NamedTuple):
-    """Events of ten seconds from number * 10 s on, on the Redis clock. Durations within 1 %. There
-    are thousands where there are many queues.
+    """Events of ten seconds, from number * 10 s on, on the Redis clock; durations within 1 %.
+
+    There are thousands of slots where there are many queues, so they are tuples.
     """
 
     number: int
@@ -53,70 +55,63 @@ def unpack_slots(
 ) -> tuple[TimeSlot, ...]:
     """Return the slots of a ring, oldest first. Slots that cannot be read are left out.
 
-    fields: of the hash, by the slot's place in the ring: a<i> submissions, at<i> where the longest
-    run was. ended: ends as `read` gives them.
+    fields: of the queue's hash, where i is a slot's place in the ring: a<i> has the submissions,
+    at<i> where the longest run was. ended: slots with the ends alone, as `queue_counts.read` gives
+    them.
     """
     places: dict[int, str] = {}
-    rows = []
+    submissions: Counter[int] = Counter()
     for name, packed in fields.items():
         if name.startswith(b"at"):
             with suppress(ValueError):
                 number, _, place = packed.decode("utf-8", "replace").partition("\n")
                 places[int(number)] = place
-        if name.startswith(b"a") and len(packed) == _ARRIVED.size:
-            rows.append(packed)
-    arrived: Counter[int] = Counter()
-    for slot_number, submitted in _ARRIVED.iter_unpack(b"".join(rows)):
-        if 0.0 <= slot_number <= _MOST and 0.0 <= submitted <= _MOST:
-            arrived[int(slot_number)] += int(submitted)
+        if name.startswith(b"a") and len(packed) == _SUBMISSIONS.size:
+            slot_number, submitted = _SUBMISSIONS.unpack(packed)
+            if 0.0 <= slot_number <= _MOST and 0.0 <= submitted <= _MOST:
+                submissions[int(slot_number)] += int(submitted)
     # cheaper than naming the fields: there are thousands of slots
     slots = {
         slot.number: TimeSlot(
-            slot.number, arrived.pop(slot.number, 0), *slot[2:7], places.get(slot.number, "")
+            slot.number, submissions.pop(slot.number, 0), *slot[2:7], places.get(slot.number, "")
         )
         for slot in ended
     }
-    slots |= {number: TimeSlot(number, submitted) for number, submitted in arrived.items()}
+    slots |= {number: TimeSlot(number, submitted) for number, submitted in submissions.items()}
     return tuple(slots[number] for number in sorted(slots))
 
 
 @dataclass(frozen=True, slots=True)
 class RecentWindow:
-    """A queue over the last seconds. Durations in seconds, maxima 0 when nothing ended."""
+    """A queue over the last seconds; maxima are 0 when nothing ended."""
 
-    submitted_per_s: float = 0.0  # requests submitted a second
-    ended: int = 0  # requests that ended
-    # their mean run time; when none ended the last that is known, None when none ever was
+    submitted_per_s: float = 0.0
+    ended: int = 0
+    # of the requests that ended; when none did the last that is known, None when none ever was
     mean_run_s: float | None = None
     max_wait_s: float = 0.0
     max_run_s: float = 0.0
     max_total_s: float = 0.0
-    # of the longest run
-    node: str = ""
+    node: str = ""  # node and pod of the longest run
     pod: str = ""
 
 
 def window_until(slots: Sequence[TimeSlot], now_s: float, window_s: float) -> RecentWindow:
-    """Return the window that ends now. It begins with a whole slot, so it is up to ten seconds
-    longer.
-    """
-    return _from(slots, _first(now_s, window_s), now_s)
+    """Return the window that ends now; it begins with a slot, so it is up to 10 s longer."""
+    return _window_from(slots, _first_slot(now_s, window_s), now_s)
 
 
 def reach_s(now_s: float, window_s: float) -> float:
-    """Return the seconds that `over` really reaches back: the window and less than ten
-    seconds more.
-    """
-    return now_s - _first(now_s, window_s) * SLOT_S
+    """Return the seconds that `window_until` really reaches back."""
+    return now_s - _first_slot(now_s, window_s) * SLOT_S
 
 
 def window_within(slots: Sequence[TimeSlot], now_s: float, limit_s: float) -> RecentWindow:
-    """Return whole slots of the last `limit_s` seconds, the present slot among them: nothing in it
-    is older than the limit.
+    """Return the window of whole slots in which nothing is older than the limit.
 
-    limit_s: a multiple of ten seconds.
+    limit_s: a multiple of ten seconds; the present slot counts as whole.
     """
-    return _from(slots, math.floor(now_s / SLOT_S) - round(limit_s / SLOT_S) + 1, now_s)
+    return _window_from(slots, math.floor(now_s / SLOT_S) - round(limit_s / SLOT_S) + 1, now_s)
 
 
 def round_up_to_slots(interval_s: float) -> int:
@@ -124,21 +119,21 @@ def round_up_to_slots(interval_s: float) -> int:
     return math.ceil(interval_s / SLOT_S) * SLOT_S
 
 
-def _first(now_s: float, window_s: float) -> int:
+def _first_slot(now_s: float, window_s: float) -> int:
     return math.floor((now_s - window_s) / SLOT_S)
 
 
-def _from(slots: Sequence[TimeSlot], first: int, now_s: float) -> RecentWindow:
+def _window_from(slots: Sequence[TimeSlot], first: int, now_s: float) -> RecentWindow:
     """Return the window from the slot with the number `first` until now."""
     last = math.floor(now_s / SLOT_S)
     recent = [slot for slot in slots if first <= slot.number <= last]
     span_s = now_s - first * SLOT_S
-    # of the recent slots, else of the last slot in which requests ended
-    used = [slot for slot in recent if slot.ended]
-    used = used or [slot for slot in slots if slot.number <= last and slot.ended][-1:]
+    # the mean of the recent slots, else of the last slot in which requests ended
+    ended = [slot for slot in recent if slot.ended]
+    ended = ended or [slot for slot in slots if slot.number <= last and slot.ended][-1:]
     mean_run_s = None
-    if used:
-        mean_run_s = sum(slot.run_sum_s for slot in used) / sum(slot.ended for slot in used)
+    if ended:
+        mean_run_s = sum(slot.run_sum_s for slot in ended) / sum(slot.ended for slot in ended)
     longest = max(recent, key=lambda slot: slot.max_run_s, default=TimeSlot(0))
     return RecentWindow(
         submitted_per_s=sum(slot.submitted for slot in recent) / span_s if span_s > 0 else 0.0,

@@ -11,13 +11,12 @@ def parse_time(text: object) -> float | None:
         time = datetime.fromisoformat(text)
     except ValueError:
         return None
+    # a time without an offset is in UTC, and not in the zone of this machine
     return time.replace(tzinfo=time.tzinfo or UTC).timestamp()
 
 
 def format_time(time_s: float | None) -> str | None:
     """Return a time in UTC with microseconds and offset; None for none."""
-    return (
-        None
-        if time_s is None
-        else datetime.fromtimestamp(time_s, UTC).isoformat(timespec="microseconds")
-    )
+    if time_s is None:
+        return None
+    return datetime.fromtimestamp(time_s, UTC).isoformat(timespec="microseconds")

@@ -1,4 +1,4 @@
-"""Verdicts with reason and remedy, and thresholds, the further conditions of a PASS."""
+"""Verdicts, each with its reason and remedy."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -46,10 +46,8 @@ class Verdict(Written):
 
 
 def while_running(verdict: Verdict) -> Verdict:
-    """The verdict of a running measurement; it mentions a FAIL, which may still change."""
-    so_far = f"; so far {verdict.kind}: {verdict.reason}"
-    return Verdict(
-        VerdictKind.RUNNING,
-        f"it is still being measured{so_far if verdict.kind is VerdictKind.FAIL else ''}",
-        "look again when it has ended",
-    )
+    """Return the verdict of a running measurement; it mentions a FAIL, which may still change."""
+    reason = "it is still being measured"
+    if verdict.kind is VerdictKind.FAIL:
+        reason += f"; so far {verdict.kind}: {verdict.reason}"
+    return Verdict(VerdictKind.RUNNING, reason, "look again when it has ended")

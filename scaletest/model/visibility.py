@@ -1,7 +1,5 @@
 """Visibility: what a worker can read of its programs and node, which limits named causes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
@@ -17,16 +15,15 @@ MOST_DEVICES = 32
 
 @dataclass(frozen=True, slots=True)
 class Visibility:
-    """Information that a worker can read."""
+    """The information that a worker can read."""
 
-    # of its programs' threads: CPU times, system calls and kernel functions
-    times: bool
-    calls: bool
-    functions: bool
+    times: bool  # CPU times of its programs' threads
+    calls: bool  # their system calls
+    functions: bool  # the kernel functions in which they wait
     locks: bool  # file locks
     pressure: bool  # whether the kernel counts pressure (PSI)
     cgroup: int  # the version of control groups, 0 without them
-    devices: Mapping[str, str]  # path -> driver
+    devices: Mapping[str, str]  # drivers by the path of the device
     counters: tuple[str, ...] = ()  # drivers of these devices that report how busy a device is
 
     def to_line(self) -> str:
@@ -34,7 +31,7 @@ class Visibility:
         return MARK + wire.dump(asdict(self))
 
     @classmethod
-    def from_line(cls, line: str) -> Visibility | None:
+    def from_line(cls, line: str) -> "Visibility | None":
         """Read what `to_line` wrote; None for any other line."""
         if not line.startswith(MARK):
             return None
@@ -53,6 +50,7 @@ class Visibility:
 
 def visibility_gaps(visibility: Visibility) -> list[dict[str, str]]:
     """Return the information that cannot be read, the effect of each gap, and its remedy."""
+    # system calls may be hidden although kernel functions are not, and these tell half of it
     calls = (
         "system calls and kernel functions",
         "waits count as not observed",
@@ -73,6 +71,7 @@ def visibility_gaps(visibility: Visibility) -> list[dict[str, str]]:
             " known",
             "boot the node with version 2 (systemd.unified_cgroup_hierarchy=1)",
         )
+    # whether it can be read, what it is, the effect where it cannot, and the remedy
     rows = [
         (
             visibility.times,

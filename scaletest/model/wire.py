@@ -27,7 +27,7 @@ def load(text: str | bytes, name: str) -> dict[str, Any]:
     try:
         document = msgspec.json.decode(text)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        # the strict and fast reader refuses some JSON, as lone surrogates
+        # the fast reader is too strict for lone surrogates, which programs' outputs may hold
         try:
             tolerant = json.loads(text, parse_constant=_refuse_constant)
             document = json.loads(
@@ -45,15 +45,13 @@ def _refuse_constant(name: str) -> None:
 
 
 def texts(candidate: object) -> list[str]:
-    """Return the texts of a list; none where the argument is no list."""
+    """Return the texts in a list that may hold anything; none where it is no list."""
     rows = candidate if isinstance(candidate, list) else []
     return [text for text in rows if isinstance(text, str)]
 
 
 def decompress(packed: bytes, most_bytes: int, name: str) -> bytes:
-    """Return the content of gzip or zlib data; InvalidValue when it is damaged or exceeds
-    `most_bytes`.
-    """
+    """Return the content of gzip or zlib data; InvalidValue when it is damaged or too long."""
     unpacker = zlib.decompressobj(_EITHER_HEADER)
     try:
         content = unpacker.decompress(packed, most_bytes + 1)

@@ -1,5 +1,6 @@
-"""Settings in texts. A text names one as <max_step>: the command line words it as an option, Python
-as an argument.
+"""Settings in texts, which the command line words as options, and Python as arguments.
+
+A text names a setting as <max_step>.
 """
 
 import re

@@ -20,11 +20,10 @@ UNAVAILABLE = 69
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """The device of a worker, for a workload in Python. Text is empty where the system does not
-    know.
+    """The device of a worker, for a workload in Python.
 
-    A parameter of this type gets it; where that is `Device | None`, a worker without a device runs
-    the workload, too.
+    Text is empty where the system does not know. A parameter of this type gets it; where that is
+    `Device | None`, a worker without a device runs the workload, too.
 
     Example:
         def decode(file: Path, device: scaletest.Device) -> dict[str, float]:
@@ -76,30 +75,32 @@ class Workload(Protocol):
 
 
 def reference_of(workload: Callable[..., Any]) -> str:
-    """The name by which a worker finds a class or function: MODULE:NAME, or FILE.py:NAME for one of
-    the program that runs. UsageError for one that no other process can import by it.
+    """Return the name by which a worker finds a class or function.
+
+    It is MODULE:NAME, or FILE.py:NAME for one of the program that runs. UsageError for one that no
+    other process can import by it.
     """
     kind = type(workload)
     module = getattr(workload, "__module__", kind.__module__)
     name = getattr(workload, "__qualname__", f"<{kind.__qualname__}>")
-    place = module
+    module_or_file = module
     if module == "__main__":
         # the module that `python -m` names, else the file of the program that runs
         main = sys.modules[module]
         spec = getattr(main, "__spec__", None)
-        place = getattr(main, "__file__", "")
+        module_or_file = getattr(main, "__file__", "")
         if spec is not None and spec.name != "__main__":
-            place = spec.name
-    text = f"{place}:{name}"
+            module_or_file = spec.name
+    reference = f"{module_or_file}:{name}"
     # a method of an object, or what a decorator returned, may have the name of something else
     try:
         is_named = bool(attrgetter(name)(sys.modules.get(module)) == workload)
     except AttributeError:
         is_named = False
-    if not is_named or not REFERENCE.fullmatch(text):
+    if not is_named or not REFERENCE.fullmatch(reference):
         raise UsageError(
             f"{name} cannot be imported by another process",
             hint="write it into a module or file, outside of any function, as a function or class"
             " under its own name",
         )
-    return text
+    return reference

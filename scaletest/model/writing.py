@@ -1,6 +1,6 @@
 """The members of a class's documents, and how their values are written.
 
-They are the fields that are not INNER, and the properties whose return type is `Annotated`.
+Members are the fields that are not INNER, and the properties whose return type is `Annotated`.
 """
 
 import dataclasses
@@ -24,14 +24,14 @@ class DocumentMember:
     """A member of a document."""
 
     name: str
-    attribute: str  # where its value is, as in growth.peak
+    attribute: str  # the way to its value, as in growth.peak
     hint: Any
     default: Any
     key: str  # its name in files that people write, empty where these cannot have it
 
     @property
     def rule(self) -> Declared:
-        """What is declared of it."""
+        """The declarations of its type."""
         return declaration_of(self.hint)
 
     @property
@@ -55,51 +55,53 @@ class Written:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; what is infinite is null."""
-        written = {**self.constants, **_written(self)}
+        document = {**self.constants, **_members_to_plain(self)}
         always = self.always
         if always is None:
-            return written
-        return {name: value for name, value in written.items() if value or name in always}
+            return document
+        return {name: value for name, value in document.items() if value or name in always}
 
     def to_json(self) -> str:
         """Return one line of JSON."""
         return wire.dump(self.to_dict())
 
 
-def _members(kind: Any) -> tuple[DocumentMember, ...]:
+def _members_of(class_: Any) -> tuple[DocumentMember, ...]:
     """Return the members of a class's documents, in their order."""
-    rows = []
-    hints = field_hints(kind)
-    for field in dataclasses.fields(kind):
+    members = []
+    hints = field_hints(class_)
+    for field in dataclasses.fields(class_):
         rule = declaration_of(hints[field.name])
         if "flat" in rule.extra:
             names = rule.extra["flat"]
             for member in document_members(rule.base):
                 if not names or member.name in names:
-                    rows.append(
+                    members.append(
                         dataclasses.replace(member, attribute=f"{field.name}.{member.attribute}")
                     )
         elif "inner" not in rule.extra:
             default = field.default
             if field.default_factory is not dataclasses.MISSING:
                 default = field.default_factory()
-            rows.append(_member(kind, field.name, hints[field.name], default))
+            members.append(_member(class_, field.name, hints[field.name], default))
     # properties with a declared type are written, and never read
-    for attribute, part in vars(kind).items():
-        if isinstance(part, property):
-            hint = get_type_hints(part.fget, include_extras=True).get("return")
+    for attribute, value in vars(class_).items():
+        if isinstance(value, property):
+            hint = get_type_hints(value.fget, include_extras=True).get("return")
             if get_origin(hint) is Annotated:
-                rows.append(_member(kind, attribute, hint, dataclasses.MISSING))
-    return tuple(rows)
+                members.append(_member(class_, attribute, hint, dataclasses.MISSING))
+    return tuple(members)
 
 
-# a set may have a hundred thousand specs of one class
-document_members: Callable[[Any], tuple[DocumentMember, ...]] = cache(_members)
+# Cached, since a set may have a hundred thousand specs of one class. As a decorator, mypy would
+# have the cache refuse classes of dataclasses that cannot be hashed.
+document_members: Callable[[Any], tuple[DocumentMember, ...]] = cache(_members_of)
 
 
-def _member(kind: type, attribute: str, hint: Any, default: Any) -> DocumentMember:
+def _member(class_: type, attribute: str, hint: Any, default: Any) -> DocumentMember:
+    """Return the member of an attribute, with the names that documents and files have for it."""
     name = attribute
-    if getattr(kind, "camel_case", False):
+    if getattr(class_, "camel_case", False):
         first, *others = attribute.split("_")
         name = first + "".join(map(str.capitalize, others))
     extra = declaration_of(hint).extra
@@ -107,58 +109,64 @@ def _member(kind: type, attribute: str, hint: Any, default: Any) -> DocumentMemb
     return DocumentMember(name, attribute, hint, default, extra.get("key", name))
 
 
-def field_hints(kind: type) -> dict[str, Any]:
-    hints = get_type_hints(kind, include_extras=True)
-    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+def field_hints(class_: type) -> dict[str, Any]:
+    """Return the types of a dataclass's fields, with their declarations."""
+    hints = get_type_hints(class_, include_extras=True)
+    return {field.name: hints[field.name] for field in dataclasses.fields(class_)}
 
 
 def to_plain(value: Any) -> Any:
-    """Return a value as JSON writes it: an instance by the members of its class, what is infinite
-    null.
+    """Return a value as JSON writes it.
+
+    An instance is written by the members of its class. What is infinite is null.
     """
     if isinstance(value, float):
         return value if math.isfinite(value) else None
+    # the exact class: members of enumerations that are texts or numbers come below
     if value.__class__ in _PLAIN:
         return value
     if isinstance(value, Written):
         return value.to_dict()
     if dataclasses.is_dataclass(value):
-        return _written(value)
+        return _members_to_plain(value)
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
-        return {str(to_plain(key)): to_plain(part) for key, part in value.items()}
+        return {str(to_plain(key)): to_plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [to_plain(part) for part in value]
+        return [to_plain(item) for item in value]
     return value
 
 
-def _written(instance: Any) -> dict[str, Any]:
-    kind: Any = type(instance)
-    names, get, writers = _writers(kind)
-    document = dict(zip(names, get(instance), strict=True))
+def _members_to_plain(instance: Any) -> dict[str, Any]:
+    class_: Any = type(instance)
+    names, get_values, writers = _writers(class_)
+    document = dict(zip(names, get_values(instance), strict=True))
     for name, write in writers:
         document[name] = write(document[name])
     return document
 
 
 @cache
-def _writers(kind: Any) -> tuple[Sequence[str], Callable[[Any], Any], list[tuple[str, Any]]]:
-    """Return the names of a class's members, a function that gets their values, and one for each
-    member whose value is not plain already: there are many requests.
+def _writers(class_: Any) -> tuple[Sequence[str], Callable[[Any], Any], list[tuple[str, Any]]]:
+    """Return the names of a class's members, a getter of their values, and writers by name.
+
+    Only members whose values are not plain already have a writer: it is called for each request.
     """
-    rows = document_members(kind)
+    members = document_members(class_)
     writers: list[tuple[str, Any]] = []
-    for row in rows:
-        rule = row.rule
+    for member in members:
+        rule = member.rule
         is_union = get_origin(rule.base) in (Union, types.UnionType)
         alternatives = set(get_args(rule.base)) if is_union else {rule.base}
         if "digits" in rule.extra:
-            writers.append((row.name, partial(round, ndigits=rule.extra["digits"])))
+            writers.append((member.name, partial(round, ndigits=rule.extra["digits"])))
         elif is_enum(rule.base) and not rule.optional:
-            writers.append((row.name, attrgetter("value")))
+            writers.append((member.name, attrgetter("value")))
+        # a number with both limits cannot be infinite
         elif not (alternatives <= _PLAIN or {"ge", "le"} <= rule.limits.keys()):
-            writers.append((row.name, to_plain))
-    # with the first one twice they are a tuple also where there is one
-    rows = (rows[0], *rows)
-    return [row.name for row in rows], attrgetter(*(row.attribute for row in rows)), writers
+            writers.append((member.name, to_plain))
+    # attrgetter gives a tuple only for two or more: with the first one twice there always are
+    members = (members[0], *members)
+    get_values = attrgetter(*(member.attribute for member in members))
+    return [member.name for member in members], get_values, writers

@@ -1,1 +1,1 @@
-"""Processes that never outlive their parent, and what wakes or repeats work inside one."""
+"""Processes that never outlive their parent, and helpers that wake or repeat work inside one."""

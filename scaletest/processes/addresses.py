@@ -9,12 +9,12 @@ _LISTENING = "0A"
 
 
 class Connection(NamedTuple):
-    """A socket."""
+    """A socket of a process, as the kernel lists it."""
 
     inode: int
     peer: str  # "" when it is not connected
-    own_port: int  # of its own end
-    listening: bool = False  # it waits for clients
+    own_port: int
+    listening: bool = False  # whether it waits for clients
 
 
 def parse_peers(table: str) -> Iterator[Connection]:
@@ -55,13 +55,12 @@ def parse_address(data: bytes) -> str:
         return unix_name(data[2:])
     if family not in (socket.AF_INET, socket.AF_INET6):
         return ""
-    first, size = (4, 4) if family == socket.AF_INET else (8, 16)
-    if len(data) < first + size:
+    offset, size = (4, 4) if family == socket.AF_INET else (8, 16)  # of the address
+    if len(data) < offset + size:
         return ""
     (port,) = struct.unpack_from("!H", data, 2)
-    return host_and_port(
-        socket.inet_ntop(socket.AddressFamily(family), data[first : first + size]), port
-    )
+    host = socket.inet_ntop(socket.AddressFamily(family), data[offset : offset + size])
+    return host_and_port(host, port)
 
 
 def unix_name(name: bytes) -> str:

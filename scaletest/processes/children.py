@@ -1,4 +1,4 @@
-"""Child processes: ending them with their groups, and waiting for them without polling."""
+"""Child processes, which are ended with their groups, and waited for without polling."""
 
 import os
 import select
@@ -25,23 +25,21 @@ def python_module(module: str, *arguments: str) -> list[str]:
 
 
 class ChildWatch(Protocol):
-    """Something to do repeatedly while a child runs. due: when next, on the monotonic clock."""
+    """Something that looks at a child again and again while it runs."""
 
     @property
     def due(self) -> float:
-        """The next time; infinity for never."""
+        """The time of the next look, on the monotonic clock; infinity for never."""
 
     def look(self) -> None:
-        """Do it, and be due later."""
+        """Look at the child; after that it is due later."""
 
     def ended(self) -> None:
-        """Note that the child has ended, or soon will have: it is about to be reaped."""
+        """Look for the last time: the child has ended, or soon will have, and is reaped next."""
 
 
 def has_exited(process: subprocess.Popen[bytes]) -> bool:
-    """Return whether the child has ended, without reaping it, so that its process group id stays
-    taken.
-    """
+    """Return whether the child has ended, without reaping it: its group id stays taken."""
     try:
         return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:
@@ -54,8 +52,8 @@ def end_group(
     """End the child's whole process group: TERM, KILL after `grace_s`; then reap the child.
 
     The child is reaped last: as long as it is not, no other process can get its group id. Returns
-    what the child and all processes that it waited for have used; None when somebody else has
-    reaped it.
+    the resources that the child, with all processes that it waited for, has used; None when
+    somebody else has reaped it.
     """
     if not has_exited(process):
         _signal_group(process.pid, signal.SIGTERM)
@@ -71,7 +69,7 @@ def end_group(
         except ChildProcessError:
             process.wait()
     if os.getpid() == 1:
-        # what a workload left behind, since the first process of a container inherits it
+        # the first process of a container inherits the orphans of workloads, and must reap them
         with suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
@@ -79,7 +77,7 @@ def end_group(
 
 
 def end_all(processes: Sequence[subprocess.Popen[bytes]], grace_s: float) -> None:
-    """End these children: TERM to each, KILL to those that are there after `grace_s` together."""
+    """End these children: TERM to each, KILL to those that are still there after `grace_s`."""
     for process in processes:
         process.terminate()
     deadline = time.monotonic() + grace_s
@@ -94,11 +92,15 @@ def end_all(processes: Sequence[subprocess.Popen[bytes]], grace_s: float) -> Non
 def wait_child(
     process: subprocess.Popen[bytes], deadline: float, *others: int, watch: ChildWatch | None = None
 ) -> bool:
-    """Wait for the child's end, a descriptor of `others`, or `deadline`; whether it ended."""
+    """Wait for the child's end, a descriptor of `others`, or `deadline`.
+
+    Return whether the child has ended.
+    """
     with end_handle(process) as handles:
         if handles:
             wait_ready([*handles, *others], deadline, watch)
             return has_exited(process)
+    # nothing tells of its end: look again and again
     while not has_exited(process) and time.monotonic() < deadline:
         if wait_ready(others, min(deadline, time.monotonic() + POLL_S), watch):
             break
@@ -107,13 +109,10 @@ def wait_child(
 
 @contextmanager
 def end_handle(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
-    """Return a descriptor that is readable when the child has ended; none on systems without
-    pidfd.
-    """
-    try:
-        handles = [os.pidfd_open(process.pid)]
-    except (AttributeError, OSError):
-        handles = []
+    """Return a descriptor that is readable when the child has ended; none without pidfd."""
+    handles = []
+    with suppress(AttributeError, OSError):  # not every Python and kernel has it
+        handles.append(os.pidfd_open(process.pid))
     try:
         yield handles
     finally:
@@ -124,7 +123,7 @@ def end_handle(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
 def wait_ready(
     handles: Sequence[int], deadline: float, watch: ChildWatch | None = None
 ) -> list[int]:
-    """Wait until one of the descriptors is readable; those that are, none at the deadline.
+    """Wait until a descriptor is readable; return those that are, none at the deadline.
 
     deadline: on the monotonic clock, infinity for none. watch: looks when it is due meanwhile.
     """

@@ -1,4 +1,4 @@
-"""A guard that ends what a killed parent leaves behind.
+"""A guard that ends the processes of a parent that was killed.
 
 It is a tiny shell that outlives its parent by a moment. The parent holds the write end of the
 guard's standard input. When the parent dies, however it dies, the kernel closes that end, the
@@ -46,30 +46,29 @@ exit 0
 """
 
 
-def _close(stream: IO[bytes] | None) -> None:
+def _release_in_child(stream: IO[bytes] | None) -> None:
     """Let go of a pipe's end in a forked child, whose stream object stays usable."""
     if stream is not None and not stream.closed:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno(), inheritable=False)
-        os.close(nowhere)
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno(), inheritable=False)
+        os.close(null)
 
 
 class Guard:
-    """Ends a process group when this process dies; what it guards needs `environment()`."""
+    """Ends a process group when this process dies.
+
+    Guarded processes must be started with `environment()`, by which strays of them are found.
+    """
 
     def __init__(self, signal_name: str = "KILL", remove: Path | None = None) -> None:
-        """signal_name: sent to the group; remove: a folder that is deleted with a group."""
-        self._mark = uuid.uuid4().hex
+        """Start the guard.
+
+        signal_name: sent to the group. remove: a folder that is deleted when a group was ended.
+        """
+        self._variable = f"{MARK}_{uuid.uuid4().hex}"
+        arguments = [f"{self._variable}=", signal_name, str(remove or "")]
         self._process = subprocess.Popen(
-            [
-                "/bin/sh",
-                "-c",
-                _SCRIPT,
-                "scaletest-guard",
-                f"{MARK}_{self._mark}=",
-                signal_name,
-                str(remove or ""),
-            ],
+            ["/bin/sh", "-c", _SCRIPT, "scaletest-guard", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -81,15 +80,15 @@ class Guard:
         self._stream = self._process.stdin
         # A forked child must not hold the pipe open: the guard would take it for the parent.
         stream = weakref.ref(self._stream)
-        os.register_at_fork(after_in_child=lambda: _close(stream()))
+        os.register_at_fork(after_in_child=lambda: _release_in_child(stream()))
 
     def environment(self, base: dict[str, str] | None = None) -> dict[str, str]:
         """Return the environment for a guarded process: `base` (default: ours) with the mark."""
-        return {**(os.environ if base is None else base), f"{MARK}_{self._mark}": "1"}
+        return {**(os.environ if base is None else base), self._variable: "1"}
 
     def watch(self, group: int | None) -> None:
         """Name the process group to end, None for none. Costs one small write."""
-        # the guard was killed: nothing to tell it; the next command starts without one
+        # a guard that was killed cannot be told: the next command runs without one
         with suppress(OSError):
             os.write(self._stream.fileno(), b"%d\n" % group if group else b"\n")
 

@@ -1,4 +1,4 @@
-"""What a workload leaves behind: this process adopts it, and ends it."""
+"""Orphans, the processes that a workload leaves behind: this process adopts and ends them."""
 
 import os
 import signal
@@ -9,20 +9,20 @@ from contextlib import suppress
 from scaletest.processes import proc
 from scaletest.processes.children import POLL_S
 
-# How long killed orphans may take to end: one that waits for a device may take for ever.
+# Killed orphans are waited for so long: one that waits for a device may take for ever.
 ORPHANS_S = 1.0
-# Of prctl(2).
+# PR_SET_CHILD_SUBREAPER of prctl(2).
 _SET_CHILD_SUBREAPER = 36
-_adopting = False
+_adopting = False  # whether orphans become children of this process
 
 
 def adopt_orphans() -> None:
-    """Become the parent of what a workload leaves behind, so that `end_orphans` finds it.
+    """Become the parent of orphans, so that `end_orphans` finds them.
 
     A process that left its group and cleared its environment, and whose parent has ended, is a
     child of init otherwise. Call it only where one workload at a time is started, as in a worker.
     """
-    # it takes a while to import, and --help needs none of it
+    # here, since it takes a while, and --help needs none of it
     import ctypes
 
     global _adopting
@@ -41,7 +41,7 @@ def own_children() -> frozenset[int]:
 
 
 def end_orphans(known: Collection[int]) -> None:
-    """KILL what a workload left behind: adopted children that are not `known` from before it."""
+    """KILL the orphans of a workload: adopted children that are not `known` from before it."""
     deadline = time.monotonic() + ORPHANS_S
     while _adopting and time.monotonic() < deadline:
         # a workload has a session of its own; what an RQ job started in this one is not its orphan

@@ -1,4 +1,4 @@
-"""A thread that does the same thing again and again."""
+"""A thread that calls the same function again and again."""
 
 import threading
 from collections.abc import Callable
@@ -10,10 +10,10 @@ class Periodic:
     def __init__(
         self, name: str, act: Callable[[], object], pause_s: float | Callable[[], float]
     ) -> None:
-        """act: must not raise. pause_s: seconds before each call, or what gives them."""
+        """Prepare the thread. act: must not raise. pause_s: before each call, or what gives it."""
         self._act, self._pause_s = act, pause_s
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._work, name=f"scaletest-{name}", daemon=True)
+        self._thread = threading.Thread(target=self._repeat, name=f"scaletest-{name}", daemon=True)
 
     def start(self) -> None:
         """Start the thread."""
@@ -30,6 +30,6 @@ class Periodic:
         if self.alive:
             self._thread.join()
 
-    def _work(self) -> None:
+    def _repeat(self) -> None:
         while not self._closing.wait(self._pause_s() if callable(self._pause_s) else self._pause_s):
             self._act()

@@ -1,4 +1,4 @@
-"""What the files of /proc say of processes and their threads. Parsers are pure."""
+"""The files of /proc about processes and their threads, and pure parsers of their content."""
 
 import os
 import re
@@ -11,7 +11,7 @@ _MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \S+\s*(.*)")
 
 # Longer files are cut: whoever maps or locks thousands of things is described by the first of them.
 MOST_BYTES = 262_144
-# Less than a page without its last line: there is no more to read.
+# A part that is shorter than a page without its last line is the last one.
 _SHORT_BYTES, _CHUNK_BYTES = 3072, 16_384
 # Of a number of 64 bits.
 _MOST_DIGITS = 20
@@ -27,10 +27,10 @@ class Schedule(NamedTuple):
 
 
 class Status(NamedTuple):
-    """What the kernel says of a process or thread."""
+    """The status of a process or thread."""
 
-    letter: str  # of its state
-    parent: int  # of its process
+    letter: str  # of its state, such as R for running
+    parent: int  # the parent of its process
     major_faults: int  # page faults that read from a disk
     cpu_s: float  # user and system time of its process, with children that were reaped
     began_s: float  # since boot
@@ -49,7 +49,7 @@ def read(path: str | Path, limit: int = 4096, offset: int = 0) -> bytes:
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.pread(handle, limit, offset)
-    except OverflowError as error:  # an address in the upper half of the memory is nobody's
+    except OverflowError as error:  # no process has memory at an address above 63 bits
         raise OSError(str(error)) from error
     finally:
         os.close(handle)
@@ -73,7 +73,7 @@ class OpenFile:
     """A file of /proc or /sys that is read repeatedly: opening costs more than reading."""
 
     def __init__(self, path: Path) -> None:
-        """One that is absent, or denied, is so for good."""
+        """Open the file, once: one that is absent, or denied, is so for good."""
         try:
             self._handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -87,18 +87,17 @@ class OpenFile:
         """Return what it holds now; "" when it cannot be read."""
         if self._handle < 0:
             return ""
-        parts = [b""]
+        content = b""
         try:
             # the kernel answers a page at a time, of which the last line may not fit
-            while (size := sum(map(len, parts))) < MOST_BYTES and (
-                part := os.pread(self._handle, _CHUNK_BYTES, size)
-            ):
-                parts.append(part)
+            while len(content) < MOST_BYTES:
+                part = os.pread(self._handle, _CHUNK_BYTES, len(content))
+                content += part
                 if len(part) < _SHORT_BYTES:
                     break
         except OSError:
             return ""
-        return b"".join(parts).decode(errors="replace")
+        return content.decode(errors="replace")
 
 
 def link(path: str) -> str:
@@ -137,9 +136,8 @@ def entries(folder: Path) -> list[Path]:
 
 
 def parse_status(data: bytes) -> Status | None:
-    """Parse /proc/PID/stat or /proc/PID/task/TID/stat, in which the program's name may hold
-    anything.
-    """
+    """Parse /proc/PID/stat or /proc/PID/task/TID/stat; None when it is cut short."""
+    # the program's name, in parentheses, may hold anything
     fields = data.rpartition(b")")[2].split()
     try:
         return Status(
@@ -177,43 +175,43 @@ def parse_numbers(data: bytes) -> list[int]:
 def parse_number(text: str) -> int | None:
     """Return the only number in a file, or the first of several."""
     fields = text.split(None, 1)
-    return _whole(fields[0]) if fields else None
+    return _parse_digits(fields[0]) if fields else None
 
 
 def parse_columns(columns: Iterable[str]) -> list[int]:
     """Parse numbers, one a word; none where any word is something else."""
-    numbers = list(map(_whole, columns))
-    known = [number for number in numbers if number is not None]
-    return known if len(known) == len(numbers) else []
+    words = list(columns)
+    numbers = [number for number in map(_parse_digits, words) if number is not None]
+    return numbers if len(numbers) == len(words) else []
 
 
 def parse_table(text: str) -> dict[str, int]:
     """Parse lines of a name and a number, as in cpu.stat, /proc/meminfo and /proc/vmstat."""
-    lines = (line.split(None, 2) for line in text.splitlines())
-    numbers = ((fields[0].rstrip(":"), _whole(fields[1])) for fields in lines if len(fields) >= 2)
-    return {name: number for name, number in numbers if number is not None}
+    table = {}
+    for line in text.splitlines():
+        fields = line.split(None, 2)
+        number = _parse_digits(fields[1]) if len(fields) >= 2 else None
+        if number is not None:
+            table[fields[0].rstrip(":")] = number
+    return table
 
 
-def _whole(word: str) -> int | None:
+def _parse_digits(word: str) -> int | None:
     """Return a number as the kernel writes it: int() takes more forms, and refuses many digits."""
     is_number = word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS
     return int(word) if is_number else None
 
 
 def parse_throttled_s(text: str) -> float | None:
-    """Return seconds for which a CPU limit held a control group back, of cpu.stat of both
-    versions.
-    """
-    rows = parse_table(text)
-    if "throttled_usec" in rows:
-        return rows["throttled_usec"] / 1e6
-    return rows["throttled_time"] / 1e9 if "throttled_time" in rows else None
+    """Return the seconds for which a CPU limit held a control group back, of cpu.stat."""
+    table = parse_table(text)
+    if "throttled_usec" in table:  # version 2
+        return table["throttled_usec"] / 1e6
+    return table["throttled_time"] / 1e9 if "throttled_time" in table else None
 
 
 def mapped_file(maps: str, address: int) -> str:
-    """Return the file that is mapped and shared with others at an address; "" for private memory
-    and memory without a name.
-    """
+    """Return the shared file that is mapped at an address; "" for memory without one."""
     for line in maps.splitlines():
         match = _MAPPING.match(line)
         if match and int(match[1], 16) <= address < int(match[2], 16):
@@ -238,9 +236,7 @@ def parse_epoll(fdinfo: str) -> list[int]:
 
 
 def inode_of(fdinfo: str) -> int | None:
-    """Return the inode of a descriptor's file, of /proc/PID/fdinfo/N; Linux before 5.14 has
-    none.
-    """
+    """Return the inode of a descriptor's file, of /proc/PID/fdinfo/N; None before Linux 5.14."""
     match = re.search(r"^ino:\s*(\d+)", fdinfo, re.MULTILINE)
     return int(match[1]) if match else None
 

@@ -10,8 +10,8 @@ import time
 from contextlib import suppress
 
 CLOSED = -1
-# Python runs a signal's handler between two of its steps. A signal that comes after the last step
-# before the wait, and before the kernel waits, is handled when the wait is over: it must be short.
+# Python runs a signal's handler between two of its steps. A signal that comes after the last step,
+# and before the kernel waits, is handled when the wait is over: so each wait must be short.
 LONGEST_WAIT_S = 0.25
 
 
@@ -37,7 +37,7 @@ class Wake:
         return self.wait(0.0)
 
     def wait(self, seconds: float) -> bool:
-        """Wait until woken, at most `seconds`; whether it was woken."""
+        """Wait until woken, at most `seconds`; return whether it was."""
         return wait_first(seconds, self)
 
     def clear(self) -> None:
@@ -58,10 +58,10 @@ class Wake:
 
 
 def wait_first(seconds: float, *wakes: Wake) -> bool:
-    """Wait until one of these is awake, at most `seconds`; whether one is."""
-    ends = time.monotonic() + seconds
+    """Wait until one of these is awake, at most `seconds`; return whether one is."""
+    deadline = time.monotonic() + seconds
     while True:
-        left_s = ends - time.monotonic()
+        left_s = deadline - time.monotonic()
         # not poll, which counts whole milliseconds
         ready, _, _ = select.select(wakes, [], [], min(LONGEST_WAIT_S, max(0.0, left_s)))
         if ready or left_s <= LONGEST_WAIT_S:

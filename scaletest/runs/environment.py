@@ -1,4 +1,4 @@
-"""Where and with what a run was made: what a reader needs to make it again, without secrets."""
+"""The environment of this process, as a run keeps it: enough to repeat the run, and no secrets."""
 
 import glob
 import os
@@ -18,8 +18,9 @@ from scaletest.model.environment import Environment
 from scaletest.model.masking import mask_passwords
 from scaletest.processes import proc
 
-# For processes of a run: its settings are those of its plan, and not again those of the user.
+# For processes of a run: their settings are those of its plan, and not again those of the user.
 WITHOUT_SETTINGS = {"SCALETEST_CONFIG": ""}
+# Packages whose versions are kept.
 PACKAGES = ("redis", "hiredis", "rq")
 CLOCK_SOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 
@@ -44,7 +45,7 @@ def read_environment(command_line: Sequence[str], device_glob: str = "") -> dict
 
 
 def describe_host() -> dict[str, Any]:
-    """Tell what this process runs on: operating system, processor, memory and usable cores."""
+    """Describe the host: operating system, processor, memory and the cores that we may use."""
     has_affinity = hasattr(os, "sched_getaffinity")
     return {
         "system": platform.platform(),

@@ -33,25 +33,26 @@ RECORDS = "records.jsonl"
 SAMPLES = "samples.jsonl"
 RESULT = "result.json"
 LOG, LOGS = "workers.log", "logs"
-# Of who measures; of a lifecycle that only submits, and SAMPLER_LOCK is of who samples it.
+# LOCK is held by whoever measures. Of a lifecycle, whoever submits holds it, and whoever samples
+# holds SAMPLER_LOCK: these may be two processes.
 LOCK, SAMPLER_LOCK = ".lock", ".sampler.lock"
 LOCKS = (LOCK, SAMPLER_LOCK)
-# How far a run is that is being measured; see model/run_progress.py.
+# The progress of a run that is being measured; see model/run_progress.py.
 PROGRESS = "progress.json"
-# What a run is called may change while it is measured, so that has a lock of its own.
+# Labels may change while a run is measured, so they have a lock of their own.
 LABELS, LABELS_LOCK = "labels.json", ".labels.lock"
 # In a file that is read whole, and in a line of the others: the objects that Python makes of it
 # take up to 25 times as much.
 MOST_CHARACTERS = 16 * 1024**2
 VALIDATION = "validation"
 LIFECYCLE = "lifecycle"
-# Of lifecycles alone.
+# Files of lifecycles alone.
 SUBMISSIONS, SAMPLING = "submissions.jsonl", "sampling.json"
 # As the Run:ai scale test tool writes them. A folder without a plan that has the second is a run of
 # that tool.
 SUBMITTED, SAMPLED = "submitted.json", "sampled.json"
-# What makes up a run of any type. Steps come before records: of a run that is still measured,
-# whoever copies the files in this order has the records of every step that is listed.
+# The files that make up a run of any type. Steps come before records: of a run that is still
+# measured, whoever copies the files in this order has the records of every step that is listed.
 FILES = (PLAN, ENVIRONMENT, STEPS, SUBMISSIONS, RECORDS, SAMPLES, SAMPLING, RESULT, LABELS)
 PlanT = TypeVar("PlanT", bound="AnyPlan")
 
@@ -61,14 +62,14 @@ class AnyPlan(Protocol):
 
     @property
     def workload(self) -> str:
-        """Short text of what is measured."""
+        """A short text about what is measured."""
 
     @property
     def steps(self) -> tuple[int, ...]:
         """The steps that are known before."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; `kind` when it is no validation."""
+        """Return plain values for JSON, with the `kind` of any run but a validation."""
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -76,9 +77,9 @@ class AnyPlan(Protocol):
 
 
 class RunFolder:
-    """The folder of one run. option: of the command line, which chooses it."""
+    """The folder of one run."""
 
-    option: ClassVar[str] = "--run-dir"
+    option: ClassVar[str] = "--run-dir"  # of the command line, which chooses the folder
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -117,7 +118,7 @@ class RunFolder:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a run: its plan."""
+        """Whether there is a run, which has a plan."""
         return (self.path / PLAN).is_file()
 
     @property
@@ -140,7 +141,10 @@ class RunFolder:
 
     @contextmanager
     def trouble(self, verb: str) -> Iterator[None]:
-        """Raise a UsageError for files that cannot be used, as on a full disk."""
+        """Raise a UsageError for files that cannot be used, as on a full disk.
+
+        verb: as the message has it, such as "read" in "cannot be read".
+        """
         try:
             yield
         except OSError as error:
@@ -155,7 +159,7 @@ class RunFolder:
 
     @contextmanager
     def readable(self) -> Iterator[None]:
-        """Raise any fault of its files as a UsageError that names the run."""
+        """Raise a UsageError that names the run for any fault of its files."""
         try:
             with self.trouble("read"):
                 yield
@@ -170,12 +174,12 @@ class RunFolder:
 
         Nobody else goes on with it or deletes it meanwhile.
         """
-        with ExitStack() as held:
+        with ExitStack() as held_locks:
             for name in locks or (LOCK,):
                 with self.trouble("locked"):
-                    file = held.enter_context(open_private(self.path / name, "a"))
+                    file = held_locks.enter_context(open_private(self.path / name, "a"))
                 try:
-                    _hold(file)
+                    _lock_alone(file)
                 except OSError as error:
                     raise UsageError(
                         f"run {self.name} is in use by another process",
@@ -194,7 +198,7 @@ class RunFolder:
             except BlockingIOError:
                 return True
             except OSError:  # nobody ever held it
-                pass
+                continue
         return False
 
     def remove(self) -> bool:
@@ -205,16 +209,16 @@ class RunFolder:
         """
         try:
             with self.locked(*LOCKS):
-                # what is made of the files is deleted with them; a file of such a name in a run of
-                # another type is its user's
+                # what a lifecycle makes of its files is deleted with them; a file of such a name in
+                # a run of another type belongs to its user
                 derived = [LOG, PROGRESS]
                 # a damaged plan does not tell its type; the run is deleted all the same
                 with suppress(UsageError):
                     if self.kind == LIFECYCLE:
                         pictures = ("general.png", "detailed.png")
                         derived += (SUBMITTED, SAMPLED, "times.csv", "report.html", *pictures)
-                # the plan goes last: the rest of an interrupted deletion is still found, and can be
-                # deleted again
+                # the plan goes last of FILES: what an interrupted deletion leaves is still found as
+                # a run, and can be deleted again
                 for name in (*derived, *reversed(FILES), *LOCKS, LABELS_LOCK):
                     for path in (self.path / name, fresh_of(self.path / name)):
                         path.unlink(missing_ok=True)
@@ -229,7 +233,7 @@ class RunFolder:
     def begin(
         self, plan: AnyPlan, environment: Mapping[str, Any], labels: Labels = UNLABELLED
     ) -> None:
-        """Write environment, labels and at last the plan, with which the folder holds a run."""
+        """Write environment, labels, and at last the plan: with it the folder holds a run."""
         self.write(ENVIRONMENT, environment)
         if labels != UNLABELLED:
             self.relabel(lambda _: labels)
@@ -237,7 +241,7 @@ class RunFolder:
 
     @property
     def labels(self) -> Labels:
-        """What the run is called; nothing where its file holds no labels."""
+        """The labels of the run; UNLABELLED where its file holds none."""
         with suppress(OSError, InvalidValue, UsageError):
             # labels need less; a larger file is none of ours
             if (self.path / LABELS).stat().st_size <= 64 * 1024:
@@ -276,11 +280,12 @@ class RunFolder:
         """
         try:
             with open_regular(self.path / name, encoding="utf-8", errors=errors) as file:
-                return self._bounded(name, file.read(MOST_CHARACTERS + 1))
+                return self._check_length(name, file.read(MOST_CHARACTERS + 1))
         except UnicodeDecodeError as error:
             raise InvalidValue(f"{name} of run {self.name} is not text") from error
 
-    def _bounded(self, name: str, text: str) -> str:
+    def _check_length(self, name: str, text: str) -> str:
+        """Return the text of a file, or a line of it; InvalidValue when it is too long."""
         if len(text) > MOST_CHARACTERS:
             raise InvalidValue(
                 f"{name} of run {self.name} is damaged: it has more than {MOST_CHARACTERS}"
@@ -300,12 +305,13 @@ class RunFolder:
             return 0
 
     def lines(self, name: str) -> Iterator[str]:
-        """Yield whole lines; one without its end was being written when the run was killed."""
+        """Yield the whole lines of a file; none when it is not there."""
         with self.trouble("read"):
             try:
                 with open_regular(self.path / name, encoding="utf-8") as file:
                     for line in iter(partial(file.readline, MOST_CHARACTERS + 1), ""):
-                        if self._bounded(name, line).endswith("\n") and line.strip():
+                        # one without its end was being written when the run was killed
+                        if self._check_length(name, line).endswith("\n") and line.strip():
                             yield line
             except FileNotFoundError:
                 return
@@ -333,9 +339,9 @@ class RunFolder:
             replace_private(self.path / name, parts, durable=durable)
 
 
-def _hold(file: IO[Any]) -> None:
-    """Hold a lock alone; OSError when another process holds it."""
-    # whoever looks whether it is held shares it for a moment, which is no reason to give up
+def _lock_alone(file: IO[Any]) -> None:
+    """Hold the lock of a file alone; OSError when another process holds it alone."""
+    # `in_use` of another process shares it for a moment, which is no reason to give up
     while True:
         with suppress(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -344,7 +350,7 @@ def _hold(file: IO[Any]) -> None:
 
 
 def elapsed_s(result: Mapping[str, Any]) -> float:
-    """Return how long a run took, by its result; 0 where that is unknown."""
+    """Return the seconds that a run took, by its result; 0 where they are unknown."""
     recorded = result.get("elapsed_s")
     if isinstance(recorded, int | float) and 0 <= recorded <= sys.float_info.max:
         return float(recorded)
@@ -357,8 +363,8 @@ class TypedFolder(RunFolder, Generic[PlanT]):
     run_type: ClassVar[str]  # its name
     plan_type: type[PlanT]
     readers: ClassVar[Mapping[str, Callable[[str], Any]]]  # of a line, by the file that has it
-    expected: ClassVar[str] = "run"  # what is missing, when there is no run here
-    remedy: ClassVar[str] = "see: scaletest runs list"  # where there is one
+    expected: ClassVar[str] = "run"  # as the error for a folder without a run calls it
+    remedy: ClassVar[str] = "see: scaletest runs list"  # how to find one
 
     def plan(self) -> PlanT:
         """Read the plan; UsageError when there is no run, or one of another type."""
@@ -372,7 +378,7 @@ class TypedFolder(RunFolder, Generic[PlanT]):
         return self.plan_type.from_dict(self.read(PLAN))
 
     def rows(self, name: str) -> Iterator[Any]:
-        """Yield what the whole lines of a file say, each read when it is asked for."""
+        """Yield the values of the whole lines of a file, each read when it is asked for."""
         yield from map(self.readers[name], self.lines(name))
 
     def steps(self) -> list[Any]:

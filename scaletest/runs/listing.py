@@ -1,6 +1,4 @@
-"""Stored runs as lists show them: which ones are wanted, and in which order."""
-
-from __future__ import annotations
+"""Stored runs as lists show them, filtered and sorted."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -14,8 +12,8 @@ from scaletest.runs.folder import ENVIRONMENT, FILES, PLAN, RESULT, RunFolder
 from scaletest.runs.registry import judge_run, type_of
 
 # The worst stands last, where a terminal leaves the eye.
-VERDICTS = ("none", *map(str, (VerdictKind.RUNNING, VerdictKind.PASS)), "INVALID", "FAIL")
-SORTS: dict[str, Callable[[ListedRun], str | float]] = {
+VERDICTS = ("none", "RUNNING", "PASS", "INVALID", "FAIL")
+SORTS: dict[str, Callable[["ListedRun"], str | float]] = {
     "began": lambda run: run.began or "",
     "name": lambda run: run.name or run.run,
     "verdict": lambda run: VERDICTS.index(run.verdict) if run.verdict in VERDICTS else -1,
@@ -25,20 +23,20 @@ SORTS: dict[str, Callable[[ListedRun], str | float]] = {
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which runs are wanted; what is empty wants all."""
+    """The runs that are wanted; an empty field accepts all."""
 
     run_type: str = ""
     verdicts: tuple[str, ...] = ()  # any of them
     name: str = ""  # a part of a name, or a pattern of a whole one
 
 
-def choose_runs(runs: Iterable[ListedRun], wanted: RunFilter, order: str) -> list[ListedRun]:
-    """Sort the wanted runs by one of SORTS; the newest, the worst or the longest stands last."""
+def choose_runs(runs: Iterable["ListedRun"], wanted: RunFilter, order: str) -> list["ListedRun"]:
+    """Filter runs, and sort them by one of SORTS; the newest, worst or longest stands last."""
     # fnmatch itself would keep 32,768 patterns, and anybody may ask a page for another one
-    fits = re.compile(translate(wanted.name)).match
+    pattern = re.compile(translate(wanted.name))
     chosen = []
     for run in runs:
-        is_named = any(wanted.name in name or fits(name) for name in (run.run, run.name))
+        is_named = any(wanted.name in name or pattern.match(name) for name in (run.run, run.name))
         has_verdict = not wanted.verdicts or (run.verdict or "none") in wanted.verdicts
         if is_named and has_verdict and wanted.run_type in ("", run.kind):
             chosen.append(run)
@@ -58,7 +56,7 @@ class ListedRun:
     began: str | None = None
     workload: str | None = None
     steps: list[int] | None = None
-    # that it got when it was measured; as its report has it where it got none
+    # as it was stored with the run; where it was not, as the report gives it
     verdict: str | None = None
     elapsed_s: float | None = None
     curve: list[float] = field(default_factory=list)  # its main measure, step by step

@@ -1,6 +1,4 @@
-"""Where runs lie, and how one is found: by its name or what it is called, by the end of one, by
-path, or as LAST.
-"""
+"""The places of runs, and the search for one by name, label, path, or as LAST."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -33,7 +31,7 @@ def new_path(environment: Mapping[str, str], chosen: str | Path | None = None) -
 
 
 def run_reference(path: Path, root: Path) -> str:
-    """Return what to give to a command to find the run: its name below `root`, else its path."""
+    """Return the word by which commands find the run: its name below `root`, else its path."""
     return path.name if path.parent == root else str(path)
 
 
@@ -48,10 +46,10 @@ def find_named(root: Path, name: str) -> RunFolder | None:
 
 
 def find_runs(root: Path) -> list[RunFolder]:
-    """List all runs below `root`, the oldest first. Hidden folders are not complete yet."""
-    return sorted(
-        filter(None, map(open_run, root.glob("[!.]*"))), key=lambda run: (run.began, run.name)
-    )
+    """List all runs below `root`, the oldest first."""
+    # hidden folders are not complete yet
+    runs = filter(None, map(open_run, root.glob("[!.]*")))
+    return sorted(runs, key=lambda run: (run.began, run.name))
 
 
 def open_run(path: Path) -> RunFolder | None:
@@ -64,9 +62,9 @@ def open_run(path: Path) -> RunFolder | None:
 
 
 def find(name: str, environment: Mapping[str, str]) -> RunFolder:
-    """Find the run of that path or name, or called so.
+    """Find the run of that path, folder's name or label.
 
-    LAST is the newest, and the end of a name suffices when only one ends so.
+    LAST is the newest, and the end of a name suffices when only one run's ends so.
     """
     path = Path(name)
     try:
@@ -82,10 +80,10 @@ def find(name: str, environment: Mapping[str, str]) -> RunFolder:
         run = open_run(path)
     if run is not None:
         return run
-    known = find_runs(default_root(environment))
-    if name == LATEST and known:
-        return known[-1]
-    matching = _matching(name, known)
+    runs = find_runs(default_root(environment))
+    if name == LATEST and runs:
+        return runs[-1]
+    matching = _match_name(name, runs)
     if len(matching) == 1:
         return matching[0]
     if matching:
@@ -93,22 +91,22 @@ def find(name: str, environment: Mapping[str, str]) -> RunFolder:
         is_shared = all(run.labels.name == name for run in matching)
         hint = "give one of these names" if is_shared else "give more of the name"
         raise UsageError(f"{name!r} fits {len(matching)} runs: {names}", hint=hint)
-    labels = [run.labels.name for run in known]
-    near = nearest_name(name, [*(run.name for run in known), *filter(None, labels)])
+    labels = [run.labels.name for run in runs]
+    near = nearest_name(name, [*(run.name for run in runs), *filter(None, labels)])
     raise UsageError(
         f"there is no run {name!r}",
         hint=f"did you mean {near}?" if near else "see: scaletest runs list",
     )
 
 
-def _matching(name: str, known: Sequence[RunFolder]) -> list[RunFolder]:
-    """Return the runs of that folder's name, else of that label, else those where either ends so.
+def _match_name(name: str, runs: Sequence[RunFolder]) -> list[RunFolder]:
+    """Return the runs whose folder has that name, else that label, else those where either ends so.
 
-    A label may come from elsewhere, and takes no folder's name away.
+    Folders come first: a label may come from elsewhere, and takes no folder's name away.
     """
-    if matching := [run for run in known if run.name == name]:
+    if matching := [run for run in runs if run.name == name]:
         return matching
-    labels = [(run, run.labels.name) for run in known if name]
+    labels = [(run, run.labels.name) for run in runs if name]
     if matching := [run for run, label in labels if label == name]:
         return matching
     return [run for run, label in labels if run.name.endswith(name) or label.endswith(name)]

@@ -42,6 +42,7 @@ def replace_private(path: Path, parts: Iterable[bytes], *, durable: bool = True)
 
     A new one is for its owner only. durable: return when it is on disk.
     """
+    # made anew: an interrupted process may have left one, and "x" follows no link
     fresh = fresh_of(path)
     fresh.unlink(missing_ok=True)
     with open_private(fresh, "xb") as file:

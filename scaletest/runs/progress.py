@@ -1,6 +1,4 @@
-"""Progress of a run, of any type: its state, kept for who looks from elsewhere, and shown by its
-command.
-"""
+"""Progress of a run, of any type: its command shows it, and keeps it where others look."""
 
 import logging
 import time
@@ -31,21 +29,21 @@ from scaletest.runs.folder import PROGRESS, RunFolder
 
 logger = logging.getLogger("scaletest.runs")
 
-# So long the page of a run (--ui) is served after the end of its command at most.
+# The page of a run (--ui) is served at most so long after the end of its command.
 LONGEST_PAGE_S = 20.0
 
-# Shows an event of a run, with its state then and a line for people, which may be foreign text and
-# may be empty. It returns at once.
+# Shows an event of a run, with the state at that time and a line for people, which may be foreign
+# text and may be empty. It returns at once.
 ShowEvent = Callable[[ProgressChange, RunProgress, str], None]
 
 
 def say_nothing(folder: RunFolder) -> str:
-    """Say nothing about a run that has begun."""
+    """Return no line about a run that has begun."""
     return ""
 
 
 class Progress:
-    """Tells what a run does. Every call returns at once, from any thread."""
+    """Takes note of what a run does. Every call returns at once, from any thread."""
 
     def __init__(
         self,
@@ -56,24 +54,29 @@ class Progress:
         begun: Callable[[RunFolder], str] = say_nothing,
         every_s: float = 10.0,
     ) -> None:
-        """redis_url: where the state of a run is published; "" for nowhere. begun: called with the
+        """Begin without a run.
+
+        redis_url: where the state of a run is published; "" for nowhere. begun: called with the
         folder of each run that begins; gives a line to show, "" for none. every_s: how often the
         state is shown when nothing else is.
         """
         self._show_event = show
-        self._clock, self._shown_s = clock, clock()
         self._redis_url, self._begun, self._every_s = redis_url, begun, every_s
         self._lock = Lock()
         self._state = RunProgress("", "", "")
-        self._began_s, self._until_s, self._others_s = clock(), 0.0, 0.0
-        self._begun_step = 0
+        self._begun_step = 0  # the last step whose begin was shown, from 1
         self._folder: RunFolder | None = None
         self._keeper: ProgressKeeper | None = None
+        # times of this clock: when the run began, when it will end, when something was shown last
+        self._clock = clock
+        self._began_s, self._until_s, self._shown_s = clock(), 0.0, clock()
+        self._others_s = 0.0  # the part of the forecast that belongs to later steps
 
     @contextmanager
     def of_run(self, folder: RunFolder, title: str) -> Iterator[None]:
-        """Keep the state of this run, in its folder and in Redis, until it ends. title: what is
-        measured.
+        """Show the progress of this run, and keep it in its folder and in Redis, until it ends.
+
+        title: what is measured.
         """
         self._folder = folder
         self._begin(folder.kind, title, folder.name)
@@ -84,6 +87,7 @@ class Progress:
                 self._show(ProgressChange.MESSAGE, line)
             yield
         except Exception as error:
+            # whoever looks from elsewhere does not see the command's error
             self._log(as_options(f"ended early: {error}"))
             raise
         finally:
@@ -109,12 +113,12 @@ class Progress:
         is_estimate: bool = False,
         unit: str = STEP,
     ) -> None:
-        """Tell where in its plan the run is; see RunProgress. left_s: from now on."""
+        """Take note of where in its plan the run is; see RunProgress. left_s: from now on."""
         self._until_s = self._clock() + (left_s or 0.0)
         steps = max(done, steps)
         # a step that takes longer than was expected leaves the others their time
-        left = max(1, steps - done)
-        self._others_s = (left_s or 0.0) * (left - 1) / left
+        steps_left = max(1, steps - done)
+        self._others_s = (left_s or 0.0) * (steps_left - 1) / steps_left
         self._change(done=done, steps=steps, left_s=left_s, is_estimate=is_estimate, unit=unit)
         if unit != WORKLOAD and self._begun_step <= done < steps:
             self._begun_step = done + 1
@@ -127,50 +131,49 @@ class Progress:
 
     def state(self) -> RunProgress:
         """Return the state now."""
-        now, state = self._clock(), self._state
-        left_s = None if state.left_s is None else round(max(self._others_s, self._until_s - now))
-        return replace(state, elapsed_s=max(0.0, round(now - self._began_s)), left_s=left_s)
+        now_s, state = self._clock(), self._state
+        left_s = None if state.left_s is None else round(max(self._others_s, self._until_s - now_s))
+        return replace(state, elapsed_s=max(0.0, round(now_s - self._began_s)), left_s=left_s)
 
     def phase(self, line: str) -> None:
-        """Tell that a step entered a phase."""
-        self._change(phase=_line(line))
+        """Take note that a step entered a phase."""
+        self._change(phase=_cut_line(line))
         self.note(line)
 
     def note(self, line: str) -> None:
-        """Tell what happens now. A log shows it after ten seconds without a line."""
-        self._change(line=_line(line))
+        """Take note of what happens now. A log shows it after ten seconds without a line."""
+        self._change(line=_cut_line(line))
         if self._clock() - self._shown_s >= self._every_s:
             self._show(ProgressChange.STATE, line)
 
     def step(self, line: str) -> None:
-        """Tell that a step is measured."""
+        """Show that a step is measured, and keep the line in the log."""
         self._log(line)
         self._change(done=min(self._state.done + 1, self._state.steps))
         self._show(ProgressChange.STEP_MEASURED, line)
 
     def message(self, line: str) -> None:
-        """Tell something to know."""
+        """Show a message, and keep it in the log."""
         self._log(line)
         self._show(ProgressChange.MESSAGE, line)
 
     def warn(self, lines: Iterable[str]) -> None:
-        """Tell what may be wrong with the run."""
+        """Show and keep warnings about the run."""
         for line in lines:
             self.message(as_options(f"warning: {line}"))
 
     def _judge(self, *, is_final: bool = False) -> None:
-        """Take over the verdict that is stored with the run. Before its end only a FAIL or a PASS
-        says something.
-        """
+        """Take over the verdict that is stored with the run."""
         assert self._folder is not None  # a run has begun
         kind = self._folder.stored_verdict
+        # before the end, an INVALID says only that more must be measured
         if kind == VerdictKind.INVALID and not is_final:
             kind = str(VerdictKind.RUNNING)
         self._change(verdict=cut_text(kind, limit=10))
 
     def _begin(self, kind: str, title: str, run: str = "") -> None:
         self._began_s, self._begun_step = self._clock(), 0
-        self._state = RunProgress(cut_text(run, limit=255), kind, _line(title))
+        self._state = RunProgress(cut_text(run, limit=255), kind, _cut_line(title))
 
     def _end(self) -> None:
         self._change(ended=True, left_s=None, phase="", line="")
@@ -185,19 +188,20 @@ class Progress:
 
     def _log(self, line: str) -> None:
         with self._lock:
-            self._state = replace(self._state, log=(*self._state.log, _line(line))[-MOST_LINES:])
+            log = (*self._state.log, _cut_line(line))[-MOST_LINES:]
+            self._state = replace(self._state, log=log)
 
     def _change(self, **fields: object) -> None:
         with self._lock:
             self._state = replace(self._state, **fields)  # type: ignore[arg-type]
 
 
-def _line(text: str) -> str:
+def _cut_line(text: str) -> str:
     return cut_text(clean_text(text).replace("\n", " "), LONGEST_LINE)
 
 
 def time_left(state: RunProgress) -> str:
-    """Word the time left; "" where nobody knows it."""
+    """Write the time left in words; "" where nobody knows it."""
     if state.left_s is None:
         return ""
     if state.left_s < 1:
@@ -206,18 +210,16 @@ def time_left(state: RunProgress) -> str:
 
 
 class ProgressKeeper:
-    """Keeps the state of one run where others find it, in its folder and in its Redis, until it is
-    closed.
+    """Keeps the state of a run where others find it, in its folder and in Redis, until closed.
 
     A thread writes once a second, so that whoever measures never waits. What cannot be written is
     left out: progress is no part of a run, and nothing of a run rests on it.
-
-    state: gives the state, from any thread.
     """
 
     def __init__(
         self, folder: RunFolder, state: Callable[[], RunProgress], redis_url: str = ""
     ) -> None:
+        """Begin to write. state: gives the state, from any thread."""
         self._folder, self._state = folder, state
         # a Redis that hangs must not hold the end of a run up for long
         self._redis = prepare_connection(redis_url, socket_timeout_s=2.0) if redis_url else None

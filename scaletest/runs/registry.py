@@ -1,7 +1,7 @@
-"""The run types. A new one is a package with a module `run_type`, and one line here.
+"""The registry of run types. A new one is a package with a module `run_type`, and one entry here.
 
-Reports are built by a layer above, which the line names: who shows a run needs it, who judges one
-does not.
+Reports are built by a layer above, which the entry names: whoever shows a run needs it, whoever
+judges one does not.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -69,7 +69,7 @@ def run_type(name: str) -> RunType:
 
 
 def schemas(name: str) -> Mapping[str, Callable[[], Schema]]:
-    """Return what makes the schemas of a run type's documents, by the document's name."""
+    """Return functions that make the schemas of a run type's documents, by the document's name."""
     return cast(Mapping[str, Callable[[], Schema]], import_module(TYPES[name].schemas).DOCUMENTS)
 
 
@@ -83,26 +83,26 @@ def judge_run(folder: RunFolder, *, is_final: bool = False) -> JudgedRun:
 
     is_final: all of it is on disk, although somebody holds it.
     """
-    # looked at first: who ends while we read has written more than we read
-    running = folder.in_use and not is_final
+    # looked at first: a run that ends while we read it has more in its files than we read
+    is_running = folder.in_use and not is_final
     judged = type_of(folder).judge(folder)
-    return judged.while_running() if running else judged
+    return judged.while_running() if is_running else judged
 
 
 def report(folder: RunFolder, *, is_final: bool = False) -> Report:
-    """Report a stored run of any type, judged anew, with its labels. is_final: as in `judge`."""
+    """Report a stored run of any type, judged anew. is_final: as in `judge_run`."""
     return report_of(folder, judge_run(folder, is_final=is_final))
 
 
 def report_of(folder: RunFolder, judged: JudgedRun) -> Report:
-    """Report a run that is judged already."""
+    """Report a run that is judged already, with its labels."""
     module, _, function = TYPES[type_of(folder).name].report.partition(":")
     unlabelled = cast(Report, getattr(import_module(module), function)(judged))
-    verdict, before = unlabelled.head.verdict, folder.stored_verdict
-    if verdict.kind is not VerdictKind.RUNNING and before not in ("", str(verdict.kind)):
+    verdict, stored = unlabelled.head.verdict, folder.stored_verdict
+    if verdict.kind is not VerdictKind.RUNNING and stored not in ("", str(verdict.kind)):
         # in the reason, which every format shows beside the verdict
-        mark = f"judged anew: it was {cut_text(before, limit=10)} when it was measured"
-        verdict = replace(verdict, reason=f"{verdict.reason} ({mark})")
+        remark = f"judged anew: it was {cut_text(stored, limit=10)} when it was measured"
+        verdict = replace(verdict, reason=f"{verdict.reason} ({remark})")
     return replace(unlabelled, head=replace(unlabelled.head, labels=folder.labels, verdict=verdict))
 
 
@@ -111,18 +111,25 @@ def compare(folders: Sequence[RunFolder], tolerance: float, *, force: bool) -> C
 
     tolerance, force: as in the comparison of measures. UsageError for runs of several types.
     """
-    types = [type_of(folder) for folder in folders]
-    for folder, other in zip(folders, types, strict=True):
-        if other.name != types[0].name:
+    base_type = type_of(folders[0])
+    for folder in folders:
+        other = type_of(folder)
+        if other.name != base_type.name:
             raise UsageError(
-                f"{folders[0].name} is a {types[0].name}, and {folder.name} is a {other.name}",
+                f"{folders[0].name} is a {base_type.name}, and {folder.name} is a {other.name}",
                 hint="compare runs of one type",
             )
-    judged = [types[0].judge(folder) for folder in folders]
+    judged_runs = [base_type.judge(folder) for folder in folders]
     sides = [
-        Side(folder.labels.name or folder.name, run.folder, types[0].measures(run))
-        for folder, run in zip(folders, judged, strict=True)
+        Side(folder.labels.name or folder.name, judged.folder, base_type.measures(judged))
+        for folder, judged in zip(folders, judged_runs, strict=True)
     ]
-    contrasts = [types[0].contrast(judged[0], run) for run in judged[1:]]
-    candidates = list(zip(sides[1:], contrasts, strict=True))
-    return compare_sides(types[0].name, sides[0], candidates, tolerance, force=force)
+    base, *candidates = judged_runs
+    contrasts = [base_type.contrast(base, candidate) for candidate in candidates]
+    return compare_sides(
+        base_type.name,
+        sides[0],
+        list(zip(sides[1:], contrasts, strict=True)),
+        tolerance,
+        force=force,
+    )

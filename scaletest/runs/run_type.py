@@ -1,4 +1,4 @@
-"""What a run type tells the rest of the product about itself."""
+"""The interface by which the rest of the product uses a run type."""
 
 import sys
 from abc import ABC, abstractmethod
@@ -17,7 +17,7 @@ class JudgedRun(Protocol):
 
     @property
     def folder(self) -> str:
-        """Where it is."""
+        """The path of its folder."""
 
     @property
     def verdict(self) -> Verdict:
@@ -29,11 +29,11 @@ class JudgedRun(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ResultOfRun:
-    """A stored run, judged anew, with all that its judge found, the verdict among it."""
+    """A stored run with the result of judging it anew."""
 
     name: str  # by which commands find the run
-    folder: str  # where it is
-    result: Any
+    folder: str  # its path
+    result: Any  # all that the judge found, the verdict among it
     environment: dict[str, Any] = field(default_factory=dict)  # whatever environment.json holds
 
     @property
@@ -60,17 +60,15 @@ def numbers_at(rows: object, *path: str) -> list[float]:
 
 
 class RunType(ABC):
-    """One run type. Its files, its plan, its judge and its measures; nothing else in the product
-    lists types.
-    """
+    """One run type: its files, its plan, its judge and its measures."""
 
     folder: type[TypedFolder[Any]]
-    curve_title: str  # what `curve` shows
-    curve_path: tuple[str, ...]  # where the row of a step in result.json has it
+    curve_title: str  # of the measure that `curve` gives
+    curve_path: tuple[str, ...]  # the place of that measure in a step of result.json
 
     @property
     def name(self) -> str:
-        """As plan.json names it."""
+        """The name of the type, as in plan.json."""
         return self.folder.run_type
 
     def plan(self, document: dict[str, Any]) -> AnyPlan:
@@ -80,7 +78,7 @@ class RunType(ABC):
     def curve(self, folder: RunFolder, result: Mapping[str, Any]) -> list[float]:
         """Return the main measure of a run, step by step, for lists.
 
-        It is read in bounded time from what result.json holds; empty where that has nothing of it.
+        It is read in bounded time from result.json; empty where that has nothing of it.
         """
         return numbers_at(result.get("steps"), *self.curve_path)
 
@@ -97,4 +95,4 @@ class RunType(ABC):
 
     @abstractmethod
     def contrast(self, base: Any, candidate: Any) -> Contrast:
-        """Find in what the plans of two such runs differ, and what one of them has not measured."""
+        """Return how far the plans and the progress of two judged runs differ."""

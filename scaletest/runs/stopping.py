@@ -1,4 +1,4 @@
-"""Signals of a run that takes long: the first one ends it in order, the second at once."""
+"""Signals that stop a run: the first one ends it in order, the second at once."""
 
 import os
 import signal
@@ -16,21 +16,18 @@ BELOW_ROWS = "\n\x1b[?25h"
 
 
 class StopRequest:
-    """Asks a run to end. reason: who asked, "" as long as nobody did; whoever measures looks.
-
-    wake: awake once somebody asked, for whoever waits.
-    """
+    """A request to end a run, which whoever measures looks at between two steps."""
 
     def __init__(self) -> None:
-        self.reason = ""
-        self.wake = Wake()
+        self.reason = ""  # what asked, such as "SIGTERM"; "" as long as nothing did
+        self.wake = Wake()  # for those who wait for something else meanwhile
 
     def asked(self) -> bool:
-        """Tell whether somebody asked."""
+        """Return whether the run was asked to end."""
         return bool(self.reason)
 
     def __call__(self, reason: str) -> None:
-        """End soon. Safe in a signal handler."""
+        """Ask the run to end soon. Safe in a signal handler."""
         self.reason = self.reason or reason
         self.wake.set()
 
@@ -45,16 +42,17 @@ def _say(line: str) -> None:
 def stop_on_signals(
     stop: Callable[[str], object], *, unwind: bool, hand_on: bool = False
 ) -> Iterator[ExitStack]:
-    """Drain and report at a first SIGINT, SIGTERM or SIGHUP; end now at a second one.
+    """Call `stop` at a first SIGINT, SIGTERM or SIGHUP; end the process at a second one.
 
-    Guards then end what is left. A SIGHUP that nohup has let us ignore stays ignored.
+    Guards then end what is left. Gives the stack of what must be taken down again.
 
-    Gives the stack of what must be taken down again. unwind: nobody else would do that, as on
-    Kubernetes, so a second signal still does; a third one ends now, but not while things are put
-    back. hand_on: the process goes on afterwards, and is sent the first signal again when all is
-    taken down. Python handles signals in the main thread only, so elsewhere nothing waits for any.
+    unwind: nobody else would take it down, as on Kubernetes, so a second signal still does, and
+    only a third one ends the process at once, though not while things are put back.
+    hand_on: the process goes on afterwards, and is sent the first signal again when all is taken
+    down.
     """
     names = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
+    # nohup has let us ignore it, so that a run survives its terminal
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         del names[signal.SIGHUP]
     received: list[int] = []
@@ -72,8 +70,9 @@ def stop_on_signals(
         elif not closing:
             sys.exit(128 + number)
 
+    # Python handles signals in the main thread only, so elsewhere nothing waits for any
     is_main = threading.current_thread() is threading.main_thread()
-    before = {number: signal.signal(number, handle) for number in names if is_main}
+    old_handlers = {number: signal.signal(number, handle) for number in names if is_main}
     try:
         yield stack
     finally:
@@ -81,7 +80,7 @@ def stop_on_signals(
         try:
             stack.close()
         finally:
-            for number, handler in before.items():
+            for number, handler in old_handlers.items():
                 signal.signal(number, handler)
             if hand_on and received:
                 signal.raise_signal(received[0])

@@ -1,3 +1,4 @@
-"""Estimates, percentiles, comparison, thresholds, growth laws and the order of verdicts. Pure: no
-clock, no file, no chance but the caller's.
+"""Estimates, percentiles, comparison, thresholds, growth laws and the order of verdicts.
+
+All of it is pure: no clock, no file, and no random numbers but those that the caller passes in.
 """

@@ -10,16 +10,16 @@ class Chance(Protocol):
     """The part of random.Random that resampling and simulations use."""
 
     def choice(self, seq: Sequence[_T], /) -> _T:
-        """A member of the sequence, each equally likely."""
+        """Draw a member of the sequence, each equally likely."""
 
     def expovariate(self, lambd: float, /) -> float:
-        """An exponential variable with this rate."""
+        """Draw an exponential variable with this rate."""
 
     def gauss(self, mu: float, sigma: float, /) -> float:
-        """A normal variable."""
+        """Draw a normal variable."""
 
     def lognormvariate(self, mu: float, sigma: float, /) -> float:
-        """A log-normal variable."""
+        """Draw a log-normal variable."""
 
     def random(self) -> float:
-        """From 0 to 1, 1 excluded."""
+        """Draw a uniform variable from 0 to 1, 1 excluded."""

@@ -1,4 +1,4 @@
-"""How measures changed from a base run to a candidate, and which of them beyond chance.
+"""Changes of measures from a base run to a candidate, and which of them go beyond chance.
 
 A measure that both runs have gives the ratio of candidate over base with a 95 % interval, built on
 the logarithm. Where a measure was repeated on both sides, the repeats are the units (Kalibera and
@@ -35,12 +35,12 @@ from scaletest.stats.student import t95, t_quantile, welch_freedom
 
 # The error of all comparisons of a family together.
 FAMILY_ERROR = 0.05
-# Repeats on both sides from which on these are the units.
+# With at least so many repeats on both sides, these are the units.
 FEWEST_REPEATS = 2
 
 
 class Change(StrEnum):
-    """How a measure changed; one of which neither more nor less is better only changes."""
+    """How a measure changed; CHANGED is one of which neither more nor less is better."""
 
     REGRESSION = "regression"
     IMPROVEMENT = "improvement"
@@ -55,12 +55,12 @@ FLAGGED = (Change.REGRESSION, Change.IMPROVEMENT, Change.CHANGED)
 
 @dataclass(frozen=True, slots=True)
 class LogRatio:
-    """Logarithm of candidate over base."""
+    """The logarithm of candidate over base, with its error."""
 
     value: float
     error: float  # standard error
     freedom: float  # degrees of freedom behind the error
-    ranks: RankTest | None = None  # the test that decides, where there is one, if it is a change
+    ranks: RankTest | None = None  # where there is one, it decides instead of the interval
 
     @property
     def estimate(self) -> Estimate:
@@ -69,8 +69,8 @@ class LogRatio:
             math.exp(self.value), t95(self.freedom) * self.error if self.error else 0.0
         )
 
-    def beyond(self, level: float) -> bool:
-        """Whether there is a change beyond chance: by ranks, else by the two-sided t test."""
+    def is_beyond_chance(self, level: float) -> bool:
+        """Test for a change at this level of error: by ranks, else by the two-sided t test."""
         if self.ranks:
             return self.ranks.p <= level
         bound = t_quantile(1 - level / 2, self.freedom) * self.error if self.error else 0.0
@@ -79,7 +79,7 @@ class LogRatio:
 
 @dataclass(frozen=True, slots=True)
 class MeasureChange(Written):
-    """A measure in both runs."""
+    """A measure that both runs have, and how it changed."""
 
     base: Annotated[Measure, flat("measure", "where", "unit", "decides"), "the measure of the base"]
     candidate: Annotated[Measure, INNER]
@@ -131,9 +131,10 @@ def changes_of(pairs: Sequence[tuple[Measure, Measure]], tolerance: float) -> li
 
     Each of the two families of measures, those that decide and the others, has its error once.
     """
-    tests: dict[int, LogRatio] = {}
+    tests: dict[int, LogRatio] = {}  # by the index of the pair
     for index, (base, candidate) in enumerate(pairs):
-        ratio, ranks = _log_ratio(base, candidate), None
+        ratio = _log_ratio(base, candidate)
+        ranks = None
         if base.is_median and not _is_repeated(base, candidate):
             ranks = mann_whitney(candidate.samples, base.samples)
         # a difference without any spread cannot be tested
@@ -143,25 +144,26 @@ def changes_of(pairs: Sequence[tuple[Measure, Measure]], tolerance: float) -> li
     others = {index: test for index, test in tests.items() if index not in deciding}
     significant = holm(deciding) | holm(others)
     return [
-        _change(*pair, tests.get(index), is_significant=index in significant, tolerance=tolerance)
+        _judge_change(
+            *pair, tests.get(index), is_significant=index in significant, tolerance=tolerance
+        )
         for index, pair in enumerate(pairs)
     ]
 
 
 def holm(tests: Mapping[int, LogRatio]) -> set[int]:
-    """Return the tests that are beyond chance, 5 % error for all of them together.
+    """Return the tests that show a change, with 5 % error for all of them together.
 
-    As long as something is rejected at 5 % divided by the number of tests left, the rest is asked
-    again more mildly.
+    While some show one at 5 % divided by the number of undecided tests, the others are tried again
+    at the milder level that fewer tests need.
     """
-    left, rejected = dict(tests), set[int]()
-    while left:
-        clear = {index for index, test in left.items() if test.beyond(FAMILY_ERROR / len(left))}
-        if not clear:
-            break
-        rejected |= clear
-        left = {index: test for index, test in left.items() if index not in clear}
-    return rejected
+    undecided = dict(tests)
+    while True:
+        level = FAMILY_ERROR / max(1, len(undecided))
+        changed = {index for index, test in undecided.items() if test.is_beyond_chance(level)}
+        if not changed:
+            return tests.keys() - undecided.keys()
+        undecided = {index: test for index, test in undecided.items() if index not in changed}
 
 
 def _is_repeated(base: Measure, candidate: Measure) -> bool:
@@ -169,44 +171,44 @@ def _is_repeated(base: Measure, candidate: Measure) -> bool:
 
 
 def _log_ratio(base: Measure, candidate: Measure) -> LogRatio | None:
-    """Return the ratio; None where one of the two may not be judged, is not above 0, or has no
-    interval.
+    """Return the ratio of two measures, None where it cannot be formed.
+
+    That is where one of them may not be judged, is not above 0, or has no interval.
     """
     if base.reason or candidate.reason:
         return None
-    logs, errors, freedoms = [], [], []
+    logs, variances, freedoms = [], [], []
     for measure in (base, candidate):
         if _is_repeated(base, candidate):
             if min(measure.repeats) <= 0:
                 return None
             repeats = [math.log(repeat) for repeat in measure.repeats]
-            log, variance = statistics.fmean(repeats), statistics.variance(repeats) / len(repeats)
-            freedom = len(repeats) - 1.0
+            logs.append(statistics.fmean(repeats))
+            variances.append(statistics.variance(repeats) / len(repeats))
+            freedoms.append(len(repeats) - 1.0)
         else:
-            estimate = measure.estimate.at_least(_resolution(base, candidate))
+            estimate = measure.estimate.at_least(_coarser_resolution(base, candidate))
             if not (estimate.value > 0 and math.isfinite(estimate.high)):
                 return None
             # delta method on the wider side of the interval
             half_width = max(estimate.high - estimate.value, estimate.value - estimate.low)
             freedom = measure.freedom or math.inf
-            log = math.log(estimate.value)
-            variance = (half_width / estimate.value / t95(freedom)) ** 2
-        logs.append(log)
-        errors.append(variance)
-        freedoms.append(freedom)
+            logs.append(math.log(estimate.value))
+            variances.append((half_width / estimate.value / t95(freedom)) ** 2)
+            freedoms.append(freedom)
     return LogRatio(
         logs[1] - logs[0],
-        math.sqrt(errors[0] + errors[1]),
-        welch_freedom([math.sqrt(error) for error in errors], freedoms),
+        error=math.sqrt(variances[0] + variances[1]),
+        freedom=welch_freedom([math.sqrt(variance) for variance in variances], freedoms),
     )
 
 
-def _resolution(base: Measure, candidate: Measure) -> float:
+def _coarser_resolution(base: Measure, candidate: Measure) -> float:
     """Return the resolution of the coarser clock, in its unit."""
     return max(base.resolution, candidate.resolution)
 
 
-def _change(
+def _judge_change(
     base: Measure,
     candidate: Measure,
     test: LogRatio | None,
@@ -214,16 +216,16 @@ def _change(
     is_significant: bool,
     tolerance: float,
 ) -> MeasureChange:
-    """Return the change of a measure. is_significant: whether it is beyond chance."""
+    """Return the change of a measure. is_significant: whether it goes beyond chance."""
     change, reason = Change.UNDECIDED, ""
     values = (base.estimate.value, candidate.estimate.value)
     ratio = test.estimate if test else None
     if ratio is not None:
         # the tolerance, or what the clock can tell where that is more
-        slack, resolution = tolerance, _resolution(base, candidate)
+        slack, resolution = tolerance, _coarser_resolution(base, candidate)
         if resolution:
             slack = max(tolerance, resolution / max(resolution, *values))
-        change = classify(ratio, base.more_is_better, is_significant, slack)
+        change = _classify(ratio, base.more_is_better, is_significant=is_significant, slack=slack)
         if change is Change.UNDECIDED:
             share = f"{100 * tolerance:.3g} %"
             reason = f"a change for the worse of more than {share} is neither shown nor excluded"
@@ -238,28 +240,29 @@ def _change(
     else:
         reason = "one of them has no interval"
     return MeasureChange(
-        base,
-        candidate,
-        change,
-        ratio,
-        test.ranks if test else None,
-        is_significant,
-        _is_repeated(base, candidate),
-        reason,
+        base=base,
+        candidate=candidate,
+        change=change,
+        ratio=ratio,
+        ranks=test.ranks if test else None,
+        significant=is_significant,
+        repeated=_is_repeated(base, candidate),
+        reason=reason,
     )
 
 
-def classify(
-    ratio: Estimate, more_is_better: bool | None, significant: bool, slack: float
+def _classify(
+    ratio: Estimate, more_is_better: bool | None, *, is_significant: bool, slack: float
 ) -> Change:
-    """Name the change that a ratio of candidate over base is. slack: the part that may be lost."""
-    better = ratio.inverse if more_is_better is False else ratio
+    """Classify a ratio of candidate over base. slack: the part that may be lost."""
+    # from here on more is better
+    gain = ratio.inverse if more_is_better is False else ratio
     lowest, highest = 1 - slack, 1 / (1 - slack) if slack < 1 else math.inf
-    if better.low >= lowest and better.high <= highest:
+    if gain.low >= lowest and gain.high <= highest:
         return Change.EQUIVALENT
-    beyond = significant and not lowest <= better.value <= highest
+    has_changed = is_significant and not lowest <= gain.value <= highest
     if more_is_better is None:
-        return Change.CHANGED if beyond else Change.UNDECIDED
-    if beyond:
-        return Change.REGRESSION if better.value < lowest else Change.IMPROVEMENT
-    return Change.NOT_WORSE if better.low >= lowest else Change.UNDECIDED
+        return Change.CHANGED if has_changed else Change.UNDECIDED
+    if has_changed:
+        return Change.REGRESSION if gain.value < lowest else Change.IMPROVEMENT
+    return Change.NOT_WORSE if gain.low >= lowest else Change.UNDECIDED

@@ -1,8 +1,8 @@
-"""A base run beside other runs of its type: what changed, and whether any is worse."""
+"""Comparison of a base run with other runs of its type, and the verdict whether any is worse."""
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Annotated, Any, ClassVar
 
@@ -30,10 +30,10 @@ class Difference(Written):
     @property
     def text(self) -> str:
         """The difference in words."""
-        return f"{self.field}: {_in_words(self.base)} and {_in_words(self.candidate)}"
+        return f"{self.field}: {_setting_text(self.base)} and {_setting_text(self.candidate)}"
 
 
-def _in_words(setting: Any) -> str:
+def _setting_text(setting: Any) -> str:
     """Write a setting of a plan as people do; a list of words as a command line."""
     if setting in (None, "", [], ()):
         return "none"
@@ -52,7 +52,7 @@ class Side(Written):
 
 @dataclass(frozen=True, slots=True)
 class Contrast(Written):
-    """What a candidate's plan and progress have to do with those of the base."""
+    """How far a candidate can be compared with the base, by their plans and progress."""
 
     differences: Annotated[Sequence[Difference], "in which the plans differ"] = ()
     lacking: Annotated[Sequence[str], "what both were to measure and one has not"] = ()
@@ -93,7 +93,7 @@ class Comparison(Written):
     tolerance: Annotated[float, "part by which a measure may be worse"]
     base: Side
     candidates: tuple[CandidateComparison, ...]
-    verdict: Verdict = field(default_factory=lambda: Verdict(VerdictKind.INVALID, ""))
+    verdict: Verdict
 
 
 def compare_runs(
@@ -115,27 +115,28 @@ def compare_runs(
             f"the runs measured different workloads, with {'; '.join(dict.fromkeys(foreign))}",
             "compare runs of one workload, or add <force>",
         )
-        alone = tuple(CandidateComparison(side, (), contrast) for side, contrast in candidates)
-        return Comparison(run_type, tolerance, base, alone, verdict)
+        refused = tuple(CandidateComparison(side, (), contrast) for side, contrast in candidates)
+        return Comparison(run_type, tolerance, base, refused, verdict)
     # the measures that both have, in the order of the base, are judged for all candidates together
-    pairs = []
+    pairs_by_candidate = []
     for side, _ in candidates:
-        others = {measure.key: measure for measure in side.measures}
-        pairs.append(
-            [(measure, others[measure.key]) for measure in base.measures if measure.key in others]
+        by_key = {measure.key: measure for measure in side.measures}
+        pairs_by_candidate.append(
+            [(measure, by_key[measure.key]) for measure in base.measures if measure.key in by_key]
         )
-    changes = iter(changes_of(list(chain.from_iterable(pairs)), tolerance))
-    compared = [
+    changes = iter(changes_of(list(chain.from_iterable(pairs_by_candidate)), tolerance))
+    comparisons = [
         CandidateComparison(
             side,
-            tuple(islice(changes, len(common))),
+            tuple(islice(changes, len(pairs))),
             contrast,
-            only_base=_alone(base, side),
-            only_candidate=_alone(side, base),
+            only_base=_deciding_only_in(base, side),
+            only_candidate=_deciding_only_in(side, base),
         )
-        for (side, contrast), common in zip(candidates, pairs, strict=True)
+        for (side, contrast), pairs in zip(candidates, pairs_by_candidate, strict=True)
     ]
-    return Comparison(run_type, tolerance, base, tuple(compared), _verdict(compared, tolerance))
+    verdict = _judge_candidates(comparisons, tolerance)
+    return Comparison(run_type, tolerance, base, tuple(comparisons), verdict)
 
 
 def plan_differences(
@@ -144,10 +145,9 @@ def plan_differences(
     workload: set[str],
     no_matter: set[str],
 ) -> tuple[Difference, ...]:
-    """Return the fields in which two plans differ, first those that make the runs measure other
-    things.
+    """Return the fields in which two plans differ, those of the workload first.
 
-    workload: the fields that do. no_matter: those that change nothing that is measured.
+    workload: fields that decide what is measured. no_matter: those that change nothing about it.
     """
     names = [
         name
@@ -160,20 +160,21 @@ def plan_differences(
     return tuple(sorted(differing, key=lambda difference: not difference.workload))
 
 
-def _alone(side: Side, other: Side) -> tuple[str, ...]:
-    """Name the deciding measures that one of two runs alone has."""
+def _deciding_only_in(side: Side, other: Side) -> tuple[str, ...]:
+    """Name the deciding measures that one of two runs has and the other lacks."""
     keys = {measure.key for measure in other.measures}
     return tuple(
         measure.text for measure in side.measures if measure.decides and measure.key not in keys
     )
 
 
-def _verdict(compared: Sequence[CandidateComparison], tolerance: float) -> Verdict:
+def _judge_candidates(comparisons: Sequence[CandidateComparison], tolerance: float) -> Verdict:
     """Return the verdict on all candidates: FAIL where a measure that decides is worse."""
     limit = f"{100 * tolerance:.3g} %"
+    # every measure that decides, with the candidate in words where there are several
     deciding: list[tuple[str, MeasureChange]] = []
-    for comparison in compared:
-        place = f", in {comparison.candidate.name}" if len(compared) > 1 else ""
+    for comparison in comparisons:
+        place = f", in {comparison.candidate.name}" if len(comparisons) > 1 else ""
         deciding += [(place, change) for change in comparison.deciding]
     worse = [pair for pair in deciding if pair[1].change is Change.REGRESSION]
     if worse:
@@ -192,14 +193,14 @@ def _verdict(compared: Sequence[CandidateComparison], tolerance: float) -> Verdi
                 "measure both with more <repeats>, requests or workloads, or allow a larger"
                 " <tolerance>",
             )
-    # something that decides may not be there in both runs
-    if not all(comparison.deciding for comparison in compared):
+    # runs that broke off early may have nothing that decides in common
+    if not all(comparison.deciding for comparison in comparisons):
         return Verdict(
             VerdictKind.INVALID,
             "the runs have no measure in common that decides",
             "give both runs the same plan, and measure both to the end",
         )
-    lacking = list(chain.from_iterable(comparison.contrast.lacking for comparison in compared))
+    lacking = list(chain.from_iterable(comparison.contrast.lacking for comparison in comparisons))
     if lacking:
         return Verdict(
             VerdictKind.INVALID,

@@ -1,4 +1,4 @@
-"""Completions of workers, as progress in time and as cycles from one to the next.
+"""The completions of workers, as progress in time and as cycles from one to the next.
 
 Between two of its completions a worker progresses evenly. Progress has two virtues over counting
 completions in a window. It is not quantised: workers in lockstep that finish a request every 30 s
@@ -6,8 +6,6 @@ progress by exactly T / 30 in T seconds, wherever the window begins. And it is u
 distribution of run times: the part of a cycle that lies before an instant is evenly distributed, so
 the loss at one end of the window equals the gain at the other.
 """
-
-from __future__ import annotations
 
 import itertools
 import math
@@ -24,7 +22,7 @@ from scaletest.model import Record
 RESOLUTION_S = 1e-6
 # A cycle is slow that takes more than this many times as long as its worker's cycles usually do.
 SLOW = 3.0
-# A worker with fewer cycles borrows the median of all workers.
+# A worker with fewer cycles than this borrows the median of all workers.
 OWN_MEDIAN = 5
 # A cycle of more usual requests than this was a standstill; a list of them would take memory.
 MOST_FILLED = 10_000
@@ -38,51 +36,49 @@ class Completions:
     by_worker: Mapping[str, Sequence[float]]
 
     @classmethod
-    def of(cls, records: Iterable[Record]) -> Completions:
+    def of(cls, records: Iterable[Record]) -> "Completions":
         """Return the successful completions among these records."""
         times: dict[str, list[float]] = defaultdict(list)
         for record in records:
             if record.ok:
                 times[record.reply.worker].append(record.reply.ended_s)
-        return cls({worker: sorted(own) for worker, own in times.items()})
+        return cls({worker: sorted(ended_s) for worker, ended_s in times.items()})
 
     @cached_property
     def total(self) -> int:
-        """Return the completions of all workers."""
+        """Return the number of completions of all workers."""
         return sum(map(len, self.by_worker.values()))
 
     @cached_property
     def fewest(self) -> int:
-        """Return the completions of the worker that has the fewest; 0 without workers."""
+        """Return the number of completions of the worker with the fewest; 0 without workers."""
         return min(map(len, self.by_worker.values()), default=0)
 
     @cached_property
     def span(self) -> tuple[float, float]:
-        """Return where every worker's progress is known, in s; (0, 0) when there is no such time.
+        """Return the time in which every worker's progress is known, in s; (0, 0) without one.
 
         From the latest first completion to the earliest last one.
         """
-        full = [times for times in self.by_worker.values() if times]
-        if not full:
-            return 0.0, 0.0
-        first, last = max(times[0] for times in full), min(times[-1] for times in full)
-        return (first, last) if last - first > RESOLUTION_S else (0.0, 0.0)
+        _, end_s = self.under_load
+        begin_s = max((times[0] for times in self.by_worker.values() if times), default=0.0)
+        return (begin_s, end_s) if end_s - begin_s > RESOLUTION_S else (0.0, 0.0)
 
     @cached_property
     def under_load(self) -> tuple[float, float]:
-        """Return from the first completion to the end of the load, in s; (0, 0) without one.
+        """Return the time from the first completion to the end of the load, in s; (0, 0) without.
 
         The load ends when the first worker has no more to do while others may finish what they
         hold.
         """
-        full = [times for times in self.by_worker.values() if times]
-        if not full:
+        active = [times for times in self.by_worker.values() if times]
+        if not active:
             return 0.0, 0.0
-        return min(times[0] for times in full), min(times[-1] for times in full)
+        return min(times[0] for times in active), min(times[-1] for times in active)
 
     @cached_property
     def rate_together(self) -> float:
-        """Return completions a second of all workers, whoever finished them; 0 without a time."""
+        """Return completions a second under load, whoever finished them; 0 without such a time."""
         begin_s, end_s = self.under_load
         if end_s - begin_s <= RESOLUTION_S:
             return 0.0
@@ -98,8 +94,8 @@ class Completions:
     @cached_property
     def rate(self) -> float:
         """Return the throughput in the span, which there must be, in requests/s."""
-        first, last = self.span
-        return sum(self.progress((first, last))) / (last - first)
+        begin_s, end_s = self.span
+        return sum(self.progress((begin_s, end_s))) / (end_s - begin_s)
 
     @cached_property
     def cycles(self) -> dict[str, list[float]]:
@@ -116,11 +112,9 @@ class Completions:
 
         Edges ascend inside the span.
         """
-        done = [0.0] * len(edges)
-        for times in self.by_worker.values():
-            done = [
-                total + _cycles_done(times, edge) for total, edge in zip(done, edges, strict=True)
-            ]
+        done = [
+            sum(_cycles_done(times, edge) for times in self.by_worker.values()) for edge in edges
+        ]
         return differences(done)
 
     def rates(self, bins: int, trend_per_s: float = 0.0) -> list[float]:
@@ -128,9 +122,9 @@ class Completions:
 
         trend_per_s: a steady relative change per second, which is taken out.
         """
-        width, edges = self._bins(bins)
+        width_s, edges = self._bins(bins)
         return [
-            done / width * math.exp(-trend_per_s * index * width)
+            done / width_s * math.exp(-trend_per_s * index * width_s)
             for index, done in enumerate(self.progress(edges))
         ]
 
@@ -143,28 +137,28 @@ class Completions:
 
     def rates_by_worker(self, bins: int) -> list[list[float]]:
         """Return the throughput of each worker in `bins` equal parts of the span, in requests/s."""
-        width, edges = self._bins(bins)
-        all_done = self.progress_by_worker(edges).values()
-        return [[done / width for done in own] for own in all_done]
+        width_s, edges = self._bins(bins)
+        done_by_worker = self.progress_by_worker(edges).values()
+        return [[done / width_s for done in done_in_bins] for done_in_bins in done_by_worker]
 
     def _bins(self, bins: int) -> tuple[float, list[float]]:
         """Return the width of `bins` equal parts of the span, and their edges, in s."""
-        first, last = self.span
-        width = (last - first) / bins
-        return width, [first + index * width for index in range(bins)] + [last]
+        begin_s, end_s = self.span
+        width_s = (end_s - begin_s) / bins
+        return width_s, [begin_s + index * width_s for index in range(bins)] + [end_s]
 
-    def after(self, cut_s: float) -> Completions:
+    def after(self, cut_s: float) -> "Completions":
         """Return the completions at or after `cut_s`; the first of each worker starts a cycle."""
         return Completions(
             {worker: times[bisect_left(times, cut_s) :] for worker, times in self.by_worker.items()}
         )
 
     @cached_property
-    def in_turn(self) -> Completions:
-        """Return the completions as if workers had finished them in turn: cycles of N / throughput.
+    def in_turn(self) -> "Completions":
+        """Return the same completions, dealt out to the workers in turn.
 
         Where a worker starves there is hardly a time in which the progress of every worker is
-        known, although that of all together is.
+        known, although that of all together is. Dealt out, every cycle lasts N / throughput.
         """
         times = sorted(itertools.chain.from_iterable(self.by_worker.values()))
         count = len(self.by_worker)
@@ -174,20 +168,20 @@ class Completions:
 
     @cached_property
     def slow_limits(self) -> dict[str, float]:
-        """Return the length in s from which a cycle is slow, of every worker that has one."""
+        """Return the length in s above which a cycle is slow, by worker with at least one cycle."""
         if not self.all_cycles:
             return {}
         median = statistics.median(self.all_cycles)
         limits = {}
         for worker, cycles in self.cycles.items():
             if cycles:
-                own_median = statistics.median(cycles) if len(cycles) >= OWN_MEDIAN else median
-                limits[worker] = SLOW * own_median
+                usual_s = statistics.median(cycles) if len(cycles) >= OWN_MEDIAN else median
+                limits[worker] = SLOW * usual_s
         return limits
 
     @cached_property
     def usual_cycles(self) -> list[list[float]]:
-        """Return the cycles that are not slow, of every worker that has a cycle, in s."""
+        """Return the cycles in s that are not slow, a list for each worker with a cycle."""
         return [
             [cycle for cycle in self.cycles[worker] if cycle <= limit]
             for worker, limit in self.slow_limits.items()
@@ -200,26 +194,27 @@ class Completions:
         return statistics.fmean(usual) if usual else 0.0
 
     @cached_property
-    def usual(self) -> Completions:
-        """Return the completions as if slow cycles had been usual ones, evenly spaced.
+    def usual(self) -> "Completions":
+        """Return the completions with each slow cycle filled by usual ones, evenly spaced.
 
         For tests whether a step changes along its time. Where nothing is slow these are the same.
         """
         limits = self.slow_limits
         if not any(max(self.cycles[worker]) > limit for worker, limit in limits.items()):
             return self
-        by_worker: dict[str, Sequence[float]] = {}
+        filled_by_worker: dict[str, Sequence[float]] = {}
         for worker, times in self.by_worker.items():
             filled = list(times[:1])
             for cycle, end in zip(self.cycles[worker], times[1:], strict=True):
+                # as many usual cycles as fit into a slow one
                 count = 1
                 if cycle > limits[worker] and self.usual_s > 0:
                     count = round(min(MOST_FILLED, max(1.0, cycle / self.usual_s)))
                 begin = filled[-1]
                 filled += [begin + (end - begin) * index / count for index in range(1, count)]
                 filled.append(end)
-            by_worker[worker] = filled
-        return Completions(by_worker)
+            filled_by_worker[worker] = filled
+        return Completions(filled_by_worker)
 
 
 def differences(values: Sequence[float]) -> list[float]:
@@ -228,11 +223,11 @@ def differences(values: Sequence[float]) -> list[float]:
 
 
 def _cycles_done(times: Sequence[float], instant: float) -> float:
-    """Return how many cycles a worker had done at `instant`."""
+    """Return how many cycles a worker had done at `instant`, with the part of the present one."""
     index = bisect_right(times, instant)
     if index == 0:
         return 0.0
     if index == len(times):
         return index - 1.0
-    before, behind = times[index - 1], times[index]
-    return index - 1 + (instant - before) / (behind - before)
+    previous, following = times[index - 1], times[index]
+    return index - 1 + (instant - previous) / (following - previous)

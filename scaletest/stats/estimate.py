@@ -4,8 +4,6 @@ Intervals of ratios are built on the logarithm (delta method), where the relativ
 independent rates add in squares and no interval reaches below 0.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -26,17 +24,17 @@ class Estimate(Written):
     low: Unbounded
     high: Unbounded
 
-    def scaled(self, factor: float) -> Estimate:
+    def scaled(self, factor: float) -> "Estimate":
         """Return the estimate of `factor` > 0 times the value."""
         return Estimate(self.value * factor, self.low * factor, self.high * factor)
 
     @property
-    def inverse(self) -> Estimate:
+    def inverse(self) -> "Estimate":
         """The estimate of 1 / value, of a value above 0."""
         return Estimate(1 / self.value, 1 / self.high, 1 / self.low if self.low else math.inf)
 
-    def at_least(self, floor: float) -> Estimate:
-        """Return the estimate of what is above `floor`; all that is below counts as that."""
+    def at_least(self, floor: float) -> "Estimate":
+        """Return the estimate with value and ends raised to `floor` where they lie below it."""
         return Estimate(*(max(floor, end) for end in (self.value, self.low, self.high)))
 
 
@@ -51,5 +49,5 @@ def estimate_within(value: float, relative: float) -> Estimate:
 
 
 def exact_estimate(figure: float) -> Estimate:
-    """Return a figure that was counted, and has no interval."""
+    """Return the estimate of a figure that was counted: its interval has no width."""
     return Estimate(figure, figure, figure)

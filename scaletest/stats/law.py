@@ -30,21 +30,20 @@ from scaletest.model.writing import Written
 
 LAWS = ("linear", "amdahl", "usl", "capped")
 PARAMETERS = {"linear": 1, "amdahl": 2, "usl": 3, "capped": 2}
-# Different numbers of workers that a law needs to differ from a simpler one, whatever the repeats.
+# So many different numbers of workers tell a law from a simpler one; repeats do not count.
 STEPS = {"linear": 1, "amdahl": 2, "usl": 3, "capped": 3}
 # Laws whose criteria differ by less are supported equally well.
 EQUALLY_GOOD = 2.0
 # A ceiling this near to the straight line at the largest number of workers may be any small loss.
 NEAR_LINE = 0.95
-# Workers, and requests a second.
-Point = tuple[float, float]
+Point = tuple[float, float]  # workers, and requests a second
 # Terms of the linear equation by their coefficient; the constant has none.
 _TERMS: dict[str, Callable[[float], float]] = {
     "": lambda n: 1.0,
     "a": lambda n: n - 1.0,
     "b": lambda n: n * (n - 1.0),
 }
-# The coefficients that a fit of a law sets free, and the law that it is then.
+# The sets of coefficients above 0 that a fit of a law tries, each with the law that it then is.
 _FITS: dict[str, dict[tuple[str, ...], str]] = {
     "linear": {(): "linear"},
     "amdahl": {("a",): "amdahl", (): "linear"},
@@ -52,11 +51,12 @@ _FITS: dict[str, dict[tuple[str, ...], str]] = {
 }
 
 
-def solve(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> list[float] | None:
+def _solve(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> list[float] | None:
     """Solve `matrix` x = `right` (up to 3 x 3) by Gauss with pivoting; None when singular."""
     size = len(right)
     rows = [[*equation, constant] for equation, constant in zip(matrix, right, strict=True)]
     for column in range(size):
+        # the largest number as pivot loses the fewest digits
         pivot = max(range(column, size), key=lambda index: abs(rows[index][column]))
         if abs(rows[pivot][column]) < 1e-300:
             return None
@@ -103,25 +103,19 @@ def fit_law(name: str, points: Sequence[Point]) -> Law:
         return min(candidates, key=partial(_misfit, points))
     # try every number of workers as the first on the ceiling; each side of it has its own mean
     ordered = sorted(points)
-    best = Law("capped", sum(x / n for n, x in ordered) / len(ordered))
+    candidates = [Law("capped", sum(x / n for n, x in ordered) / len(ordered))]
     for split in sorted({n for n, _ in ordered})[1:]:
         rising = [x / n for n, x in ordered if n < split]
         flat = [x for n, x in ordered if n >= split]
-        candidate = Law("capped", _relative_mean(rising), ceiling=_relative_mean(flat))
-        best = min(best, candidate, key=partial(_misfit, points))
-    return best
-
-
-def squared_residuals(points: Sequence[Point], law: Law) -> float:
-    """Return the sum of the squares of the relative residuals."""
-    return sum((law.at(workers) / rate - 1.0) ** 2 for workers, rate in points)
+        candidates.append(Law("capped", _relative_mean(rising), ceiling=_relative_mean(flat)))
+    return min(candidates, key=partial(_misfit, points))
 
 
 def _misfit(points: Sequence[Point], law: Law) -> float:
-    """Return the sum of squares, infinite for coefficients below 0."""
+    """Return the sum of the squares of the relative residuals, infinite for impossible laws."""
     if law.rate <= 0 or law.contention < 0 or law.coherency < 0:
         return math.inf
-    return squared_residuals(points, law)
+    return sum((law.at(workers) / rate - 1.0) ** 2 for workers, rate in points)
 
 
 def _relative_mean(xs: Sequence[float]) -> float:
@@ -130,12 +124,12 @@ def _relative_mean(xs: Sequence[float]) -> float:
 
 
 def _closed_form(points: Sequence[Point], free: tuple[str, ...], law: str) -> Law:
-    """Fit N/X = p + q (N - 1) + r N (N - 1), where p = 1/g, q = a/g, r = b/g, by weighted least
-    squares.
+    """Fit p, q and r of N/X = p + q (N - 1) + r N (N - 1) by weighted least squares.
 
-    free: the coefficients that are fitted, "a" and "b"; the others are 0. Coefficients below 0 mark
-    a law that cannot be solved.
+    They are p = 1/g, q = a/g and r = b/g. free: the coefficients that are fitted, "a" and "b"; the
+    others are 0. Coefficients below 0 mark a law that cannot be solved.
     """
+    # the normal equations
     terms = ("", *free)
     size = len(terms)
     matrix = [[0.0] * size for _ in range(size)]
@@ -147,12 +141,13 @@ def _closed_form(points: Sequence[Point], free: tuple[str, ...], law: str) -> La
             right[i] += weight * columns[i] * n / x
             for j in range(size):
                 matrix[i][j] += weight * columns[i] * columns[j]
-    solved = solve(matrix, right)
-    if solved is None or solved[0] <= 0:
-        return Law(law, 0.0, -1.0, -1.0)
-    scaled = (coefficient / solved[0] for coefficient in solved[1:])
-    coefficients = dict(zip(free, scaled, strict=True))
-    return Law(law, 1.0 / solved[0], coefficients.get("a", 0.0), coefficients.get("b", 0.0))
+    solution = _solve(matrix, right)
+    if solution is None or solution[0] <= 0:
+        return Law(law, 0.0, contention=-1.0, coherency=-1.0)
+    # back from p, q and r to g, a and b
+    p, *others = solution
+    coefficients = {name: value / p for name, value in zip(free, others, strict=True)}
+    return Law(law, 1.0 / p, coefficients.get("a", 0.0), coefficients.get("b", 0.0))
 
 
 def missing_steps(workers: Sequence[float]) -> dict[str, int]:
@@ -193,6 +188,7 @@ def choose_law(points: Sequence[Point], spreads: Sequence[float] | None = None) 
     A ceiling that stays within 5 % of the straight line is not counted: overhead of 1 % looks like
     that.
     """
+    # fit every law that may be chosen
     too_few = missing_steps([workers for workers, _ in points])
     fitted = {name: fit_law(name, points) for name in LAWS if name not in too_few}
     capped = fitted.get("capped")
@@ -200,36 +196,31 @@ def choose_law(points: Sequence[Point], spreads: Sequence[float] | None = None) 
         del fitted["capped"]
     if len(fitted) < 2:
         return None
+    # choose the least criterion; of equals the simplest law
     if spreads is None:
-        criteria = {name: aicc(points, law, PARAMETERS[name]) for name, law in fitted.items()}
+        criteria = {name: _aicc(points, law, PARAMETERS[name]) for name, law in fitted.items()}
         best = min(criteria, key=lambda name: (criteria[name], PARAMETERS[name]))
     else:
         criteria = {
-            name: aic(points, law, PARAMETERS[name], spreads) for name, law in fitted.items()
+            name: _aic(points, law, PARAMETERS[name], spreads) for name, law in fitted.items()
         }
-        near = [
-            name for name in criteria if criteria[name] <= min(criteria.values()) + EQUALLY_GOOD
-        ]
-        best = min(near, key=lambda name: (PARAMETERS[name], criteria[name]))
+        limit = min(criteria.values()) + EQUALLY_GOOD
+        good = [name for name, criterion in criteria.items() if criterion <= limit]
+        best = min(good, key=lambda name: (PARAMETERS[name], criteria[name]))
     return Choice(fitted[best], criteria, tuple(too_few))
 
 
-def aic(points: Sequence[Point], law: Law, parameters: int, spreads: Sequence[float]) -> float:
-    """Return Akaike's criterion for known relative spreads: chi^2 of the logarithms + 2 k.
-
-    Low is good.
-    """
+def _aic(points: Sequence[Point], law: Law, parameters: int, spreads: Sequence[float]) -> float:
+    """Return Akaike's criterion for known relative spreads: chi^2 of the logarithms + 2 k."""
     residuals = (math.log(law.at(workers) / rate) for workers, rate in points)
     pairs = zip(residuals, spreads, strict=True)
     return sum((residual / spread) ** 2 for residual, spread in pairs) + 2.0 * parameters
 
 
-def aicc(points: Sequence[Point], law: Law, parameters: int) -> float:
-    """Return the corrected Akaike criterion of relative residuals.
-
-    Low is good; it is infinite below n = k + 2.
-    """
+def _aicc(points: Sequence[Point], law: Law, parameters: int) -> float:
+    """Return the corrected Akaike criterion of relative residuals; infinite below n = k + 2."""
     n, k = len(points), parameters
-    squares = max(squared_residuals(points, law), n * 1e-12)
+    # laws that fit exactly would have the logarithm of 0
+    squares = max(_misfit(points, law), n * 1e-12)
     correction = 2 * k * (k + 1) / (n - k - 1) if n > k + 1 else math.inf
     return n * math.log(squares / n) + 2 * k + correction

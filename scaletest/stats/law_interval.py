@@ -1,4 +1,4 @@
-"""How sure a fitted law is: 95 % intervals of its coefficients by bootstrap.
+"""95 % intervals of the coefficients of a fitted law, by bootstrap.
 
 The residuals r = X / X_fitted are multiplicative. Their logarithms, widened by sqrt(n / (n - k))
 for the k parameters that the fit used up and by t / 1.96 for how badly n - k degrees of freedom
@@ -29,10 +29,15 @@ from scaletest.stats.student import t95
 
 DRAWS = 500
 _NORMAL = t95(math.inf)
-# With more degrees of freedom the residuals themselves know the spread well enough.
-_FEW = 10
+# With as many degrees of freedom the residuals themselves tell the spread well enough.
+_ENOUGH_FREEDOM = 10
 # Laws that have a coefficient, the simplest first.
-LAWS_WITH = {"contention": ("amdahl", "usl"), "coherency": ("usl",)}
+_LAWS_WITH = {
+    "contention": ("amdahl", "usl"),
+    "coherency": ("usl",),
+    "ceiling": ("capped",),
+    "peak": ("usl",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,51 +68,57 @@ def law_interval(
     """Return intervals of `law` as it was fitted to `points`.
 
     None when the points are not more than its parameters.
-    spreads: relative standard deviation of each point, where known, as for `choose`.
+    spreads: relative standard deviation of each point, where known, as for `choose_law`.
     """
     freedom = len(points) - PARAMETERS[law.name]
     if freedom < 1:
         return None
-    noise = _noise(law, points, freedom, chance, spreads)
-    laws = []
+    draw_deviation = _deviations(law, points, freedom, chance, spreads=spreads)
+    redrawn_laws = []
     for _ in range(draws):
-        drawn = [(n, law.at(n) * math.exp(noise(index))) for index, (n, _) in enumerate(points)]
-        laws.append(fit_law(law.name, drawn))
+        redrawn = [
+            (n, law.at(n) * math.exp(draw_deviation(index))) for index, (n, _) in enumerate(points)
+        ]
+        redrawn_laws.append(fit_law(law.name, redrawn))
 
-    def of(coefficient: Callable[[Law], float], *names: str) -> Estimate | None:
-        if law.name in names:
-            return _middle(coefficient(law), [coefficient(drawn) for drawn in laws])
-        return None
+    def interval_of(name: str) -> Estimate | None:
+        if law.name not in _LAWS_WITH[name]:
+            return None
+        values = [getattr(fit, name) for fit in (law, *redrawn_laws)]
+        # a throughput that never falls has its peak at infinity
+        fitted, *drawn = [math.inf if value is None else value for value in values]
+        return _middle_95(fitted, drawn)
 
     return LawInterval(
-        rate=_middle(law.rate, [drawn.rate for drawn in laws]),
-        contention=of(lambda drawn: drawn.contention, "amdahl", "usl"),
-        coherency=of(lambda drawn: drawn.coherency, "usl"),
-        ceiling=of(lambda drawn: drawn.ceiling, "capped"),
-        peak=of(lambda drawn: math.inf if drawn.peak is None else drawn.peak, "usl"),
+        rate=_middle_95(law.rate, [redrawn_law.rate for redrawn_law in redrawn_laws]),
+        contention=interval_of("contention"),
+        coherency=interval_of("coherency"),
+        ceiling=interval_of("ceiling"),
+        peak=interval_of("peak"),
     )
 
 
-def _noise(
+def _deviations(
     law: Law,
     points: Sequence[Point],
     freedom: int,
     chance: Chance,
+    *,
     spreads: Sequence[float] | None,
 ) -> Callable[[int], float]:
     """Return a function that draws the logarithm of a deviation for the point of that index."""
     residuals = [math.log(rate / law.at(workers)) for workers, rate in points]
-    unsure = t95(freedom) / _NORMAL
-    if spreads is None or freedom >= _FEW:
-        widened = [residual * unsure * math.sqrt(len(points) / freedom) for residual in residuals]
+    widening = t95(freedom) / _NORMAL
+    if spreads is None or freedom >= _ENOUGH_FREEDOM:
+        widened = [residual * widening * math.sqrt(len(points) / freedom) for residual in residuals]
         return lambda index: chance.choice(widened)
     scatter = math.sqrt(sum(residual**2 for residual in residuals) / freedom)
     allowed = math.sqrt(sum(spread**2 for spread in spreads) / len(spreads))
-    least = scatter * unsure if scatter > allowed else 0.0
-    return lambda index: chance.gauss(0.0, max(spreads[index], least))
+    least_spread = scatter * widening if scatter > allowed else 0.0
+    return lambda index: chance.gauss(0.0, max(spreads[index], least_spread))
 
 
-def _middle(fitted: float, drawn: Sequence[float]) -> Estimate:
+def _middle_95(fitted: float, drawn: Sequence[float]) -> Estimate:
     """Return the fitted coefficient with the middle 95 % of those drawn.
 
     The ends are drawn ones, since no number lies between a finite one and infinity.
@@ -129,13 +140,14 @@ def law_coefficients(
     then large, as it should be. One is missing where the points are too few for every law that has
     it.
 
-    spreads: relative standard deviation of each point, where known, as for `choose`.
+    spreads: relative standard deviation of each point, where known, as for `choose_law`.
     """
     choice = choose_law(points, spreads)
     if choice is None:
         return {}
     estimates: dict[str, Estimate] = {}
-    for name, laws in LAWS_WITH.items():
+    for name in ("contention", "coherency"):
+        laws = _LAWS_WITH[name]
         # the chosen law if it is one of these, else the first that is as good
         criteria = {law: choice.criteria[law] for law in laws if law in choice.criteria}
         limit = min(criteria.values(), default=0.0) + EQUALLY_GOOD

@@ -48,7 +48,7 @@ class Measure(Written):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What it is in any run."""
+        """Name and place, by which the measure is found in another run."""
         return self.name, *sorted(self.where.items(), key=str)
 
     @property
@@ -58,7 +58,7 @@ class Measure(Written):
 
     @property
     def is_counted(self) -> bool:
-        """Whether its number has no interval because nothing about it is left to chance."""
+        """Whether its number was counted, so that nothing about it is left to chance."""
         return self.estimate.low == self.estimate.high and not self.reason
 
     @property
@@ -83,14 +83,11 @@ def known_percentiles(
     resolution_s: float = 0.0,
 ) -> list[Measure]:
     """Return the known percentiles of durations in s, and their mean where there are samples."""
-    known = {"p50": spread.p50, "p95": spread.p95, "p99": spread.p99}
-    estimates = {
-        statistic: percentile_estimate(percentile)
-        for statistic, percentile in known.items()
-        if percentile is not None
-    }
-    if samples:
-        estimates = {"mean": mean_estimate(samples)} | estimates
+    estimates = {"mean": mean_estimate(samples)} if samples else {}
+    for statistic in ("p50", "p95", "p99"):
+        percentile = getattr(spread, statistic)
+        if percentile is not None:
+            estimates[statistic] = percentile_estimate(percentile)
     return [
         Measure(
             f"{name}.{statistic}", where, estimate, "s", False, samples, resolution=resolution_s

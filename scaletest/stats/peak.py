@@ -14,7 +14,7 @@ from scaletest.model.declared import Unbounded
 from scaletest.model.writing import Written
 from scaletest.stats.law import Law
 from scaletest.stats.law_interval import LawInterval
-from scaletest.stats.scaling import MeasuredThroughput, _over
+from scaletest.stats.scaling import MeasuredThroughput, throughput_ratio
 
 # A peak beyond so many times the workers tested is refused.
 _FARTHEST = 2.0
@@ -53,17 +53,23 @@ def find_peak(
     # the step with the highest throughput was the peak when a later one is certainly lower; the
     # nearest steps that are certainly lower enclose it
     best = max(rows, key=lambda step: step.per_s)
-    lower = [step for step in rows if _over(step, best).high < 1]
-    after = next((step.workers for step in lower if step.workers > best.workers), None)
-    if after is None:
+    lower = [step.workers for step in rows if throughput_ratio(step, best).high < 1]
+    next_lower = next((workers for workers in lower if workers > best.workers), None)
+    if next_lower is None:
         return fitted
-    before = [step.workers for step in lower if step.workers < best.workers]
-    reason = f"measured: {after} workers do less than {best.workers}"
-    low = before[-1] if before else rows[0].workers
-    return Peak(best.workers, low, after, False, True, reason)
+    lower_before = [workers for workers in lower if workers < best.workers]
+    return Peak(
+        best.workers,
+        low=lower_before[-1] if lower_before else rows[0].workers,
+        high=next_lower,
+        extrapolated=False,
+        measured=True,
+        reason=f"measured: {next_lower} workers do less than {best.workers}",
+    )
 
 
 def _fitted_peak(law: Law | None, interval: LawInterval | None, most_workers: float) -> Peak:
+    """Return the peak of the law, refused where law and data do not agree on one."""
     if law is None:
         return _refuse("no law was chosen")
     if interval is None or interval.coherency is None or interval.peak is None:
@@ -72,18 +78,19 @@ def _fitted_peak(law: Law | None, interval: LawInterval | None, most_workers: fl
         return _refuse("the interval of the coherency includes 0: it may never fall")
     if law.peak > _FARTHEST * most_workers:
         return _refuse(f"it lies beyond twice the {most_workers:g} workers tested")
-    low, high = interval.peak.low, interval.peak.high
-    if law.peak <= most_workers:
-        return Peak(law.peak, low, high, False, False, "fitted within the range tested")
+    is_extrapolated = law.peak > most_workers
+    reason = "fitted within the range tested"
+    if is_extrapolated:
+        reason = f"extrapolated: at most {most_workers:g} workers were tested"
     return Peak(
         law.peak,
-        low,
-        high,
-        True,
-        False,
-        f"extrapolated: at most {most_workers:g} workers were tested",
+        low=interval.peak.low,
+        high=interval.peak.high,
+        extrapolated=is_extrapolated,
+        measured=False,
+        reason=reason,
     )
 
 
 def _refuse(reason: str) -> Peak:
-    return Peak(None, None, None, False, False, reason)
+    return Peak(None, None, None, extrapolated=False, measured=False, reason=reason)

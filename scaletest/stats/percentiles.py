@@ -76,10 +76,9 @@ def percentile(ordered: Sequence[float], p: float) -> Percentile | None:
     count = len(ordered)
     if count < samples_needed(p):
         return None
-    ranks = _ranks(count, p)
-    if ranks is None:
-        return Percentile(p, quantile(ordered, p), None, None)
-    low, high = ordered[ranks[0] - 1], ordered[ranks[1] - 1]
+    low = high = None
+    if ranks := _interval_ranks(count, p):
+        low, high = (ordered[rank - 1] for rank in ranks)
     return Percentile(p, quantile(ordered, p), low, high)
 
 
@@ -100,22 +99,23 @@ def quantile(ordered: Sequence[float], p: float) -> float:
 
 
 @lru_cache(maxsize=1024)
-def _ranks(count: int, p: float) -> tuple[int, int] | None:
+def _interval_ranks(count: int, p: float) -> tuple[int, int] | None:
     """Return ranks, counted from 1, of the ends of the 95 % interval; None when there are none."""
     first, masses = binomial_masses(count, p)
-    low = _lower(first, masses, _BEYOND / 2)
-    high = count + 1 - _lower(count - first - len(masses) + 1, masses[::-1], _BEYOND / 2)
+    # the upper end is the lower one of the failures, counted from the other side
+    first_failures, mirrored = count - first - len(masses) + 1, masses[::-1]
+    low = _lower_rank(first, masses, _BEYOND / 2)
+    high = count + 1 - _lower_rank(first_failures, mirrored, _BEYOND / 2)
+    # where an extreme value leaves more than its tail beyond it, the other end takes what is left
     if high > count:
-        high, low = count, _lower(first, masses, _BEYOND - p**count)
+        high, low = count, _lower_rank(first, masses, _BEYOND - p**count)
     elif low < 1:
-        left = _BEYOND - (1 - p) ** count
-        low, high = 1, count + 1 - _lower(count - first - len(masses) + 1, masses[::-1], left)
-    if 1 <= low < high <= count:
-        return (low, high)
-    return None
+        tail = _BEYOND - (1 - p) ** count
+        low, high = 1, count + 1 - _lower_rank(first_failures, mirrored, tail)
+    return (low, high) if 1 <= low < high <= count else None
 
 
-def _lower(first: int, masses: Sequence[float], tail: float) -> int:
+def _lower_rank(first: int, masses: Sequence[float], tail: float) -> int:
     """Return the largest l with P(B < l) <= `tail`. masses: of B = first, first + 1, ..."""
     return first + bisect_right(list(accumulate(masses)), tail)
 
@@ -127,6 +127,7 @@ def binomial_masses(count: int, p: float) -> tuple[int, list[float]]:
     million values.
     """
     mode = min(int((count + 1) * p), count)
+    # the mass of the mode, by logarithms: the binomial coefficient may exceed every float
     log = math.lgamma(count + 1) - math.lgamma(mode + 1) - math.lgamma(count - mode + 1)
     peak = math.exp(log + mode * math.log(p) + (count - mode) * math.log1p(-p))
     odds = p / (1 - p)

@@ -1,8 +1,8 @@
 """Mann and Whitney's U test (1947): whether one sample tends to have larger values than another.
 
-Two-sided by the normal approximation, with the correction for ties and for continuity; good from
-about eight values each. It supposes independent values; requests that follow each other are not
-quite, so small p-values are too small.
+It is two-sided, by the normal approximation with the corrections for ties and for continuity, which
+is good from about eight values each. It supposes independent values. Requests that follow each
+other are not quite independent, so small p-values are too small.
 """
 
 import math
@@ -12,9 +12,9 @@ from itertools import groupby
 from typing import Annotated
 
 from scaletest.model.writing import Written
-from scaletest.stats.student import _NORMAL
+from scaletest.stats.student import NORMAL
 
-# Values of a sample from which on the normal approximation is good.
+# With at least so many values of each sample the normal approximation is good.
 FEWEST = 8
 
 
@@ -32,18 +32,19 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> RankTest | 
     m, n = len(first), len(second)
     if min(m, n) < FEWEST:
         return None
-    tagged = sorted([(measured, 1) for measured in first] + [(measured, 0) for measured in second])
-    rank_sum, ties, below = 0.0, 0.0, 0
+    # the sum of the ranks of the first sample, tagged 1; equal values share their mean rank
+    tagged = sorted([(value, 1) for value in first] + [(value, 0) for value in second])
+    rank_sum, tie_term, ranked = 0.0, 0.0, 0
     for _, group in groupby(tagged, key=lambda pair: pair[0]):
-        members = [tag for _, tag in group]
-        size = len(members)
-        rank_sum += sum(members) * (below + (size + 1) / 2)
-        ties += size**3 - size
-        below += size
+        tags = [tag for _, tag in group]
+        size = len(tags)
+        rank_sum += sum(tags) * (ranked + (size + 1) / 2)
+        tie_term += size**3 - size
+        ranked += size
     u = rank_sum - m * (m + 1) / 2
     total = m + n
-    variance = m * n / 12 * (total + 1 - ties / (total * (total - 1)))
+    variance = m * n / 12 * (total + 1 - tie_term / (total * (total - 1)))
     distance = max(0.0, abs(u - m * n / 2) - 0.5)
     # 2 cdf(-z), since 1 - cdf(z) would be 0 far out
-    p = 2 * _NORMAL.cdf(-distance / math.sqrt(variance)) if variance > 0 else 1.0
+    p = 2 * NORMAL.cdf(-distance / math.sqrt(variance)) if variance > 0 else 1.0
     return RankTest(u, u / (m * n), min(1.0, p))

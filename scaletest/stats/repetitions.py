@@ -39,13 +39,19 @@ class Summary(Written):
 
 def summarise_repetitions(values: Sequence[float]) -> Summary:
     """Summarise one value or more."""
-    count, mean = len(values), statistics.fmean(values)
-    deviation, half = 0.0, math.inf
+    count = len(values)
+    deviation, half_width = 0.0, math.inf
     if count > 1:
         deviation = statistics.stdev(values)
-        half = t95(count - 1) * deviation / math.sqrt(count)
+        half_width = t95(count - 1) * deviation / math.sqrt(count)
     return Summary(
-        count, mean, half, deviation, min(values), statistics.median(values), max(values)
+        count=count,
+        mean=statistics.fmean(values),
+        half_width=half_width,
+        deviation=deviation,
+        least=min(values),
+        median=statistics.median(values),
+        most=max(values),
     )
 
 
@@ -57,15 +63,15 @@ def group_by_permutation(
     rows: (permutation, headlines) of each repetition.
     """
     by_permutation: dict[int, dict[str, list[float]]] = {}
-    for number, headlines in rows:
-        for name, measured in headlines.items():
-            by_permutation.setdefault(number, {}).setdefault(name, []).append(measured)
+    for permutation, headlines in rows:
+        for name, value in headlines.items():
+            by_permutation.setdefault(permutation, {}).setdefault(name, []).append(value)
     return by_permutation
 
 
 def mean_estimate(samples: Sequence[float]) -> Estimate:
-    """Return the mean of values of which none lies below 0, by Student's t.
+    """Return the mean of values of which none lies below 0, with its interval by Student's t.
 
-    Of a single one nothing more is known.
+    The interval of a single value reaches from 0 to infinity.
     """
     return summarise_repetitions(samples).estimate

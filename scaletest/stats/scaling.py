@@ -12,7 +12,6 @@ numbers tested, and a straight line has none. The crossing of two fitted straigh
 offered: it finds a knee in every third straight line.
 """
 
-import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from scaletest.model.declared import Positive
 from scaletest.model.writing import Written
 from scaletest.stats.estimate import Estimate, estimate_within
 
+# Differences below this are rounding errors.
 _ROUNDING = 1e-9
 
 
@@ -57,7 +57,7 @@ def usable_steps(measured: Iterable[MeasuredThroughput]) -> list[MeasuredThrough
 
 
 def scaling_figures(rows: Sequence[MeasuredThroughput]) -> list[Scaled]:
-    """Return figures of usable steps relative to the first of them."""
+    """Return speed-up and efficiency of usable steps over the first of them."""
     return [scaling_over(step, rows[0]) for step in rows]
 
 
@@ -66,40 +66,42 @@ def scaling_over(step: MeasuredThroughput, base: MeasuredThroughput) -> Scaled:
     if step.workers == base.workers:
         exactly_1 = Estimate(1.0, 1.0, 1.0)
         return Scaled(step.workers, exactly_1, exactly_1)
-    speedup = _over(step, base)
+    speedup = throughput_ratio(step, base)
     return Scaled(step.workers, speedup, speedup.scaled(base.workers / step.workers))
 
 
-def _over(step: MeasuredThroughput, base: MeasuredThroughput) -> Estimate:
-    """Return the ratio of two throughputs."""
+def throughput_ratio(step: MeasuredThroughput, base: MeasuredThroughput) -> Estimate:
+    """Return the throughput of a step over that of another."""
     return estimate_within(step.per_s / base.per_s, math.hypot(step.relative, base.relative))
 
 
 def find_knee(rates: Sequence[MeasuredThroughput]) -> int | None:
-    """Return the first knee of a concave increasing curve, offline, unsmoothed; None without one.
+    """Return the first knee of a concave increasing curve, None without one.
 
-    Both axes are scaled to [0, 1]; the knee is a local maximum of y - x from which the difference
-    falls by the mean distance of neighbouring x before it rises again.
+    Both axes are scaled to [0, 1]. The knee is a local maximum of y - x from which the difference
+    falls by the mean distance of neighbouring x before it rises again. This is Kneedle's offline
+    variant without smoothing.
     """
     if len(rates) < 3 or len({rate.per_s for rate in rates}) == 1:
         return None
-    xs = _unit([float(rate.workers) for rate in rates])
-    ys = _unit([rate.per_s for rate in rates])
-    above = [y - x for x, y in zip(xs, ys, strict=True)]
-    fall = 1.0 / (len(rates) - 1)
-    candidate = None
-    for before, here in itertools.pairwise(range(len(rates) - 1)):
-        neighbours = (above[before], above[here + 1])
-        if above[here] >= max(neighbours):
-            candidate = here
-        elif above[here] <= min(neighbours):
-            candidate = None
-        if candidate is not None and above[here + 1] < above[candidate] - fall - _ROUNDING:
-            return rates[candidate].workers
+    xs = _scale_to_unit([float(rate.workers) for rate in rates])
+    ys = _scale_to_unit([rate.per_s for rate in rates])
+    heights = [y - x for x, y in zip(xs, ys, strict=True)]
+    least_fall = 1.0 / (len(rates) - 1) + _ROUNDING
+    knee = None
+    # the last local maximum is a knee when the curve falls enough after it
+    for index in range(1, len(rates) - 1):
+        neighbours = (heights[index - 1], heights[index + 1])
+        if heights[index] >= max(neighbours):
+            knee = index
+        elif heights[index] <= min(neighbours):
+            knee = None
+        if knee is not None and heights[index + 1] < heights[knee] - least_fall:
+            return rates[knee].workers
     return None
 
 
-def _unit(numbers: Sequence[float]) -> list[float]:
+def _scale_to_unit(numbers: Sequence[float]) -> list[float]:
     """Scale numbers to the range from 0 to 1."""
-    least, most = min(numbers), max(numbers)
-    return [(number - least) / (most - least) for number in numbers]
+    lowest, highest = min(numbers), max(numbers)
+    return [(number - lowest) / (highest - lowest) for number in numbers]

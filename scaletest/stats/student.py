@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Sequence
 from functools import lru_cache
 
-_NORMAL = statistics.NormalDist()
+NORMAL = statistics.NormalDist()
 
 
 def t95(freedom: float) -> float:
@@ -32,11 +32,11 @@ def t_quantile(p: float, freedom: float) -> float:
         return 0.0
     if p < 0.5:
         return -t_quantile(1.0 - p, freedom)
-    tails = 2.0 * (1.0 - p)
+    tails = 2.0 * (1.0 - p)  # the probability that |t| is larger
     if freedom < 1:
         return math.inf
     if math.isinf(freedom):
-        return _NORMAL.inv_cdf(p)
+        return NORMAL.inv_cdf(p)
     if freedom == 1:
         return 1.0 / math.tan(tails * math.pi / 2)
     if freedom == 2:
@@ -54,7 +54,7 @@ def _hill(tails: float, n: float) -> float:
     d = ((94.5 / (b + c) - 3) / b + 1) * math.sqrt(a * math.pi / 2) * n
     y = (d * tails) ** (2 / n)
     if y > 0.05 + a:
-        x = _NORMAL.inv_cdf(tails / 2)
+        x = NORMAL.inv_cdf(tails / 2)
         y = x * x
         if n < 5:
             c += 0.3 * (n - 4.5) * (x + 0.6)
@@ -70,16 +70,16 @@ def _hill(tails: float, n: float) -> float:
 
 def _bisect(tails: float, freedom: float) -> float:
     """Bisect between the normal quantile and that of 1 degree, which enclose all others."""
-    low, high = -_NORMAL.inv_cdf(tails / 2), 1.0 / math.tan(tails * math.pi / 2)
+    low, high = -NORMAL.inv_cdf(tails / 2), 1.0 / math.tan(tails * math.pi / 2)
     while high - low > 1e-9 * high:
         t = (low + high) / 2
         # P(|T| > t) is the regularised incomplete beta function I_x(n/2, 1/2) at n / (n + t^2)
         x, y = freedom / (freedom + t * t), t * t / (freedom + t * t)
         if x < 0.5:
-            beyond = _beta_ratio(freedom / 2, 0.5, x)
+            tail = _beta_ratio(freedom / 2, 0.5, x)
         else:
-            beyond = 1.0 - _beta_ratio(0.5, freedom / 2, y)
-        if beyond > tails:
+            tail = 1.0 - _beta_ratio(0.5, freedom / 2, y)
+        if tail > tails:
             low = t
         else:
             high = t
@@ -116,8 +116,8 @@ def chi_square_limit(freedom: int, error: float) -> float:
 
     The approximation is Wilson's and Hilferty's (1931).
     """
-    part = 2.0 / (9.0 * freedom)
-    return freedom * (1.0 - part + _NORMAL.inv_cdf(1.0 - error) * math.sqrt(part)) ** 3
+    variance = 2.0 / (9.0 * freedom)  # of the cube root of chi square over freedom
+    return freedom * (1.0 - variance + NORMAL.inv_cdf(1.0 - error) * math.sqrt(variance)) ** 3
 
 
 def welch_freedom(errors: Sequence[float], freedoms: Sequence[float]) -> float:

@@ -1,6 +1,6 @@
-"""Whether thresholds hold, by one rule for every type of run.
+"""The judgement of thresholds, by one rule for every type of run.
 
-Each is PASS when the whole interval of its measure meets it, FAIL when none of it does, else
+A threshold is PASS when the whole interval of its measure meets it, FAIL when none of it does, else
 INVALID. Of several places that it is about, the worst counts.
 """
 
@@ -25,7 +25,7 @@ _ORDER = (VerdictKind.FAIL, VerdictKind.INVALID, VerdictKind.PASS)
 _LONGER = "measure longer, with <step_time> or a smaller <precision>, or more often, with <repeats>"
 # Remedy for a bound that is refuted.
 LIMITED = "find what limits it there, or set another threshold"
-# Base units whose values have a prefix of their own, whatever the unit of the bound.
+# Base units whose values choose their own prefix, whatever the unit of the bound.
 PREFIXED = ("bit/s", "B/s", "B")
 # A narrow interval is shown with up to so many digits more than usual.
 _MORE_DIGITS = 3
@@ -38,7 +38,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class ThresholdResult(Written):
-    """One threshold: the measured value in base units with its interval, and what follows."""
+    """The judgement of one threshold, with the measured value in base units and its interval."""
 
     text: Annotated[str, "as in efficiency(8)>=0.8"]
     kind: Annotated[VerdictKind, choice(JUDGEMENTS)]
@@ -52,12 +52,12 @@ class ThresholdResult(Written):
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was measured at one place that a threshold is about, or why it was not."""
+    """What was measured at one place that a threshold is about, or why nothing was."""
 
     estimate: Estimate | None
     missing: str = ""  # why there is no estimate
-    remedy: str = _LONGER  # what to do about that, or about an undecided one
-    refuted: str = LIMITED  # what to do about one that is refuted
+    remedy: str = _LONGER  # what to do about a missing estimate, or an undecided threshold
+    refuted: str = LIMITED  # what to do about a refuted threshold
     place: str = ""  # in words, "" where nobody needs to be told
     workers: int | None = None  # the step; None for another place
     remark: str = ""  # what must be known of the estimate
@@ -73,56 +73,63 @@ def judge_threshold(threshold: Threshold, places: Sequence[Measured]) -> Thresho
 
 
 def _judge_place(threshold: Threshold, measured: Measured) -> ThresholdResult:
-    """PASS where all of the interval meets it, FAIL where none of it does, else INVALID."""
-    text, estimate = str(threshold), measured.estimate
+    """Return PASS where all of the interval meets it, FAIL where none of it does, else INVALID."""
+    estimate = measured.estimate
     place = f"{measured.place}: " if measured.place else ""
     if estimate is None:
         return ThresholdResult(
-            text, VerdictKind.INVALID, place + measured.missing, measured.remedy, measured.workers
+            str(threshold),
+            VerdictKind.INVALID,
+            reason=place + measured.missing,
+            remedy=measured.remedy,
+            workers=measured.workers,
         )
-    ends = [threshold.holds(end) for end in (estimate.low, estimate.value, estimate.high)]
+    holds = [threshold.holds(end) for end in (estimate.low, estimate.value, estimate.high)]
     kind, remedy = VerdictKind.INVALID, measured.remedy
-    if all(ends):
+    if all(holds):
         kind, remedy = VerdictKind.PASS, ""
-    elif not any(ends):
+    elif not any(holds):
         kind, remedy = VerdictKind.FAIL, measured.refuted
     return ThresholdResult(
-        text,
+        str(threshold),
         kind,
-        place + _value_text(threshold, estimate) + measured.remark,
-        remedy,
-        measured.workers,
-        estimate.value,
-        estimate.low,
-        estimate.high,
+        reason=place + _value_text(threshold, estimate) + measured.remark,
+        remedy=remedy,
+        workers=measured.workers,
+        value=estimate.value,
+        low=estimate.low,
+        high=estimate.high,
     )
 
 
 def _value_text(threshold: Threshold, estimate: Estimate) -> str:
-    """Write the value in the threshold's unit, and its interval when it has one, with so many
-    digits that they can be told apart.
+    """Write the value in the threshold's unit, and its interval when it has one.
+
+    They have so many digits that they can be told apart, or the usual ones where nothing helps.
     """
-    ends = (estimate.value, estimate.low, estimate.high)
+    is_prefixed = threshold.base in PREFIXED
+    numbers = (estimate.value, estimate.low, estimate.high)
+    # the row with the fewest digits in which different numbers look different
     rows = []
-    for more in range(_MORE_DIGITS + 1):
-        if threshold.base in PREFIXED:
-            rows.append([format_quantity(end, threshold.base, 4 + more) for end in ends])
+    for more_digits in range(_MORE_DIGITS + 1):
+        if is_prefixed:
+            rows.append([format_quantity(end, threshold.base, 4 + more_digits) for end in numbers])
         else:
-            rows.append([short_number(end / threshold.factor, 3 + more) for end in ends])
-    value, low, high = next((row for row in rows if len(set(row)) == len(set(ends))), rows[0])
-    unit = f" {threshold.unit}" if threshold.unit and threshold.base not in PREFIXED else ""
+            rows.append([short_number(end / threshold.factor, 3 + more_digits) for end in numbers])
+    value, low, high = next((row for row in rows if len(set(row)) == len(set(numbers))), rows[0])
+    unit = f" {threshold.unit}" if threshold.unit and not is_prefixed else ""
     if math.isinf(estimate.high):
-        known = f" [{low}, unknown]" if estimate.low > 0 else ", interval unknown"
-        return f"{value}{unit}{known}"
+        interval = f" [{low}, unknown]" if estimate.low > 0 else ", interval unknown"
+        return f"{value}{unit}{interval}"
     return f"{value}{unit}" if low == high else f"{value}{unit} [{low}, {high}]"
 
 
 def ground_of(results: Sequence[ThresholdResult], rank: Rank) -> Ground | None:
-    """Return the ground that refuted, or undecided, thresholds are; None without one."""
-    kind, state = _KINDS[rank]
+    """Return the ground that thresholds of this rank, refuted or open, give; None without any."""
+    kind, outcome = _KINDS[rank]
     relevant = [result for result in results if result.kind is kind]
     if not relevant:
         return None
-    first = relevant[0]
-    count = f"{len(relevant)} of {len(results)} thresholds {state}"
-    return Ground(rank, f"{count}: {first.text}: {first.reason}", first.remedy)
+    example = relevant[0]
+    count = f"{len(relevant)} of {len(results)} thresholds {outcome}"
+    return Ground(rank, f"{count}: {example.text}: {example.reason}", example.remedy)

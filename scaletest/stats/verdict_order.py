@@ -1,6 +1,6 @@
 """The one order in which every run type decides its verdict.
 
-A judge collects the grounds of a run, whatever they speak for; the first rank that has one decides,
+A judge collects the grounds of a run, whatever they speak for. The first rank that has one decides,
 and within a rank the first ground. So no judge can put an interruption before a refuted bound, or
 a refuted bound before a tester that was the limit.
 """
@@ -46,7 +46,7 @@ class Ground:
 def verdict_of_grounds(grounds: Iterable[Ground | None]) -> Verdict:
     """Return the verdict on a run with these grounds, the last of which is what it met.
 
-    None is no ground.
+    A judge gives None for each ground that the run does not have.
     """
     ground = min(filter(None, grounds), key=lambda ground: ground.rank)
     return Verdict(_KINDS[ground.rank], ground.reason, ground.remedy)

@@ -11,13 +11,13 @@ class Checksums:
     """Keeps a block of memory, and reads it as often as a request wants."""
 
     def __init__(self, mebibytes: int = 4) -> None:
-        """Called once in each worker's process, with the words behind --workload NAME --."""
+        """Make the block: once in each worker's process, by the words behind --workload NAME --."""
         self.block = bytes(mebibytes * 2**20)
 
     def run(
         self, rounds: int = 1, *, algorithm: Literal["sha256", "blake2b"] = "sha256"
     ) -> dict[str, float]:
-        """Called for every request, with its arguments. What it returns are figures."""
+        """Run one request with its arguments, and return its figures."""
         began = time.perf_counter()
         for _ in range(rounds):
             hashlib.new(algorithm, self.block).digest()

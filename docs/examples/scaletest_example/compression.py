@@ -37,13 +37,13 @@ class CompressionSpec(CommonSpec):
 
 
 def tasks(spec: CompressionSpec, site: ExecutionSite) -> Sequence[Task]:
-    """The command of each part. This kind has one; python is that of the place where it runs."""
+    """Return the command of each part. This kind has one; site.python is the place's own."""
     options = ("--level", str(spec.level), "--mebibytes", str(spec.mebibytes))
     return [Task("worker", 0, bind_to_cpus(spec, [*site.python, "-m", __name__, *options]))]
 
 
 def parse(spec: CompressionSpec, output: ToolOutput) -> ToolMeasurement:
-    """The numbers in what the tool printed; BenchmarkFailed says why there are none."""
+    """Return the numbers that the tool printed; BenchmarkFailed says why there are none."""
     parsing.check_exit(output, "compression")
     document = parsing.json_object(output.stdout, "compression")
     before = parsing.positive(document, "bytes")
@@ -77,7 +77,7 @@ KIND = Kind(
 
 
 def main() -> None:
-    """The tool: compresses, and prints its figures as one object of JSON."""
+    """Run the tool: compress, and print the figures as one object of JSON."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--level", type=int, required=True)
     parser.add_argument("--mebibytes", type=int, required=True)

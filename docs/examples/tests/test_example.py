@@ -13,6 +13,7 @@ from scaletest.benchmarks.kinds.kind import ExecutionSite, ToolOutput
 
 
 def test_a_request_reads_the_block_as_often_as_it_wants() -> None:
+    """Test the workload without a worker: it is a class like any other."""
     figures = Checksums(mebibytes=2).run(3, algorithm="blake2b")
     assert figures["bytes"] == 6 * 2**20
     assert figures["bytes_per_s"] > 0
@@ -21,6 +22,7 @@ def test_a_request_reads_the_block_as_often_as_it_wants() -> None:
 def test_the_tool_prints_what_the_kind_reads(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Test tool and kind together: run the command of the kind here, and parse its output."""
     spec = CompressionSpec(level=1, mebibytes=2)
     (task,) = KIND.tasks(spec, ExecutionSite({}, python=("python",)))
     assert task.argv[:3] == ("python", "-m", "scaletest_example.compression")
@@ -44,6 +46,7 @@ def test_the_tool_prints_what_the_kind_reads(
     ],
 )
 def test_output_of_no_use_is_a_failed_benchmark(output: ToolOutput, failure: Failure) -> None:
+    """Test that the kind notices what a broken tool prints."""
     with pytest.raises(BenchmarkFailed) as refused:
         KIND.parse(CompressionSpec(), output)
     assert refused.value.failure is failure
