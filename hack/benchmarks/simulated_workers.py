@@ -227,7 +227,7 @@ class Simulated:
                 )
                 self._cycle(Done(taken, "succeeded", 0, 0, reply, False))
             else:
-                self._heartbeat.hold(taken.id, taken.attempt)
+                self._heartbeat.note_start(taken.id, taken.attempt)
             return
         self._lane._next_call()
         move = (

@@ -186,20 +186,20 @@ class FastLoop:
                     cut_text(repr(arguments), 200),
                     limit_s,
                 )
-            heartbeat.hold(taken.id, taken.attempt)
+            heartbeat.note_start(taken.id, taken.attempt)
             began = time.monotonic()
             try:
                 result, run_s = runtime.run(arguments, limit_s)
             except Interrupted:
                 if not stopping.was_commanded(taken.id):
-                    heartbeat.let_go()
+                    heartbeat.note_end()
                     self._put_back(taken)
                     return None
                 result = Result(Outcome.FAILED, Reason.STOPPED, error=STOPPED)
                 run_s = time.monotonic() - began
             except NoneFree:
                 # the slot was lost, which is not this request's fault: another worker may have one
-                heartbeat.let_go()
+                heartbeat.note_end()
                 self._put_back(taken)
                 # NoDevice, which ends this worker, when none becomes free in time
                 assert self._leasing is not None
@@ -213,7 +213,7 @@ class FastLoop:
                     ):
                         raise
                 return None
-            registered = heartbeat.let_go()
+            registered = heartbeat.note_end()
             if stopping.job is not None:
                 stopping.forget_job()
         reply, wait_s = runtime.reply_json(

@@ -162,7 +162,7 @@ class RqJobRunner:
         current, began = self.running, time.monotonic()
         assert current is not None
         job = current.taken_job
-        self._heartbeat.hold(job.id, job.attempt or 1, slow=True)
+        self._heartbeat.note_start(job.id, job.attempt or 1, slow=True)
         try:
             entry.current = current
             try:
@@ -192,7 +192,7 @@ class RqJobRunner:
                 self._heartbeat.note_settling()
                 self._accounting.settle(job, outcome.value, wait_s, run_s, reply)
         finally:
-            self._heartbeat.let_go()
+            self._heartbeat.note_end()
             self._forget_stop()
 
     def count_outcome(self, outcome: Outcome, run_s: float) -> None:

@@ -269,8 +269,7 @@ class Worker(OutageProofWorker):
             super()._shutdown()  # type: ignore[no-untyped-call]
             return
         self._stopping.begin()
-        lane = self._lane
-        self._heartbeat.unblock(lambda: lane.client_id if lane.idle else 0, lane.hang_up)
+        self._heartbeat.end_waits()
 
     def request_force_stop(self, signum: int, frame: FrameType | None) -> None:
         """Handle the second signal, or the end of the grace period: end the workload and put the

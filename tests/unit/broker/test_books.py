@@ -52,9 +52,9 @@ class Worker:
         """What its last call brought."""
         self.holds = answer if isinstance(answer, Taken) else None
         if self.holds is None:
-            self.line.let_go()
+            self.line.note_end()
         else:
-            self.line.hold(self.holds.id, self.holds.attempt)
+            self.line.note_start(self.holds.id, self.holds.attempt)
 
 
 @dataclass

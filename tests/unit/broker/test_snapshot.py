@@ -227,7 +227,8 @@ class Sampling:
 
     def come(self) -> None:
         self.line._beat()
-        self.line._reap_in_turn()
+        if self.line._has_turn:
+            self.line._reap()
 
     def owns_lease(self) -> bool:
         return self.lease._owned.is_set()
@@ -356,7 +357,7 @@ def test_a_key_of_another_type_stops_no_heartbeat(
     redis: VirtualRedis, queues: Queues, clock: Clock, key: str
 ) -> None:
     worker = Sampling(redis, "w", clock)
-    worker.line.hold("r", 1)
+    worker.line.note_start("r", 1)
     redis.zadd(keys.leases("q"), {"r:1:w": 1})
     redis.delete(key)
     redis.set(key, "x")
