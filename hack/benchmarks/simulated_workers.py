@@ -18,7 +18,7 @@ import hiredis
 
 from scaletest.broker import keys
 from scaletest.broker.fast_lane import Done, FastLane, Taken
-from scaletest.broker.heartbeat import DEFAULT_INTERVAL_S, SOONEST_LOOK_S, Heartbeat
+from scaletest.broker.heartbeat import DEFAULT_INTERVAL_S, SOONEST_REAP_S, Heartbeat
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.samples import SamplerLease
 from scaletest.broker.scripts import script
@@ -181,7 +181,7 @@ class Simulated:
     def _come_again(self, next_s: float | None) -> None:
         """Beat once more when a lease ends before the next tick."""
         if next_s is not None and next_s < TICK_S:
-            self._loop.at(time.monotonic() + max(SOONEST_LOOK_S, next_s), self._look)
+            self._loop.at(time.monotonic() + max(SOONEST_REAP_S, next_s), self._look)
 
     def _look(self) -> None:
         if not self._dead:

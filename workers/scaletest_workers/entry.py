@@ -1,9 +1,8 @@
-"""The function of every request's RQ job, when RQ's own code runs it: in a stock worker, or in ours
-(rq_jobs.py).
+"""The function of every request's RQ job, for when RQ's own code runs it.
 
-The fast lane never calls it. Under a stock worker the workload comes from SCALETEST_WORKER_*
-variables, else it is sleep. It never raises for a failed workload: the reply says so, and RQ stores
-the reply as the job's result.
+That is in a stock worker, or in ours (rq_jobs.py). The fast lane never calls it. Under a stock
+worker the workload comes from SCALETEST_WORKER_* variables, else it is sleep. It never raises for a
+failed workload: the reply says so, and RQ stores the reply as the job's result.
 """
 
 import os
@@ -36,19 +35,6 @@ class Current:
     settled: bool = False  # its outcome is counted
     put_back: bool = False  # it waits again
 
-    def reply_json(self, result: Result, run_s: float) -> tuple[str, float]:
-        """Return the reply as JSON, and the seconds that the job waited."""
-        job = self.taken_job
-        return self.runtime.reply_json(
-            request=job.id,
-            worker=job.worker,
-            result=result,
-            run_s=run_s,
-            enqueued_us=job.enqueued_us,
-            started_us=job.started_us,
-            attempt=job.attempt or 1,
-        )
-
 
 current: Current | None = None
 
@@ -56,6 +42,7 @@ current: Current | None = None
 def run(arguments: list[str], time_limit: float = 0.0) -> dict[str, Any]:
     """Run one request, account for it, and return its reply."""
     job = current or _job_of_stock_worker()
+    taken = job.taken_job
     try:
         values, limit = checks.arguments(arguments), checks.seconds(time_limit, "time limit")
     except (InvalidValue, TypeError) as error:
@@ -65,13 +52,14 @@ def run(arguments: list[str], time_limit: float = 0.0) -> dict[str, Any]:
             result, run_s = job.runtime.run(values, limit)
         except NoneFree as error:
             result, run_s = Result(Outcome.FAILED, Reason.NO_DEVICE, error=error.message), 0.0
-    reply, wait_s = job.reply_json(result, run_s)
-    ended_s = job.accounting.settle(job.taken_job, result.outcome.value, wait_s, run_s, reply)
+    reply, wait_s = job.runtime.reply_json(taken, taken.worker, result, run_s)
+    ended_s = job.accounting.settle(taken, result.outcome.value, wait_s, run_s, reply)
     job.settled = True
     return {**wire.load(reply, "the reply"), "ended_s": ended_s}
 
 
 def _job_of_stock_worker() -> Current:
+    """Return the job that a stock worker runs. Its process keeps one workload for all jobs."""
     global _stock_runtime
     from rq import get_current_job
 

@@ -22,7 +22,7 @@ from scaletest.model.errors import InvalidValue
 from scaletest.model.histogram import bucket_of
 from scaletest_workers import rq_jobs
 from scaletest_workers.breaker import Breaker
-from scaletest_workers.device_slot import Leasing
+from scaletest_workers.device_slot import DeviceSlot
 from scaletest_workers.devices import NoneFree
 from scaletest_workers.runtime import Runtime
 from scaletest_workers.stopping import StopState
@@ -45,17 +45,17 @@ class FastLoop:
         lane: FastLane,
         runtime: Runtime,
         heartbeat: Heartbeat,
+        *,
         rq_jobs: rq_jobs.RqJobRunner,
         stopping: StopState,
-        *,
         retrying: Retrying,
-        leasing: Leasing | None,
+        device_slot: DeviceSlot | None,
         put_back: Callable[[Taken], None],
         burst: bool,
         max_jobs: int | None,
         log_messages: bool,
     ) -> None:
-        """leasing: of the worker's slot of a device. put_back: returns a request to its queue.
+        """Work for `worker` in its lane. put_back: returns a request to its queue.
 
         burst: end when the queue is empty. max_jobs: end after so many requests and jobs.
         """
@@ -66,7 +66,7 @@ class FastLoop:
         self._rq_jobs = rq_jobs
         self._stopping = stopping
         self._retrying = retrying
-        self._leasing = leasing
+        self._device_slot = device_slot
         self._put_back = put_back
         self._burst = burst
         self._max_jobs = max_jobs
@@ -77,8 +77,9 @@ class FastLoop:
 
     @property
     def idle(self) -> bool:
-        """Whether no outcome is being delivered, so that a stopping worker may leave without
-        Redis. For any thread.
+        """Whether a stopping worker may leave without Redis, since it delivers no outcome.
+
+        Any thread may ask.
         """
         return not self._delivers or self._lane.idle
 
@@ -88,16 +89,16 @@ class FastLoop:
         return self.count + self._rq_jobs.count
 
     def work(self, max_idle_time: int | None) -> Job | None:
-        """Run requests until a job comes that RQ's own code must run, and return it; None when the
-        loop is over.
+        """Run requests until a job comes that RQ's own code must run, and return it.
 
-        max_idle_time: end after so many seconds without a request.
+        None when the loop is over. max_idle_time: end after so many seconds without a request.
         """
         idle_since = time.monotonic()
         done: Done | None = None
         if not self._rq_jobs.count:
             self._close_idle_connections()
         while True:
+            # deliver the last outcome, and take the next request
             taken = self._cycle(done, idle_since, max_idle_time)
             done = None
             if isinstance(taken, Taken):
@@ -113,6 +114,7 @@ class FastLoop:
                 taken, idle_since, max_idle_time
             ):
                 return None
+            # what RQ's own loop does between two jobs
             needs_maintenance = self._worker.should_run_maintenance_tasks
             if needs_maintenance:
                 self._worker.run_maintenance_tasks()  # type: ignore[no-untyped-call]
@@ -120,16 +122,17 @@ class FastLoop:
                 self._close_idle_connections()
 
     def _close_idle_connections(self) -> None:
-        """Close connections of RQ's own code. It opens one for a few commands, and would keep it
-        for life.
+        """Close connections of RQ's own code.
+
+        It opens one for a few commands, and would keep it for life.
         """
         self._worker.connection.connection_pool.disconnect(inuse_connections=False)
 
     def _cycle(self, done: Done | None, idle_since: float, max_idle_time: int | None) -> Answer:
         """Make one call to Redis: deliver, and take unless the worker is stopping.
 
-        Overdue when a worker that was frozen got nothing; its heartbeat is renewed then, and it may
-        ask again.
+        Returns OVERDUE to a worker that was frozen until Redis forgot it. By then it has sent a
+        heartbeat, and may ask again.
         """
         # how long it waits for a request, when there is none
         block_s = 0.0 if self._burst else float(self._worker.dequeue_timeout)
@@ -138,6 +141,7 @@ class FastLoop:
         self._delivers = done is not None
         try:
             if self._breaker.suspect and done is not None:
+                # deliver at once, and let other workers take what waits
                 self._lane.cycle(done, take=False)
                 done, self._delivers = None, False
                 self._stopping.begun.wait(self._breaker.delay_s)
@@ -151,7 +155,7 @@ class FastLoop:
             return taken
         except Exception as error:
             if is_transient(error) and self._stopping.requested:
-                return None
+                return None  # leases expire by themselves
             raise
 
     def _has_enough(self) -> bool:
@@ -160,8 +164,9 @@ class FastLoop:
     def _is_over(
         self, taken: NothingTaken | None, idle_since: float, max_idle_time: int | None
     ) -> bool:
-        """Return whether the loop ends now that nothing was taken. Waits a little while the queue
-        is paused.
+        """Return whether the loop ends now that nothing was taken.
+
+        While the queue is paused, this waits a little.
         """
         if self._stopping.requested or self._burst or self._has_enough():
             return True
@@ -202,10 +207,10 @@ class FastLoop:
                 heartbeat.note_end()
                 self._put_back(taken)
                 # NoDevice, which ends this worker, when none becomes free in time
-                assert self._leasing is not None
+                assert self._device_slot is not None
                 self._delivers = False
                 try:
-                    self._leasing.claim_again()
+                    self._device_slot.claim()
                 except Exception as error:
                     if not (
                         self._stopping.requested
@@ -216,15 +221,7 @@ class FastLoop:
             registered = heartbeat.note_end()
             if stopping.job is not None:
                 stopping.forget_job()
-        reply, wait_s = runtime.reply_json(
-            taken.id,
-            self._worker.name,
-            result,
-            run_s,
-            taken.enqueued_us,
-            taken.started_us,
-            taken.attempt,
-        )
+        reply, wait_s = runtime.reply_json(taken, self._worker.name, result, run_s)
         self._note(result, run_s, reply)
         return Done(
             taken, result.outcome.value, bucket_of(wait_s), bucket_of(run_s), reply, registered

@@ -102,10 +102,10 @@ class RqJobRunner:
         forget_stop: Callable[[], None],
         tally: WorkTally,
     ) -> None:
-        """allowed: prefixes of functions that may be executed. put_back: returns a request to its
-        queue.
+        """Run jobs for `worker`. allowed: prefixes of functions that may be executed.
 
-        forget_stop: drops a command to stop a job that has ended by now.
+        put_back: returns a request to its queue. forget_stop: drops a command to stop a job that
+        has ended by now.
         """
         self._worker = worker
         self._runtime = runtime
@@ -121,8 +121,9 @@ class RqJobRunner:
         self.count = 0
 
     def fetch(self, taken: Taken) -> Job | None:
-        """Read the job that `run` will run; None when it was put back, or kept aside as poison and
-        never executed.
+        """Read the job that `run` will run; None when there is nothing to run.
+
+        Then it was put back, or kept aside as poison, which is never executed.
         """
         worker = self._worker
         taken_job = TakenJob(
@@ -185,9 +186,8 @@ class RqJobRunner:
             outcome = Outcome.SUCCEEDED if current.ok else Outcome.FAILED
             self.count_outcome(outcome, run_s)
             if not current.settled:
-                reply, wait_s = current.reply_json(
-                    SUCCEEDED if current.ok else Result(Outcome.FAILED, error=RAISED), run_s
-                )
+                result = SUCCEEDED if current.ok else Result(Outcome.FAILED, error=RAISED)
+                reply, wait_s = self._runtime.reply_json(job, job.worker, result, run_s)
                 # still under the lease: the call may be lost on its way, and take a while
                 self._heartbeat.note_settling()
                 self._accounting.settle(job, outcome.value, wait_s, run_s, reply)
@@ -196,9 +196,7 @@ class RqJobRunner:
             self._forget_stop()
 
     def count_outcome(self, outcome: Outcome, run_s: float) -> None:
-        """Count an execution, also in the figures that heartbeats tell, which are the only ones
-        written.
-        """
+        """Count an execution, also in RQ's figures of the worker, which heartbeats write."""
         self._tally.add(outcome, run_s)
         self._worker.total_working_time += run_s
         if outcome is Outcome.SUCCEEDED:

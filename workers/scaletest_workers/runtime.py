@@ -1,5 +1,7 @@
 """A worker's workload, and how a request becomes a reply, without Redis."""
 
+from __future__ import annotations
+
 import math
 import os
 import resource
@@ -9,7 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scaletest.model import Outcome, Reason, checks, wire
 from scaletest.model.errors import NoDevice
@@ -25,6 +27,10 @@ from scaletest_workers.workloads.base import (
     Result,
     failed_result,
 )
+
+if TYPE_CHECKING:  # a single run needs no Redis
+    from scaletest.broker.accounting import TakenJob
+    from scaletest.broker.fast_lane import Taken
 
 
 class Runtime:
@@ -60,8 +66,9 @@ class Runtime:
         )
 
     def prepare(self) -> None:
-        """Get ready before the first request, where the workload can. UsageError when it cannot
-        work; raises Interrupted.
+        """Get ready before the first request, where the workload can.
+
+        Raises UsageError when it cannot work, and Interrupted.
         """
         if isinstance(self._workload, PreparedWorkload):
             self._workload.prepare(self.devices.choose() if self.devices.wanted else None)
@@ -101,31 +108,25 @@ class Runtime:
         self._workload.close()
 
     def reply_json(
-        self,
-        request: str,
-        worker: str,
-        result: Result,
-        run_s: float,
-        enqueued_us: int,
-        started_us: int,
-        attempt: int,
+        self, request: Taken | TakenJob, worker: str, result: Result, run_s: float
     ) -> tuple[str, float]:
         """Return the reply as JSON without its end time, which Redis stamps, and the wait in s."""
+        enqueued_us, started_us = request.enqueued_us, request.started_us
         wait_s = max(0, started_us - enqueued_us) / 1e6 if enqueued_us else 0.0
         row: dict[str, Any] = {
-            "id": request,
+            "id": request.id,
             "outcome": result.outcome.value,
             "exit_code": result.exit_code,
             "wait_s": wait_s,
             "run_s": run_s,
-            "attempts": attempt,
+            "attempts": request.attempt or 1,  # a stock worker counts none
             "worker": worker,
             "node": self.node,
             "pod": self.pod,
             "enqueued_s": enqueued_us / 1e6,
             "started_s": started_us / 1e6,
         }
-        if result is not SUCCEEDED:
+        if result is not SUCCEEDED:  # most runs need none of this
             row["reason"] = result.reason.value
             row["error"] = checks.cut_text(result.error)
             row["timeout_s"] = result.timeout_s
