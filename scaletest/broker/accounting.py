@@ -35,9 +35,7 @@ class Accounting:
         self._retrying = retrying
 
     def look_up(self, job_id: str, queue: str) -> TakenJob:
-        """Return the request that a stock worker runs now; started_us is the Redis time of this
-        call.
-        """
+        """Return the request that a stock worker runs now, as started at the time of this call."""
 
         def read() -> TakenJob:
             pipe = self._redis.pipeline(transaction=False)
@@ -59,8 +57,9 @@ class Accounting:
     def settle(
         self, taken_job: TakenJob, outcome: str, wait_s: float, run_s: float, reply: str = ""
     ) -> float:
-        """Count the outcome and deliver the reply; return the Redis time in seconds, 0 when another
-        worker's outcome was counted already.
+        """Count the outcome and deliver the reply; return the Redis time in seconds.
+
+        It is 0 when another worker's outcome was counted already.
         """
         ended_us = self._call(
             script("settle"),
@@ -68,7 +67,7 @@ class Accounting:
             (keys.leases, keys.rq_queue, keys.counters, keys.ended, keys.slots, keys.failures),
             taken_job.client,
             reply,
-            # whether it was never counted as submitted
+            # 1 when it was never counted as submitted
             int(taken_job.attempt is None and not taken_job.enqueued_us),
             taken_job.started_us,
             *count_arguments(outcome, bucket_of(wait_s), bucket_of(run_s)),
@@ -76,9 +75,7 @@ class Accounting:
         return int(ended_us) / 1e6
 
     def release(self, taken_job: TakenJob) -> bool:
-        """Put the request back at the front of its queue; return whether its lease was still
-        held.
-        """
+        """Put the request back at the front of its queue; return whether it had its lease."""
         return bool(
             self._call(script("release"), taken_job, (keys.leases, keys.rq_queue, keys.rq_started))
         )

@@ -40,7 +40,7 @@ class Cancellation:
         """Cancel requests that still wait; return how many."""
         self._write_set()
         left_before = -1
-        # again after a sweep that took some out: others may have moved entries behind it
+        # sweep again after a sweep that took some out: others may have moved entries behind it
         while self._left not in (0, left_before):
             left_before = self._left
             self._sweep()
@@ -69,17 +69,18 @@ class Cancellation:
 
     def _sweep(self) -> None:
         """Sweep the list once, from its end to its front, or until nothing is left to take out."""
-        looked_at, last = 0, b""
+        # how many entries were checked, counted from the end, and the last of them
+        checked, last = 0, b""
         at_front = False
         while self._left and not at_front:
             answer = self._retrying.run(
-                lambda: script("cancel")(self._redis, self._keys, [looked_at, last, CANCEL_BATCH])  # noqa: B023
+                lambda: script("cancel")(self._redis, self._keys, [checked, last, CANCEL_BATCH])  # noqa: B023
             )
             if answer is None:
                 # Redis was away for longer than the set lives, or came back without it
                 self._write_set()
-                looked_at, last = 0, b""
+                checked, last = 0, b""
                 continue
-            looked_at, last, left, at_front = answer
+            checked, last, left, at_front = answer
             self._taken_out += self._left - left
             self._left = left

@@ -1,8 +1,8 @@
 """Open clients and bare connections of one Redis server.
 
-`connect` checks the server at once, `prepare` leaves that to the first call, and `twin` and
-`own_connection` repeat what a client has. None of them retries a call: that is up to the caller
-(retrying.py), so redis-py's own retries are turned off.
+`connect` checks the server at once, `prepare_connection` leaves that to the first call, and
+`connect_again` and `own_connection` repeat what a client has. None of them retries a call: that is
+up to the caller (retrying.py), so redis-py's own retries are turned off.
 
 A sentinel URL is sentinel://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...]/SERVICE[/DB], and leads to the
 service's present master. User and password are the master's; the sentinels' own are
@@ -34,8 +34,8 @@ CONNECT_TIMEOUT_S = 5.0
 SENTINEL_PORT = 26379
 MINIMUM_VERSION = (6, 2)
 # A server that loads its data refuses all calls: so often, and this far apart, it is asked again.
-LOADING_LOOKS = 60
-LOADING_LOOK_S = 1.0
+LOADING_TRIES = 60
+LOADING_PAUSE_S = 1.0
 # Socket options by which the kernel notices a dead connection, where it has them. A live peer's
 # kernel acknowledges within TCP_USER_TIMEOUT milliseconds, whatever its processes do.
 KEEPALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 10_000}
@@ -44,11 +44,11 @@ KEEPALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_
 def connect(
     url: str, *, socket_timeout_s: float | None = 30.0, retrying: Retrying | None = None
 ) -> Redis:
-    """Return a client for `url` (redis, rediss, unix, sentinel), checked at once; waits while the
-    server loads its data.
+    """Return a client for `url` (redis, rediss, unix, sentinel), checked at once.
 
-    retrying: waits for a server that accepts connections and breaks them, as one that restarts or a
-    proxy before it; not for one that refuses them, which is mostly a wrong address.
+    It waits while the server loads its data. retrying: waits for a server that accepts connections
+    and breaks them, as one that restarts or a proxy before it; not for one that refuses them, which
+    is mostly a wrong address.
 
     Raises Unreachable when it cannot be reached, rejects the login or is not a supported server,
     and InvalidValue for a URL that cannot be read.
@@ -57,13 +57,13 @@ def connect(
 
     def check() -> None:
         # a server that loads its data answers nothing else yet
-        for _ in range(LOADING_LOOKS):
+        for _ in range(LOADING_TRIES):
             try:
                 client.ping()
                 break
             except exceptions.BusyLoadingError:
                 logger.warning("Redis is loading its data, waiting")
-                time.sleep(LOADING_LOOK_S)
+                time.sleep(LOADING_PAUSE_S)
         info: dict[str, Any] = client.info("server")
         version = tuple(int(part) for part in str(info.get("redis_version", "0.0")).split(".")[:2])
         if version < MINIMUM_VERSION:
@@ -90,10 +90,10 @@ def connect(
 
 
 def prepare_connection(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
-    """Return a client for `url` that connects when it is first used, for callers that can do
-    without Redis for a while.
+    """Return a client for `url` that connects when it is first used.
 
-    Raises InvalidValue for a URL that cannot be read.
+    It is for callers that can do without Redis for a while. Raises InvalidValue for a URL that
+    cannot be read.
     """
     options: dict[str, Any] = {
         "socket_connect_timeout": CONNECT_TIMEOUT_S,
@@ -149,12 +149,12 @@ def connect_again(client: Redis, socket_timeout_s: float) -> Redis:
         "retry": retry.Retry(backoff.NoBackoff(), 0),
         "connection_class": pool.connection_class,
     }
-    # whatever pool the caller has: one that blocks, or has arguments of its own, is not repeated
-    kind: Any = redis.ConnectionPool
+    # an ordinary pool, also where the client has one that blocks, or has arguments of its own
+    pool_class: Any = redis.ConnectionPool
     if isinstance(pool, sentinel.SentinelConnectionPool):
-        kind = sentinel.SentinelConnectionPool
+        pool_class = sentinel.SentinelConnectionPool
         options |= {"service_name": pool.service_name, "sentinel_manager": pool.sentinel_manager}
-    return redis.Redis(connection_pool=kind(**options))
+    return redis.Redis(connection_pool=pool_class(**options))
 
 
 def own_connection(client: Redis, socket_timeout_s: float) -> Any:
@@ -171,6 +171,8 @@ def client_for_url(url: str, options: dict[str, Any]) -> redis.Redis:
             # redis-py would use database 0 instead
             raise ValueError(f"{database!r} is not a database number")
         return redis.Redis.from_url(url, **options)
+
+    # a sentinel URL: split it into addresses, service, logins and options
     login, _, hosts = parts.netloc.rpartition("@")
     service, _, database = database.partition("/")
     if not service:

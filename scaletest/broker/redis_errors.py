@@ -49,10 +49,11 @@ def is_full(error: BaseException) -> bool:
 
 def is_transient(error: BaseException) -> bool:
     """Return whether it is right to wait and try the same again."""
-    passes = isinstance(error, TRANSIENT) or (
+    if isinstance(error, REFUSED):
+        return False
+    return isinstance(error, TRANSIENT) or (
         isinstance(error, exceptions.ResponseError) and bool(_PASSING.search(str(error)))
     )
-    return passes and not isinstance(error, REFUSED)
 
 
 @contextmanager
@@ -79,6 +80,7 @@ def explain_redis_errors(url: str) -> Iterator[None]:
         if is_full(error):
             raise Unreachable(f"{FULL}: {mask_passwords(url)}", hint=REMEDY) from error
         if isinstance(error, exceptions.ResponseError) and not is_transient(error):
+            # the server answers, but refuses the command
             message = str(error)
             hint = "look at what its keys hold"
             if "DB index" in message:

@@ -45,32 +45,32 @@ class Reader:
         self._connection = own_connection(client, BLOCK_S + SLACK_S)
         self._stream = stream
         self._clock = clock
-        # answers that are still to come, and when they were asked for
-        self._answers = 0
+        # how many answers are still to come, and when they were asked for
+        self._awaited_answers = 0
         self._asked_at = 0.0
         self._position = BEGIN
-        self._anew = False
+        self._must_restart = False
 
     @property
     def position(self) -> str:
         """Id of the last entry that was read; BEGIN before the first."""
-        return BEGIN if self._anew else self._position
+        return BEGIN if self._must_restart else self._position
 
     def begin_anew(self) -> None:
         """Start over with the next read, since the stream was recreated. For any thread."""
-        self._anew = True
+        self._must_restart = True
 
     def read(self, timeout_s: float) -> list[Entry]:
-        """Return entries; waits up to `timeout_s` for the first.
+        """Return entries; wait up to `timeout_s` for the first.
 
         After an error the next call begins again where the last one ended.
         """
         deadline = self._clock() + timeout_s
-        if self._anew:
+        if self._must_restart:
             self.close()
-            self._position, self._anew = BEGIN, False
+            self._position, self._must_restart = BEGIN, False
         try:
-            if not self._answers:
+            if not self._awaited_answers:
                 # a blocking read, after the command that deletes what was read before
                 commands: list[tuple[Any, ...]] = [
                     (
@@ -89,12 +89,12 @@ class Reader:
                 self._connection.send_packed_command(
                     list(itertools.chain.from_iterable(packets)), check_health=False
                 )
-                self._answers = len(commands)
+                self._awaited_answers = len(commands)
                 self._asked_at = self._clock()
             while self._connection.can_read(max(0.0, deadline - self._clock())):
                 rows = self._connection.read_response()
-                self._answers -= 1
-                if not self._answers:  # the answer to XTRIM comes first
+                self._awaited_answers -= 1
+                if not self._awaited_answers:  # the answer to XTRIM comes first
                     return self._entries(rows)
             if self._clock() - self._asked_at > BLOCK_S + SLACK_S:
                 raise redis.exceptions.TimeoutError("no answer to a blocking read")
@@ -104,11 +104,12 @@ class Reader:
             raise
 
     def close(self) -> None:
-        """Close the connection."""
-        self._answers = 0
+        """Close the connection; the next read opens it again."""
+        self._awaited_answers = 0
         self._connection.disconnect()
 
     def _entries(self, rows: Any) -> list[Entry]:
+        """Return the entries in an answer to XREAD, and note the last one."""
         if not rows or not rows[0][1]:  # a stream that was recreated ends a read with nothing
             return []
         entries = [
@@ -132,8 +133,9 @@ class Finished(NamedTuple):
 
 
 def parse_replies(entries: Iterable[Entry]) -> Iterable[Finished]:
-    """Yield the replies in entries; one that cannot be read becomes a failed one, if it names its
-    request.
+    """Yield the replies in entries.
+
+    One that cannot be read becomes a failed one, if it names its request.
     """
     for entry, fields in entries:
         if b"r" not in fields:

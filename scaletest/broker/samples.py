@@ -38,7 +38,7 @@ AT_FIRST_S, AFTERWARDS_S = 10.0, 5.0
 FRESH_S = 2.0
 # Samples that one call reads.
 READ_AT_ONCE = 1000
-# What `latest` shows: samples at most so old, of so many nodes.
+# What `latest_samples` shows: samples at most so old, of so many nodes.
 SHOWN_S, MOST_NODES = 10.0, 200
 # What is left out of a sample that is too long: the largest first, and 0 for all other resources.
 _DROP_ORDER = {NETWORK: 3, DISK: 2, DEVICE: 1}
@@ -67,10 +67,10 @@ def encode(sample: NodeSample) -> bytes:
 
 def decode(packed: bytes, at_s: float) -> NodeSample:
     """Unpack a sample that Redis received at `at_s`; InvalidValue when it is not a sample."""
-    return NodeSample.from_dict({**_unpacked(packed), "at_s": at_s})
+    return NodeSample.from_dict({**_unpack(packed), "at_s": at_s})
 
 
-def _unpacked(packed: bytes) -> dict[str, Any]:
+def _unpack(packed: bytes) -> dict[str, Any]:
     return wire.load(wire.decompress(packed, MOST_JSON_BYTES, "a sample"), "a sample")
 
 
@@ -80,14 +80,17 @@ def _received_s(entry: bytes) -> float:
 
 
 class SamplerLease:
-    """A worker's right to sample its node for its queue. The heartbeat renews it; a sampling thread
-    uses it.
+    """A worker's right to sample its node for its queue.
+
+    The heartbeat renews it, and a sampling thread uses it.
     """
 
     def __init__(
         self, queue: str, node: str, worker: str, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.queue, self.node, self.worker = queue, node, worker
+        self.queue = queue
+        self.node = node
+        self.worker = worker
         # seconds between samples
         self.interval_s = INTERVAL_S
         # makes the heartbeat's thread look for a sample at once
@@ -95,7 +98,9 @@ class SamplerLease:
         self._clock = clock
         # set while this worker holds the lease, and for good when sampling has ended
         self._owned = threading.Event()
-        self._ended = self._given_back = False
+        self._ended = False
+        self._given_back = False
+        # until when the queue counts as one that has work
         self._work_until = 0.0
         # requests that the queue had got at the last answer
         self._submitted: int | None = None
@@ -121,7 +126,7 @@ class SamplerLease:
         if not self._owned.is_set():
             self._submitted = None
             self._work_until = self._clock() + AT_FIRST_S
-        self._note(running, submitted)
+        self._note_queue(running, submitted)
         self._owned.set()
 
     def send(self, client: Redis) -> None:
@@ -153,7 +158,7 @@ class SamplerLease:
             if row is None:
                 self._lose()
             else:
-                self._note(*row)
+                self._note_queue(*row)
         except Exception as error:  # warn once; an outage is logged elsewhere
             if not is_transient(error) and not self._warned:
                 self._warned = True
@@ -199,7 +204,8 @@ class SamplerLease:
         if self._ended:
             self._owned.set()
 
-    def _note(self, running: int, submitted: int) -> None:
+    def _note_queue(self, running: int, submitted: int) -> None:
+        """Note whether the queue has work: requests that run, or that it got since last time."""
         if running or self._submitted not in (None, submitted):
             self.note_work()
         self._submitted = submitted
@@ -209,18 +215,19 @@ class SampleReader:
     """Reads a queue's samples that arrive from now on. position: the last entry that was read."""
 
     def __init__(self, client: Redis, queue: str, position: str = "") -> None:
-        """position: an earlier reader's, to go on from there."""
-        self._client, self._key = client, keys.samples(queue)
+        """Begin at the end of the stream, or at an earlier reader's position."""
+        self._client = client
+        self._key = keys.samples(queue)
         if not position:
             rows: Any = client.xrevrange(self._key, count=1)
             position = rows[0][0].decode() if rows else BEGIN
         self.position = position
 
     def read(self) -> list[NodeSample]:
-        """Return samples since the last call, at most READ_AT_ONCE, without waiting. Raises what
-        redis-py raises.
+        """Return samples since the last call, at most READ_AT_ONCE, without waiting.
 
-        Entries that are not samples are left out: anybody may write to Redis.
+        Entries that are not samples are left out: anybody may write to Redis. Raises what redis-py
+        raises.
         """
         rows: Any = self._client.xread({self._key: self.position}, count=READ_AT_ONCE)
         entries = rows[0][1] if rows else []
@@ -238,11 +245,14 @@ def latest_samples(client: Redis, nodes: Mapping[str, int]) -> dict[str, list[No
 
     At most MOST_NODES samples in all. Queues without a fresh sample are left out.
     """
-    asked, left = {}, MOST_NODES
+    # how many nodes to read of each queue
+    asked: dict[str, int] = {}
+    left = MOST_NODES
     for queue, count in nodes.items():
-        if part := min(count, left):
-            asked[queue] = part
-            left -= part
+        share = min(count, left)
+        if share:
+            asked[queue] = share
+            left -= share
     if not asked:
         return {}
     seconds, micros = client.time()
@@ -260,7 +270,7 @@ def latest_samples(client: Redis, nodes: Mapping[str, int]) -> dict[str, list[No
         newest: dict[str, NodeSample] = {}
         for name, fields in row:
             with suppress(InvalidValue, KeyError, TypeError):
-                document = _unpacked(fields[b"s"])
+                document = _unpack(fields[b"s"])
                 if document.get("node") not in newest:
                     sample = NodeSample.from_dict({**document, "at_s": _received_s(name)})
                     newest.setdefault(sample.node, sample)

@@ -178,15 +178,14 @@ def _read_queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
         # too many workers for the call that reads the queue: their rows come page by page
         queue = checks.queue_name(name.decode())
         names = sorted(living_workers(redis, queue))
-        rows: list[list[Any]] = []
+        workers = []
         for start in range(0, len(names), PAGE_WORKERS):
             try:
-                rows += script("roster")(redis, [], names[start : start + PAGE_WORKERS])
+                workers += script("roster")(redis, [], names[start : start + PAGE_WORKERS])
             except ResponseError as error:
                 if is_transient(error):
                     raise
                 raise ValueError(str(error)) from error
-        workers = rows
         suspects = list(redis.sscan_iter(keys.suspects(queue), count=PAGE_WORKERS))
     return QueueSnapshot(
         name=checks.queue_name(name.decode()),
@@ -251,8 +250,9 @@ class RqState:
 
 
 def read_rq_state(redis: Redis, queues: Sequence[str]) -> RqState:
-    """Return RQ's state of these queues, by reads whose cost is bounded. Raises what redis-py
-    raises when Redis is away.
+    """Return RQ's state of these queues, by reads whose cost is bounded.
+
+    Raises what redis-py raises when Redis is away.
     """
     suspended = bool(redis.exists(keys.RQ_SUSPENDED))
     failed: dict[str, int] = {}

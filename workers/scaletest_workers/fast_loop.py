@@ -6,7 +6,6 @@ is entered again after it.
 
 import logging
 import time
-from collections.abc import Callable
 
 from rq import SimpleWorker
 from rq.job import Job
@@ -50,12 +49,11 @@ class FastLoop:
         stopping: StopState,
         retrying: Retrying,
         device_slot: DeviceSlot | None,
-        put_back: Callable[[Taken], None],
         burst: bool,
         max_jobs: int | None,
         log_messages: bool,
     ) -> None:
-        """Work for `worker` in its lane. put_back: returns a request to its queue.
+        """Work for `worker` in its lane.
 
         burst: end when the queue is empty. max_jobs: end after so many requests and jobs.
         """
@@ -67,7 +65,6 @@ class FastLoop:
         self._stopping = stopping
         self._retrying = retrying
         self._device_slot = device_slot
-        self._put_back = put_back
         self._burst = burst
         self._max_jobs = max_jobs
         self._log_messages = log_messages
@@ -104,7 +101,7 @@ class FastLoop:
             if isinstance(taken, Taken):
                 if self._stopping.requested:
                     # told to stop while Redis answered: another worker can begin at once
-                    self._put_back(taken)
+                    self._rq_jobs.put_back(taken)
                 elif taken.client:
                     done = self._run(taken)
                 elif (job := self._rq_jobs.fetch(taken)) is not None:
@@ -198,14 +195,14 @@ class FastLoop:
             except Interrupted:
                 if not stopping.was_commanded(taken.id):
                     heartbeat.note_end()
-                    self._put_back(taken)
+                    self._rq_jobs.put_back(taken)
                     return None
                 result = Result(Outcome.FAILED, Reason.STOPPED, error=STOPPED)
                 run_s = time.monotonic() - began
             except NoneFree:
                 # the slot was lost, which is not this request's fault: another worker may have one
                 heartbeat.note_end()
-                self._put_back(taken)
+                self._rq_jobs.put_back(taken)
                 # NoDevice, which ends this worker, when none becomes free in time
                 assert self._device_slot is not None
                 self._delivers = False

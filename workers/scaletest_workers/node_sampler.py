@@ -1,8 +1,7 @@
-"""The sampler of nodes: a thread that reads the resources and devices of its node while the worker
-holds the lease.
+"""A thread that reads the resources and devices of its node while the worker holds the lease.
 
 One worker per node and queue samples. The thread sleeps for good in the others, and in this one
-between two readings; it takes samples while the queue has work, a little before, and a little
+between two readings. It takes samples while the queue has work, a little before, and a little
 afterwards. Its errors never reach the worker.
 """
 
@@ -39,10 +38,9 @@ class NodeSampler:
         devices: Reader | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """begun: how many requests this worker has begun. devices: reads the devices, as
-        `model.measurement` has them.
+        """Prepare to sample. begun: returns how many requests this worker has begun.
 
-        A reader that fails is logged once and not called again.
+        devices: reads the devices. A reader that fails is logged once and not called again.
         """
         self._lease = lease
         self._begun = begun
@@ -50,7 +48,8 @@ class NodeSampler:
         self._node: NodeReader | None = None
         self._readers: list[Reader] = [self._read_node, *([devices] if devices else [])]
         self._closing = threading.Event()
-        # when the last reading was, to whose counters the next one is compared; None after a pause
+        # When the last reading was. Counters of the next one are compared with it, so that it is
+        # None after a pause.
         self._read_at: float | None = None
         self._begun_before = 0
         self._thread = threading.Thread(
@@ -69,6 +68,7 @@ class NodeSampler:
             self._thread.join(STOP_S)
 
     def _live(self) -> None:
+        """Sample once an interval while this worker holds the lease, until sampling ends."""
         while self._lease.wait() and not self._closing.is_set():
             began = self._clock()
             try:
@@ -83,8 +83,9 @@ class NodeSampler:
             self._closing.wait(max(0.0, began + self._lease.interval_s - self._clock()))
 
     def _sample_once(self) -> None:
-        """Sample when there is work. The first reading after a pause is compared with none, and so
-        it is no sample.
+        """Read the node, and offer a sample, while there is work.
+
+        The first reading after a pause has none before it to compare with, so it gives no sample.
         """
         begun = self._begun()
         if begun != self._begun_before:
@@ -106,7 +107,7 @@ class NodeSampler:
                     cut_text(str(error), 200),
                 )
         if before is not None:
-            # the first resources: those of the node, then devices up to the limit
+            # of too many resources the first ones: those of the node come before its devices
             lease = self._lease
             lease.offer(
                 NodeSample(

@@ -28,6 +28,7 @@ from scaletest.model import Outcome
 from scaletest.model.checks import cut_text
 from scaletest_workers import entry
 from scaletest_workers.runtime import Runtime
+from scaletest_workers.stopping import StopState
 from scaletest_workers.tally import WorkTally
 from scaletest_workers.workloads.base import SUCCEEDED, Result
 
@@ -98,22 +99,16 @@ class RqJobRunner:
         heartbeat: Heartbeat,
         allowed: Sequence[str],
         *,
-        put_back: Callable[[Taken], None],
-        forget_stop: Callable[[], None],
+        stopping: StopState,
         tally: WorkTally,
     ) -> None:
-        """Run jobs for `worker`. allowed: prefixes of functions that may be executed.
-
-        put_back: returns a request to its queue. forget_stop: drops a command to stop a job that
-        has ended by now.
-        """
+        """Run jobs for `worker`. allowed: prefixes of functions that may be executed."""
         self._worker = worker
         self._runtime = runtime
         self._accounting = accounting
         self._heartbeat = heartbeat
         self._allowed = allowed
-        self._put_back = put_back
-        self._forget_stop = forget_stop
+        self._stopping = stopping
         self._tally = tally
         # the job between `fetch` and the end of `run`
         self.running: entry.Current | None = None
@@ -126,14 +121,7 @@ class RqJobRunner:
         Then it was put back, or kept aside as poison, which is never executed.
         """
         worker = self._worker
-        taken_job = TakenJob(
-            taken.id,
-            worker.queues[0].name,
-            worker.name,
-            taken.attempt,
-            enqueued_us=taken.enqueued_us,
-            started_us=taken.started_us,
-        )
+        taken_job = self._as_job(taken)
         self.count += 1
         try:
             job = worker.job_class.fetch(
@@ -147,7 +135,7 @@ class RqJobRunner:
                     worker.name,
                     taken.id,
                 )
-                self._put_back(taken)
+                self.put_back(taken)
                 return None
             reason = f"the job cannot be read: {type(error).__name__}: {cut_text(str(error), 300)}"
         if reason:
@@ -179,7 +167,8 @@ class RqJobRunner:
                 return
             finally:
                 entry.current = self.running = None
-                self._forget_stop()  # before the outcome is counted, since that waits for Redis
+                # before the outcome is counted, since that waits for Redis
+                self._stopping.forget_job()
             if current.put_back:
                 return
             run_s = time.monotonic() - began
@@ -193,7 +182,7 @@ class RqJobRunner:
                 self._accounting.settle(job, outcome.value, wait_s, run_s, reply)
         finally:
             self._heartbeat.note_end()
-            self._forget_stop()
+            self._stopping.forget_job()
 
     def count_outcome(self, outcome: Outcome, run_s: float) -> None:
         """Count an execution, also in RQ's figures of the worker, which heartbeats write."""
@@ -203,6 +192,27 @@ class RqJobRunner:
             self._worker.successful_job_count += 1
         else:
             self._worker.failed_job_count += 1
+
+    def put_back(self, taken: Taken) -> None:
+        """Put a request back at the front of its queue.
+
+        A worker that ends without Redis leaves it to its lease.
+        """
+        try:
+            self._accounting.release(self._as_job(taken))
+        except Exception as error:
+            if not (self._stopping.requested and is_transient(error)):
+                raise
+
+    def _as_job(self, taken: Taken) -> TakenJob:
+        return TakenJob(
+            taken.id,
+            self._worker.queues[0].name,
+            self._worker.name,
+            taken.attempt,
+            enqueued_us=taken.enqueued_us,
+            started_us=taken.started_us,
+        )
 
     def release(self) -> None:
         """Put the running job back into its queue."""

@@ -79,8 +79,9 @@ class StopState:
         self._worker._stopped_job_id = request
 
     def was_commanded(self, request: str) -> bool:
-        """Return whether RQ's command, not the end of this worker, interrupted this request.
-        Forgets the command.
+        """Return whether RQ's command interrupted this request, not the end of this worker.
+
+        The command is forgotten then.
         """
         commanded = self.job == request and not self.forced
         self.forget_job()

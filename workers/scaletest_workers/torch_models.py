@@ -1,5 +1,6 @@
-"""The models of the PyTorch benchmark, by their published layers, with random weights. Imported by
-torch_child alone.
+"""The models of the PyTorch benchmark, by their published layers, with random weights.
+
+Imported by torch_child alone, since importing torch takes long.
 
 AlexNet as Krizhevsky 2014 has it, ResNet-50 after He et al. 2015 (the stride in the 3x3
 convolution, as everybody runs it), and a Llama of 8 layers (Touvron et al. 2023: RMS norm, rotary
@@ -40,7 +41,7 @@ def alexnet() -> nn.Module:
 
 
 class Bottleneck(nn.Module):
-    """1x1, 3x3, 1x1, and a way around them."""
+    """Convolutions of 1x1, 3x3 and 1x1, and a way around them."""
 
     def __init__(self, before: int, width: int, stride: int) -> None:
         super().__init__()
@@ -59,7 +60,7 @@ class Bottleneck(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """The sum of both ways."""
+        """Add what comes through the convolutions to what goes around them."""
         return torch.relu(self.body(x) + self.around(x))
 
 
@@ -96,31 +97,32 @@ class Layer(nn.Module):
         self.down = nn.Linear(inner, WIDTH, bias=False)
 
     def forward(self, x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
-        """x: batch, tokens, width."""
+        """Return x after this layer; it has the dimensions batch, tokens, width."""
+        # attention: each token looks at those before it, with several heads
         batch, tokens, _ = x.shape
-        parts = (
+        queries, keys, values = (
             self.mix(self.norms[0](x))
             .view(batch, tokens, 3, HEADS, WIDTH // HEADS)
             .permute(2, 0, 3, 1, 4)
         )
-        queries, keys = _turned(parts[0], turn), _turned(parts[1], turn)
         attended = nn.functional.scaled_dot_product_attention(
-            queries, keys, parts[2], is_causal=True
+            _rotate(queries, turn), _rotate(keys, turn), values, is_causal=True
         )
         x = x + self.out(attended.transpose(1, 2).reshape(batch, tokens, WIDTH))
+        # feed-forward: one half decides how much of the other half passes
         y = self.norms[1](x)
         return x + self.down(nn.functional.silu(self.gate(y)) * self.up(y))
 
 
-def _turned(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
-    """Rotary positions: each pair of numbers is turned by an angle that grows with position."""
+def _rotate(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
+    """Tell each token its position: turn pairs of its numbers by angles that grow with it."""
     cosine, sine = turn
     even, odd = x[..., ::2], x[..., 1::2]
     return torch.stack((even * cosine - odd * sine, even * sine + odd * cosine), -1).flatten(-2)
 
 
 class Llama(nn.Module):
-    """From tokens to what may come next."""
+    """A language model: from tokens to what may come next."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -134,7 +136,7 @@ class Llama(nn.Module):
         self.register_buffer("sine", angles.sin())
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """tokens: batch, tokens; gives one score a word of the vocabulary."""
+        """Return the score of each word of the vocabulary as the next one, by batch."""
         x = self.embedding(tokens)
         for layer in self.layers:
             x = layer(x, (self.cosine, self.sine))

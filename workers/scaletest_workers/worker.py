@@ -26,9 +26,9 @@ from rq.job import Job
 from rq.queue import Queue
 
 from scaletest.broker import Queues, connect
-from scaletest.broker.accounting import Accounting, TakenJob
+from scaletest.broker.accounting import Accounting
 from scaletest.broker.connection import connect_again
-from scaletest.broker.fast_lane import FastLane, Taken
+from scaletest.broker.fast_lane import FastLane
 from scaletest.broker.heartbeat import (
     DEFAULT_INTERVAL_S,
     MAX_ATTEMPTS,
@@ -135,7 +135,6 @@ class Worker(OutageProofWorker):
         self._runtime = Runtime(
             self._settings or Settings.from_environment(os.environ), self._stopping.interrupt
         )
-        self._accounting = Accounting(self.connection, retrying)
         # the heartbeat's thread extends the worker's leases and that of its device
         heartbeat_redis = connect_again(self.connection, patience_s(interval_s))
 
@@ -202,11 +201,10 @@ class Worker(OutageProofWorker):
         self._rq_jobs = rq_jobs.RqJobRunner(
             self,
             self._runtime,
-            self._accounting,
+            Accounting(self.connection, retrying),
             self._heartbeat,
             rq_jobs.parse_prefixes(self._serving.allow_function),
-            put_back=self._put_back,
-            forget_stop=self._stopping.forget_job,
+            stopping=self._stopping,
             tally=self._tally,
         )
         self._lane = FastLane(self.connection, self.name, queue, interval_s, retrying)
@@ -219,7 +217,6 @@ class Worker(OutageProofWorker):
             stopping=self._stopping,
             retrying=retrying,
             device_slot=self._device_slot,
-            put_back=self._put_back,
             burst=self._burst,
             max_jobs=self._max_jobs,
             log_messages=self._serving.log_messages,
@@ -339,19 +336,6 @@ class Worker(OutageProofWorker):
         running = self.running
         if running is not None and running.id == self._stopping.job:
             self._stopping.interrupt.set()
-
-    def _put_back(self, taken: Taken) -> None:
-        """Put a request back at the front of its queue.
-
-        A worker that ends without Redis leaves it to its lease.
-        """
-        try:
-            self._accounting.release(
-                TakenJob(taken.id, self.queues[0].name, self.name, taken.attempt)
-            )
-        except Exception as error:
-            if not (self._stopping.requested and is_transient(error)):
-                raise
 
     # -- RQ's own loop and jobs
     # ----------------------------------------------------------------------------------------------

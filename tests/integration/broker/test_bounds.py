@@ -348,7 +348,7 @@ def test_books_are_checked_in_pages(
     client: Client, redis: Any, queues: Queues, monkeypatch: Any
 ) -> None:
     # given a queue longer than a page, and one job that somebody deleted
-    monkeypatch.setattr("scaletest.broker.queues.LOOK_BATCH", 3)
+    monkeypatch.setattr("scaletest.broker.queues.READ_BATCH", 3)
     ids = [client.new_id() for _ in range(20)]
     client.submit([Request(name, "q") for name in ids])
     assert queues.check("q") == []

@@ -169,7 +169,7 @@ def test_a_client_asks_now_and_then_for_what_redis_forgot_without_a_restart(
     redis.delete(keys.rq_job(first))
     redis.lrem("rq:queue:q", 1, first)
     assert (client.shaken, client.recover(requests)) == (False, 0)
-    monkeypatch.setattr("scaletest.broker.client.ASK_S", 0.0)
+    monkeypatch.setattr("scaletest.broker.client.ASK_EVERY_S", 0.0)
     assert client.shaken
     assert client.recover(requests) == 1
     assert redis.lrange("rq:queue:q", 0, -1) == [name.encode() for name in (*requests,)[::-1]]

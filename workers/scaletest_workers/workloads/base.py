@@ -1,9 +1,8 @@
 """The interface of a workload, and what it is made from.
 
 A workload runs one request and returns how it ended. It never raises for a bad request, and knows
-nothing of queues and Redis. While it waits, `interrupt` can end the run, so that a
-worker that must stop now can put the request back. The runtime chooses its device and adds it to
-the result.
+nothing of queues and Redis. While it waits, `interrupt` can end the run, so that a worker that must
+stop now can put the request back. The runtime chooses its device and adds it to the result.
 """
 
 from __future__ import annotations
@@ -48,10 +47,14 @@ class Interrupted(Exception):
     """The run was ended from outside before it was done; the request must go back to its queue."""
 
 
+def error_text(error: ScaletestError) -> str:
+    """Return an error in one line, with what to do."""
+    return as_options(f"{error.message} ({error.hint})" if error.hint else error.message)
+
+
 def failed_result(error: ScaletestError, reason: Reason = Reason.EXIT) -> Result:
-    """Return the result of a run that could not begin, with what to do."""
-    hint = f" ({error.hint})" if error.hint else ""
-    return Result(Outcome.FAILED, reason, error=as_options(f"{error.message}{hint}"))
+    """Return the result of a run that could not begin."""
+    return Result(Outcome.FAILED, reason, error=error_text(error))
 
 
 def timed_out_result(limit_s: float, program: str = "") -> Result:

@@ -1,5 +1,4 @@
-"""Benchmarks as requests: the request's one argument is a document; a child process runs it on this
-node.
+"""Benchmarks as requests: the one argument is a document, which a child process runs on this node.
 
 Whoever may submit to the queue decides what a worker measures, but not what runs on its node: a
 document that names a command, arguments of a tool, a directory or objects of the cluster is refused
@@ -37,23 +36,23 @@ _TRUST = (
 def make(making: Making) -> BenchWorkload:
     """Make the workload of a worker."""
     return BenchWorkload(
-        Program.make(making),
+        Program(making.program, making.interrupt, making.sampler),
         allow_commands=making.allow_commands,
         no_causes=making.sampler is None,
     )
 
 
 class BenchWorkload:
-    """Runs `scaletest bench execute DOCUMENT`. allow_commands: also documents that decide what
-    runs.
-
-    no_causes: leave out where the time of the benchmark's parts goes.
-    """
+    """Runs `scaletest bench execute DOCUMENT`."""
 
     def __init__(
-        self, programs: Program, *, allow_commands: bool = False, no_causes: bool = False
+        self, program: Program, *, allow_commands: bool = False, no_causes: bool = False
     ) -> None:
-        self._program = programs
+        """Prepare to run. allow_commands: also documents that decide what runs.
+
+        no_causes: leave out where the time of the benchmark's parts goes.
+        """
+        self._program = program
         self._options = ["--no-causes"] if no_causes else []
         self._allow_commands = allow_commands
 
@@ -78,21 +77,24 @@ class BenchWorkload:
                 " a benchmark, which decides what runs on its node",
                 remedy=_TRUST,
             )
-            refused = _framed(refusal, None)
+            refused = _framed_result(refusal, None)
             return replace(refused, error=as_options(f"{refused.error} ({_TRUST})"))
         # serialized again: the child must not read fields that were not checked here
         line = python_module("scaletest", "bench", "execute", *self._options)
         line.append(wire.dump(benchmark.document()))
         ended = self._program.run(line, limit_s, {}, capture=True, quiet=True)
         measured = read_framed_result(ended.output)
-        return ended.result if measured is None else _framed(measured, ended.result.exit_code)
+        if measured is None:
+            return ended.result
+        return _framed_result(measured, ended.result.exit_code)
 
     def close(self) -> None:
         """End the guard of its programs."""
         self._program.close()
 
 
-def _framed(ended: BenchmarkResult, exit_code: int | None) -> Result:
+def _framed_result(ended: BenchmarkResult, exit_code: int | None) -> Result:
+    """Return how a run ended that measured `ended`, which becomes one of its figures."""
     numbers = {name: value for name, value in ended.headlines.items() if name != "result"}
     figures: dict[str, float | int | str] = {**numbers, "result": frame_result(ended)}
     if ended.ok:

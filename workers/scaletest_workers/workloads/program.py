@@ -1,5 +1,7 @@
-"""Run programs one after the other: without a shell, each in a process group that ends with it, its
-limit or the worker. Their output is passed on while it comes, and its end kept.
+"""Run programs one after the other, without a shell.
+
+Each has a process group that ends with it, its limit or the worker. Their output is passed on while
+it comes, and its end kept.
 """
 
 from __future__ import annotations
@@ -54,17 +56,12 @@ class Program:
     def __init__(
         self, options: ProgramOptions, interrupt: Wake, sampler: RequestSampler | None = None
     ) -> None:
-        """sampler: None to leave out where programs spend their time."""
+        """Prepare to run. sampler: None to leave out where programs spend their time."""
         self._options = options
         self._sampler = sampler
         self._interrupt = interrupt
         self._guard = Guard("KILL")
         self._environment = self._guard.environment(without_secrets(os.environ))
-
-    @classmethod
-    def make(cls, making: Making) -> Program:
-        """Return what runs the programs of a workload."""
-        return cls(making.program, making.interrupt, making.sampler)
 
     def run(
         self,
@@ -75,10 +72,10 @@ class Program:
         capture: bool = False,
         quiet: bool = False,
     ) -> Ended:
-        """Run it to its end, or to the limit; all of its processes are gone afterwards. Raises
-        Interrupted.
+        """Run it to its end, or to the limit; all of its processes are gone afterwards.
 
         capture: keep standard output to be read. quiet: keep what it writes, and pass nothing on.
+        Raises Interrupted.
         """
         watch = self._sampler.draw(environment.get(DEVICE_VARIABLE, "")) if self._sampler else None
         options, name = self._options, argv[0]
@@ -117,18 +114,18 @@ class Program:
             texts = output.close(), errors.close()
             activity = watch.close(usage) if watch is not None else None
         code = process.returncode
-        if has_ended and code == 0:
-            result = SUCCEEDED
-        elif has_ended and code < 0:
-            error_text = f"{name} was ended by {signal_name(-code)}{last_words(texts[1])}"
-            result = Result(Outcome.FAILED, Reason.SIGNAL, code, error_text)
-        elif has_ended:
-            error_text = f"{name} returned error code {code}{last_words(texts[1])}"
-            result = Result(Outcome.FAILED, Reason.EXIT, code, error_text)
-        elif is_late:
-            result = replace(timed_out_result(limit_s, name), exit_code=code)
-        else:
+        if not has_ended and not is_late:
             raise Interrupted
+        if not has_ended:
+            result = replace(timed_out_result(limit_s, name), exit_code=code)
+        elif code == 0:
+            result = SUCCEEDED
+        else:
+            end = (
+                f"was ended by {signal_name(-code)}" if code < 0 else f"returned error code {code}"
+            )
+            reason = Reason.SIGNAL if code < 0 else Reason.EXIT
+            result = Result(Outcome.FAILED, reason, code, f"{name} {end}{last_words(texts[1])}")
         return Ended(result if activity is None else replace(result, activity=activity), *texts)
 
     def close(self) -> None:
@@ -136,10 +133,21 @@ class Program:
         self._guard.close()
 
 
+class ProgramWorkload:
+    """A workload that runs a program for each request."""
+
+    def __init__(self, making: Making) -> None:
+        """Prepare to run programs as the worker's options say."""
+        self._making = making
+        self._program = Program(making.program, making.interrupt, making.sampler)
+
+    def close(self) -> None:
+        """End the guard of its programs."""
+        self._program.close()
+
+
 def last_words(errors: str) -> str:
-    """Return the end of what a program wrote, behind a colon and safe for a reply; "" for
-    nothing.
-    """
+    """Return the end of what a program wrote, behind a colon; "" for nothing."""
     detail = checks.cut_text(errors[-TAIL_BYTES:].strip(), TAIL_BYTES)
     return f": {detail}" if detail else ""
 
@@ -173,7 +181,7 @@ class OutputTail:
         most_bytes: float = float("inf"),
         full: Wake | None = None,
     ) -> None:
-        """full: set when there are more than most_bytes since `begin`."""
+        """Forward `stream` to `echo`, where given. full: set by more than most_bytes."""
         self._stream = stream
         self._echo = echo
         self._end = b""

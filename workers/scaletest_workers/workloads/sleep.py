@@ -22,13 +22,11 @@ class Sleep:
     """Sleeps for the seconds in its first argument, the worker's if given, else the request's."""
 
     def __init__(self, making: Making) -> None:
-        self._sampler = making.sampler
-        self._own_arguments = making.options
-        self._interrupt = making.interrupt
+        self._making = making
 
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
         """Sleep; timed out after `limit_s` when that is shorter."""
-        arguments = self._own_arguments or arguments
+        arguments = self._making.options or arguments
         try:
             seconds = float(arguments[0]) if arguments else math.nan
         except ValueError:
@@ -43,16 +41,16 @@ class Sleep:
         if 0 < limit_s < seconds:
             self._wait(limit_s)
             return timed_out_result(limit_s)
-        if self._sampler is None or seconds < SHORTEST_S:
+        if self._making.sampler is None or seconds < SHORTEST_S:
             self._wait(seconds)
             return SUCCEEDED
-        watch = self._sampler.begin()
+        watch = self._making.sampler.begin()
         self._wait(seconds)
         return replace(SUCCEEDED, activity=watch.close_own(State.SLEEP))
 
     def close(self) -> None:
-        """It keeps no process."""
+        """Do nothing, since it keeps no process."""
 
     def _wait(self, seconds: float) -> None:
-        if seconds and self._interrupt.wait(seconds):
+        if seconds and self._making.interrupt.wait(seconds):
             raise Interrupted

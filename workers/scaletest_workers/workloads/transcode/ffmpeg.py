@@ -56,7 +56,7 @@ def arguments(transcode: Transcode, device: str) -> list[str]:
     line = [
         *(transcode.command, "-hide_banner", "-nostdin", *_LOG, "-y"),
         *option_words("-filter_threads", transcode.threads),
-        *_decoder(transcode, device),
+        *_decoder_options(transcode, device),
         *option_words("-threads", transcode.threads),
         *("-protocol_whitelist", "file", "-i", f"file:{transcode.input}"),
     ]
@@ -66,7 +66,7 @@ def arguments(transcode: Transcode, device: str) -> list[str]:
             *("-map", "0:v:0"),
             *option_words("-frames:v", transcode.frames),
             *option_words("-vf", scaler if output.width else ""),
-            *_encoder(transcode, output),
+            *_encoder_options(transcode, output),
             *option_words("-threads", transcode.threads),
             # without a file the null muxer counts the encoded frames and discards them
             *([transcode.output] if transcode.output else ["-f", "null", "-"]),
@@ -74,7 +74,7 @@ def arguments(transcode: Transcode, device: str) -> list[str]:
     return line
 
 
-def _decoder(transcode: Transcode, device: str) -> list[str]:
+def _decoder_options(transcode: Transcode, device: str) -> list[str]:
     """Return options of the decoder, with which frames stay in the device's memory."""
     if transcode.acceleration is Acceleration.SOFTWARE:
         return []
@@ -96,7 +96,7 @@ def _decoder(transcode: Transcode, device: str) -> list[str]:
     ]
 
 
-def _encoder(transcode: Transcode, output: EncodedOutput) -> list[str]:
+def _encoder_options(transcode: Transcode, output: EncodedOutput) -> list[str]:
     """Return options of the encoder; none to decode only."""
     if output.codec == NULL:
         return []
