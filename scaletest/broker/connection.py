@@ -55,7 +55,7 @@ def connect(
     """
     client = prepare_connection(url, socket_timeout_s=socket_timeout_s)
 
-    def check() -> None:
+    def check_server() -> None:
         # a server that loads its data answers nothing else yet
         for _ in range(LOADING_TRIES):
             try:
@@ -80,12 +80,12 @@ def connect(
 
     with explain_redis_errors(url):
         try:
-            check()
+            check_server()
         except (exceptions.ConnectionError, exceptions.TimeoutError) as error:
             # redis-py has no class of its own for a connection that was never open
             if retrying is None or "connecting to" in str(error) or not is_transient(error):
                 raise
-            retrying.after(error, check)
+            retrying.run_after(error, check_server)
     return client
 
 
@@ -188,7 +188,7 @@ def client_for_url(url: str, options: dict[str, Any]) -> redis.Redis:
     tls = secure | {name: value for name, value in query.items() if name.startswith("ssl_")}
     user, _, password = login.partition(":")
     sentinels: Any = sentinel.Sentinel(  # type: ignore[no-untyped-call]
-        [_address(word) for word in hosts.split(",")],
+        [_split_address(word) for word in hosts.split(",")],
         sentinel_kwargs={**tls, **for_sentinels, "socket_timeout": CONNECT_TIMEOUT_S},
     )
     return sentinels.master_for(  # type: ignore[no-any-return]
@@ -204,10 +204,10 @@ def hosts_of_url(url: str) -> list[str]:
     """Return the hosts that a URL names; none for a socket."""
     parts = urlsplit(url)
     hosts = [] if parts.scheme == "unix" else parts.netloc.rpartition("@")[2].split(",")
-    return [_address(text)[0] for text in hosts]
+    return [_split_address(text)[0] for text in hosts]
 
 
-def _address(text: str) -> tuple[str, int]:
+def _split_address(text: str) -> tuple[str, int]:
     """Split HOST, HOST:PORT or [IPV6]:PORT of a sentinel."""
     address = urlsplit(f"//{text}")
     if not address.hostname:

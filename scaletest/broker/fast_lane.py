@@ -223,7 +223,7 @@ class FastLane:
             return self._retrying.run(call_again)
         if not is_transient(error):
             raise error
-        return self._retrying.after(error, call_again)
+        return self._retrying.run_after(error, call_again)
 
     def _command(self, done: Done | None, source: str) -> tuple[Any, ...]:
         """Return the words of a call: the head, the arguments, and the outcome to deliver."""

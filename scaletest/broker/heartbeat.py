@@ -152,7 +152,7 @@ class Heartbeat:
         self._wake = Wake()
         if sampling:
             sampling.wake = self._wake.set
-        self._thread = threading.Thread(target=self._live, name="scaletest-heartbeat", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="scaletest-heartbeat", daemon=True)
 
     # -- for the worker's main thread, in the order of its life
     # ----------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ class Heartbeat:
     # -- the thread
     # ----------------------------------------------------------------------------------------------
 
-    def _live(self) -> None:
+    def _run(self) -> None:
         """Beat when a heartbeat is due, until `stop`; an error costs one heartbeat."""
         due = time.monotonic()  # at once: requests of a dead worker must not wait for the first one
         while not self._closing.is_set():

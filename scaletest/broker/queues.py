@@ -57,7 +57,7 @@ class Queues:
 
     def names(self) -> list[str]:
         """Return sorted names of declared queues; entries that are not queues are logged once."""
-        return sorted(self._declared())
+        return sorted(self._read_entries())
 
     def foreign(self, name: str) -> list[bytes]:
         """Return raw entries that are not queues and are shown under this name."""
@@ -67,7 +67,7 @@ class Queues:
             if printable_name(raw) == name
         ]
 
-    def _declared(self) -> dict[str, QueueEntry]:
+    def _read_entries(self) -> dict[str, QueueEntry]:
         """Return the entries of queues by name; log others once."""
         queues, foreign = split_entries(self._redis.hgetall(keys.QUEUES))
         for raw in foreign.keys() - _logged:
@@ -241,7 +241,7 @@ class Queues:
     def remove_abandoned(self) -> list[str]:
         """Remove queues whose owner, a client, is gone, as after a killed run; return names."""
         removed = []
-        for name, entry in self._declared().items():
+        for name, entry in self._read_entries().items():
             if entry.owner and self._redis.zscore(keys.CLIENTS, entry.owner) is None:
                 self.remove(name)
                 removed.append(name)

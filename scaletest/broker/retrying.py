@@ -61,9 +61,9 @@ class Retrying:
         except Exception as error:
             if not is_transient(error):
                 raise
-            return self.after(error, call)
+            return self.run_after(error, call)
 
-    def after(self, error: Exception, call: Callable[[], T]) -> T:
+    def run_after(self, error: Exception, call: Callable[[], T]) -> T:
         """Return the call's result, where a first try has failed with an `error` that passes."""
         began = self._clock()
         delay_s = longer_delay(0.0)

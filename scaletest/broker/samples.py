@@ -97,16 +97,16 @@ class SamplerLease:
         self.wake: Callable[[], None] = lambda: None
         self._clock = clock
         # set while this worker holds the lease, and for good when sampling has ended
-        self._owned = threading.Event()
-        self._ended = False
+        self._holds_lease = threading.Event()
+        self._has_ended = False
         self._given_back = False
         # until when the queue counts as one that has work
         self._work_until = 0.0
         # requests that the queue had got at the last answer
-        self._submitted: int | None = None
+        self._submitted_before: int | None = None
         # a sample that the heartbeat shall send, and when it was offered
         self._waiting: tuple[float, bytes] | None = None
-        self._warned = False
+        self._has_warned = False
 
     # -- for the heartbeat
     # ----------------------------------------------------------------------------------------------
@@ -114,32 +114,32 @@ class SamplerLease:
     @property
     def requested_node(self) -> str:
         """The node that this worker could sample; "" when it does not sample any more."""
-        return "" if self._ended else self.node
+        return "" if self._has_ended else self.node
 
     def take_answer(self, row: Sequence[int]) -> None:
         """Take a heartbeat's answer: empty when another samples, else nodes, running, submitted."""
-        if not row or self._ended:
-            self._lose()
+        if not row or self._has_ended:
+            self._note_loss()
             return
         nodes, running, submitted = row
         self.interval_s = max(INTERVAL_S, nodes / MOST_SAMPLES_PER_S)
-        if not self._owned.is_set():
-            self._submitted = None
+        if not self._holds_lease.is_set():
+            self._submitted_before = None
             self._work_until = self._clock() + AT_FIRST_S
         self._note_queue(running, submitted)
-        self._owned.set()
+        self._holds_lease.set()
 
     def send(self, client: Redis) -> None:
         """Send the sample that waits. A sample that does not arrive is lost, and nothing else."""
         queue = self.queue
         try:
-            if self._ended and not self._given_back:
+            if self._has_ended and not self._given_back:
                 # others respect our lease while this worker lives; one that saw it dead holds it by
                 # now
                 self._given_back = True
                 if client.hget(keys.samplers(queue), self.node) == self.worker.encode():
                     client.hdel(keys.samplers(queue), self.node)
-            if self._ended:
+            if self._has_ended:
                 return
             waiting, self._waiting = self._waiting, None
             if waiting is None or self._clock() - waiting[0] > FRESH_S:
@@ -156,12 +156,12 @@ class SamplerLease:
                 [queue, self.node, self.worker, STREAM_LENGTH, waiting[1]],
             )
             if row is None:
-                self._lose()
+                self._note_loss()
             else:
                 self._note_queue(*row)
         except Exception as error:  # warn once; an outage is logged elsewhere
-            if not is_transient(error) and not self._warned:
-                self._warned = True
+            if not is_transient(error) and not self._has_warned:
+                self._has_warned = True
                 logger.warning(
                     "worker %s: samples of its node are lost: %s",
                     self.worker,
@@ -170,9 +170,9 @@ class SamplerLease:
 
     def end(self) -> None:
         """End sampling, so that another worker may. A thread that waits for the lease goes on."""
-        if not self._ended:
-            self._ended = True
-            self._owned.set()
+        if not self._has_ended:
+            self._has_ended = True
+            self._holds_lease.set()
             self.wake()
 
     # -- for the sampling thread
@@ -180,8 +180,8 @@ class SamplerLease:
 
     def wait(self) -> bool:
         """Wait until this worker holds the lease; False when sampling has ended."""
-        self._owned.wait()
-        return not self._ended
+        self._holds_lease.wait()
+        return not self._has_ended
 
     @property
     def has_work(self) -> bool:
@@ -195,20 +195,20 @@ class SamplerLease:
     def offer(self, sample: NodeSample) -> None:
         """Give the heartbeat a sample to send; it replaces one that still waits."""
         self._waiting = (self._clock(), encode(sample))
-        if not self._ended:  # otherwise the heartbeat may be closed already
+        if not self._has_ended:  # otherwise the heartbeat may be closed already
             self.wake()
 
-    def _lose(self) -> None:
+    def _note_loss(self) -> None:
         """Note that the lease is lost. A waiting thread must notice an `end` at this instant."""
-        self._owned.clear()
-        if self._ended:
-            self._owned.set()
+        self._holds_lease.clear()
+        if self._has_ended:
+            self._holds_lease.set()
 
     def _note_queue(self, running: int, submitted: int) -> None:
         """Note whether the queue has work: requests that run, or that it got since last time."""
-        if running or self._submitted not in (None, submitted):
+        if running or self._submitted_before not in (None, submitted):
             self.note_work()
-        self._submitted = submitted
+        self._submitted_before = submitted
 
 
 class SampleReader:

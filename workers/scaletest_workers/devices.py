@@ -102,7 +102,7 @@ class DeviceChooser:
         self._latest: Device | None = None
 
     @property
-    def leasing(self) -> bool:
+    def wants_slot(self) -> bool:
         """Whether it wants a slot of its own."""
         return self.wanted and self._options.device_index is None
 
@@ -152,7 +152,7 @@ class DeviceChooser:
         """Raise NoDevice when there is none, or one of the first `most` (None: all) is unusable."""
         for device in self.devices()[:most]:
             check_open(device.path, self.preset)
-            self._usable(Chosen(device))
+            self._check_access(Chosen(device))
 
     def paths(self) -> dict[str, str]:
         """Return paths of the devices that match now, by PCI address."""
@@ -169,11 +169,11 @@ class DeviceChooser:
             chosen, slot = self._leased
             # the lease is the one that came with this device, and the device still exists
             if self._leases.slot == slot and Path(chosen.device.path).exists():
-                return self._usable(chosen)
+                return self._check_access(chosen)
         devices = self.devices()
         if self._leases is None:
             index = (self._options.device_index or 0) % len(devices)
-            return self._usable(Chosen(devices[index], index))
+            return self._check_access(Chosen(devices[index], index))
         identities = [device.id for device in devices]
         claimed = self._leases.claim(identities, self._options.per_device)
         if claimed is None:
@@ -181,7 +181,7 @@ class DeviceChooser:
         index = identities.index(claimed.device)
         chosen = Chosen(devices[index], index, claimed.number)
         self._leased = (chosen, claimed)
-        return self._usable(chosen)
+        return self._check_access(chosen)
 
     def environment(self, chosen: Chosen) -> dict[str, str]:
         """Return the workload's environment: the device, and what restricts the libraries to it."""
@@ -193,7 +193,7 @@ class DeviceChooser:
             variables |= {**dict(preset.order), preset.visible: device.unique or str(chosen.index)}
         return variables
 
-    def _usable(self, chosen: Chosen) -> Chosen:
+    def _check_access(self, chosen: Chosen) -> Chosen:
         """Return the device that was chosen. NoDevice when its mode denies access."""
         if not os.access(chosen.device.path, os.R_OK | os.W_OK):
             raise permission_denied(chosen.device.path, self.preset)

@@ -25,18 +25,18 @@ _stock_runtime: Runtime | None = None
 
 
 @dataclass(slots=True)
-class Current:
+class RunningJob:
     """The job that RQ's own code runs now."""
 
     runtime: Runtime
     accounting: Accounting
     taken_job: TakenJob
     ok: bool = False  # RQ counted it as a success
-    settled: bool = False  # its outcome is counted
-    put_back: bool = False  # it waits again
+    is_settled: bool = False  # its outcome is counted
+    is_put_back: bool = False  # it waits again
 
 
-current: Current | None = None
+current: RunningJob | None = None
 
 
 def run(arguments: list[str], time_limit: float = 0.0) -> dict[str, Any]:
@@ -54,11 +54,11 @@ def run(arguments: list[str], time_limit: float = 0.0) -> dict[str, Any]:
             result, run_s = Result(Outcome.FAILED, Reason.NO_DEVICE, error=error.message), 0.0
     reply, wait_s = job.runtime.reply_json(taken, taken.worker, result, run_s)
     ended_s = job.accounting.settle(taken, result.outcome.value, wait_s, run_s, reply)
-    job.settled = True
+    job.is_settled = True
     return {**wire.load(reply, "the reply"), "ended_s": ended_s}
 
 
-def _job_of_stock_worker() -> Current:
+def _job_of_stock_worker() -> RunningJob:
     """Return the job that a stock worker runs. Its process keeps one workload for all jobs."""
     global _stock_runtime
     from rq import get_current_job
@@ -72,4 +72,4 @@ def _job_of_stock_worker() -> Current:
     if _stock_runtime is None:
         _stock_runtime = Runtime(Settings.from_environment(os.environ), Wake())
     accounting = Accounting(job.connection, Retrying(f"job {job.id}", patience_s=STOCK_PATIENCE_S))
-    return Current(_stock_runtime, accounting, accounting.look_up(job.id, job.origin))
+    return RunningJob(_stock_runtime, accounting, accounting.look_up(job.id, job.origin))

@@ -81,7 +81,7 @@ class FastLoop:
         return not self._delivers or self._lane.idle
 
     @property
-    def begun(self) -> int:
+    def requests_begun(self) -> int:
         """How many requests and jobs this worker began."""
         return self.count + self._rq_jobs.count
 
@@ -141,7 +141,7 @@ class FastLoop:
                 # deliver at once, and let other workers take what waits
                 self._lane.cycle(done, take=False)
                 done, self._delivers = None, False
-                self._stopping.begun.wait(self._breaker.delay_s)
+                self._stopping.draining.wait(self._breaker.delay_s)
             taken = self._lane.cycle(
                 done,
                 take=not self._stopping.requested and not self._has_enough(),
@@ -156,7 +156,7 @@ class FastLoop:
             raise
 
     def _has_enough(self) -> bool:
-        return self._max_jobs is not None and self.begun >= self._max_jobs
+        return self._max_jobs is not None and self.requests_begun >= self._max_jobs
 
     def _is_over(
         self, taken: NothingTaken | None, idle_since: float, max_idle_time: int | None
@@ -168,7 +168,7 @@ class FastLoop:
         if self._stopping.requested or self._burst or self._has_enough():
             return True
         if taken is NothingTaken.PAUSED:
-            return self._stopping.begun.wait(PAUSE_LOOK_S)
+            return self._stopping.draining.wait(PAUSE_LOOK_S)
         return max_idle_time is not None and time.monotonic() - idle_since >= max_idle_time
 
     def _run(self, taken: Taken) -> Done | None:
@@ -216,7 +216,7 @@ class FastLoop:
                         raise
                 return None
             registered = heartbeat.note_end()
-            if stopping.job is not None:
+            if stopping.stopped_job is not None:
                 stopping.forget_job()
         reply, wait_s = runtime.reply_json(taken, self._worker.name, result, run_s)
         self._note(result, run_s, reply)

@@ -34,16 +34,16 @@ class NodeSampler:
         self,
         lease: SamplerLease,
         *,
-        begun: Callable[[], int] = int,
+        requests_begun: Callable[[], int] = int,
         devices: Reader | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare to sample. begun: returns how many requests this worker has begun.
+        """Prepare to sample. requests_begun: returns how many requests this worker has begun.
 
         devices: reads the devices. A reader that fails is logged once and not called again.
         """
         self._lease = lease
-        self._begun = begun
+        self._count_begun = requests_begun
         self._clock = clock
         self._node: NodeReader | None = None
         self._readers: list[Reader] = [self._read_node, *([devices] if devices else [])]
@@ -53,7 +53,7 @@ class NodeSampler:
         self._read_at: float | None = None
         self._begun_before = 0
         self._thread = threading.Thread(
-            target=self._live, name="scaletest-node-sampler", daemon=True
+            target=self._run, name="scaletest-node-sampler", daemon=True
         )
 
     def start(self) -> None:
@@ -67,7 +67,7 @@ class NodeSampler:
         if self._thread.is_alive():
             self._thread.join(STOP_S)
 
-    def _live(self) -> None:
+    def _run(self) -> None:
         """Sample once an interval while this worker holds the lease, until sampling ends."""
         while self._lease.wait() and not self._closing.is_set():
             began = self._clock()
@@ -87,7 +87,7 @@ class NodeSampler:
 
         The first reading after a pause has none before it to compare with, so it gives no sample.
         """
-        begun = self._begun()
+        begun = self._count_begun()
         if begun != self._begun_before:
             self._begun_before = begun
             self._lease.note_work()

@@ -44,7 +44,7 @@ class PythonSession:
         device = Device(**fields) if fields else None
         try:
             if self._run is None:
-                self._run = self._make(device)
+                self._run = self._make_workload(device)
             returned = None if texts is None else self._run(tuple(texts), device)
             return {"figures": read_figures(returned, self._reference)}
         except ScaletestError as error:
@@ -60,7 +60,9 @@ class PythonSession:
                 traceback.print_exc()
             return {"error": describe_error(error), "unavailable": isinstance(error, ImportError)}
 
-    def _make(self, device: Device | None) -> Callable[[tuple[str, ...], Device | None], object]:
+    def _make_workload(
+        self, device: Device | None
+    ) -> Callable[[tuple[str, ...], Device | None], object]:
         """Return what runs requests: the method `run` of the class, or the function."""
         name = self._reference
         subject = load(name)

@@ -111,7 +111,7 @@ class RqJobRunner:
         self._stopping = stopping
         self._tally = tally
         # the job between `fetch` and the end of `run`
-        self.running: entry.Current | None = None
+        self.running: entry.RunningJob | None = None
         # how many jobs were fetched
         self.count = 0
 
@@ -142,7 +142,7 @@ class RqJobRunner:
             logger.error("worker %s refuses job %s: %s", worker.name, taken.id, reason)
             self._accounting.poison(taken_job, reason)
             return None
-        self.running = entry.Current(self._runtime, self._accounting, taken_job)
+        self.running = entry.RunningJob(self._runtime, self._accounting, taken_job)
         job.redis_server_version = worker.get_redis_server_version()  # type: ignore[no-untyped-call]
         return job
 
@@ -169,12 +169,12 @@ class RqJobRunner:
                 entry.current = self.running = None
                 # before the outcome is counted, since that waits for Redis
                 self._stopping.forget_job()
-            if current.put_back:
+            if current.is_put_back:
                 return
             run_s = time.monotonic() - began
             outcome = Outcome.SUCCEEDED if current.ok else Outcome.FAILED
             self.count_outcome(outcome, run_s)
-            if not current.settled:
+            if not current.is_settled:
                 result = SUCCEEDED if current.ok else Result(Outcome.FAILED, error=RAISED)
                 reply, wait_s = self._runtime.reply_json(job, job.worker, result, run_s)
                 # still under the lease: the call may be lost on its way, and take a while
@@ -218,4 +218,5 @@ class RqJobRunner:
         """Put the running job back into its queue."""
         assert self.running is not None
         self._accounting.release(self.running.taken_job)
-        self.running.settled = self.running.put_back = True
+        self.running.is_settled = True
+        self.running.is_put_back = True

@@ -34,15 +34,15 @@ if TYPE_CHECKING:  # a single run needs no Redis
 
 
 class Runtime:
-    """The workload of one worker, and the names of its node and pod."""
+    """The workload of one worker, and the variables of its node and pod."""
 
     def __init__(
         self, settings: Settings, interrupt: Wake, environment: Mapping[str, str] | None = None
     ) -> None:
-        names = os.environ if environment is None else environment
+        variables = os.environ if environment is None else environment
         self.settings = settings
-        self.node = names.get(settings.node_env, "") or socket.gethostname()
-        self.pod = names.get(settings.pod_env, "") or socket.gethostname()
+        self.node = variables.get(settings.node_env, "") or socket.gethostname()
+        self.pod = variables.get(settings.pod_env, "") or socket.gethostname()
         self.devices = DeviceChooser(settings.devices)
         sampler = None
         if not settings.no_causes:

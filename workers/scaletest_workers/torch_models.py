@@ -29,8 +29,8 @@ def alexnet() -> nn.Module:
         (256, 256, 3, 1, 1),
     ]
     layers: list[nn.Module] = []
-    for number, (before, after, side, stride, padding) in enumerate(shapes):
-        layers += [nn.Conv2d(before, after, side, stride, padding), nn.ReLU(inplace=True)]
+    for number, (inputs, outputs, side, stride, padding) in enumerate(shapes):
+        layers += [nn.Conv2d(inputs, outputs, side, stride, padding), nn.ReLU(inplace=True)]
         layers += [nn.MaxPool2d(3, 2)] if number in (0, 1, 4) else []
     full = [
         *(nn.Dropout(), nn.Linear(256 * 36, 4096), nn.ReLU(inplace=True)),
@@ -43,20 +43,20 @@ def alexnet() -> nn.Module:
 class Bottleneck(nn.Module):
     """Convolutions of 1x1, 3x3 and 1x1, and a way around them."""
 
-    def __init__(self, before: int, width: int, stride: int) -> None:
+    def __init__(self, inputs: int, width: int, stride: int) -> None:
         super().__init__()
-        after = 4 * width
+        outputs = 4 * width
         self.body = nn.Sequential(
-            *_convolution(before, width, 1, 1),
+            *_convolution(inputs, width, 1, 1),
             nn.ReLU(inplace=True),
             *_convolution(width, width, 3, stride),
             nn.ReLU(inplace=True),
-            *_convolution(width, after, 1, 1),
+            *_convolution(width, outputs, 1, 1),
         )
         self.around = (
             nn.Identity()
-            if stride == 1 and before == after
-            else nn.Sequential(*_convolution(before, after, 1, stride))
+            if stride == 1 and inputs == outputs
+            else nn.Sequential(*_convolution(inputs, outputs, 1, stride))
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -64,22 +64,25 @@ class Bottleneck(nn.Module):
         return torch.relu(self.body(x) + self.around(x))
 
 
-def _convolution(before: int, after: int, side: int, stride: int) -> list[nn.Module]:
-    return [nn.Conv2d(before, after, side, stride, side // 2, bias=False), nn.BatchNorm2d(after)]
+def _convolution(inputs: int, outputs: int, side: int, stride: int) -> list[nn.Module]:
+    return [
+        nn.Conv2d(inputs, outputs, side, stride, side // 2, bias=False),
+        nn.BatchNorm2d(outputs),
+    ]
 
 
 def resnet50() -> nn.Module:
     """Build 3, 4, 6 and 3 bottlenecks."""
     blocks: list[nn.Module] = []
-    before = 64
+    inputs = 64
     for number, count in enumerate((3, 4, 6, 3)):
         width = 64 * 2**number
         for index in range(count):
-            blocks.append(Bottleneck(before, width, 2 if index == 0 and number else 1))
-            before = 4 * width
+            blocks.append(Bottleneck(inputs, width, 2 if index == 0 and number else 1))
+            inputs = 4 * width
     head = [*_convolution(3, 64, 7, 2), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
     return nn.Sequential(
-        *head, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, CLASSES)
+        *head, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, CLASSES)
     )
 
 

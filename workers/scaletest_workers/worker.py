@@ -141,7 +141,7 @@ class Worker(OutageProofWorker):
         # Before anybody counts on this worker: lease a slot of its device, and start the process of
         # its workload, which raise NoDevice and UsageError.
         try:
-            if self._runtime.devices.leasing:
+            if self._runtime.devices.wants_slot:
                 self._device_slot = DeviceSlot(
                     heartbeat_redis,
                     self.name,
@@ -149,7 +149,7 @@ class Worker(OutageProofWorker):
                     self._runtime.devices,
                     interval_s=interval_s,
                     retrying=retrying,
-                    pause=lambda s: self._stopping.begun.wait(s) or self._stopping.requested,
+                    pause=lambda s: self._stopping.draining.wait(s) or self._stopping.requested,
                 )
                 self._device_slot.claim_first()
             self._runtime.prepare()
@@ -171,7 +171,7 @@ class Worker(OutageProofWorker):
             )
             self._sampler = NodeSampler(
                 sampling,
-                begun=lambda: self._loop.begun if self._loop is not None else 0,
+                requests_begun=lambda: self._loop.requests_begun if self._loop is not None else 0,
                 devices=devices.read,
             )
 
@@ -187,7 +187,7 @@ class Worker(OutageProofWorker):
             sampling=sampling,
         )
 
-        def start() -> None:
+        def register() -> None:
             # RQ treats a killed worker as alive until its hash expires, eight minutes later. Our
             # deadline is over sooner, also when a first try of ours registered and then lost its
             # connection.
@@ -195,7 +195,7 @@ class Worker(OutageProofWorker):
             super(Worker, self).bootstrap(*args, **options)
             self._heartbeat.start()
 
-        retrying.run(start)
+        retrying.run(register)
 
         # the fast lane, and what runs what comes by it
         self._rq_jobs = rq_jobs.RqJobRunner(
@@ -334,7 +334,7 @@ class Worker(OutageProofWorker):
         Does nothing when it has just ended, or is none of ours.
         """
         running = self.running
-        if running is not None and running.id == self._stopping.job:
+        if running is not None and running.id == self._stopping.stopped_job:
             self._stopping.interrupt.set()
 
     # -- RQ's own loop and jobs
@@ -363,7 +363,7 @@ class Worker(OutageProofWorker):
             self._stopping.forced
             and self._rq_jobs is not None
             and self._rq_jobs.running is not None
-            and not self._rq_jobs.running.settled
+            and not self._rq_jobs.running.is_settled
         ):
             self.execution = None
             self._rq_jobs.release()
@@ -402,7 +402,7 @@ def run_worker(
         serving.redis_url, retrying=Retrying(f"worker {name}", patience_s=FIRST_CONNECTION_S)
     )
 
-    def make() -> Worker:
+    def make_worker() -> Worker:
         Queues(redis).require(serving.queue)
         return Worker(
             [serving.queue],
@@ -414,7 +414,7 @@ def run_worker(
             announce=announce,
         )
 
-    worker = Retrying(f"worker {name}").run(make)
+    worker = Retrying(f"worker {name}").run(make_worker)
     adopt_orphans()
     try:
         worker.work(burst=serving.burst, logging_level=logging_level)

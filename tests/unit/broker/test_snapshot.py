@@ -231,7 +231,7 @@ class Sampling:
             self.line._reap()
 
     def owns_lease(self) -> bool:
-        return self.lease._owned.is_set()
+        return self.lease._holds_lease.is_set()
 
     def send(self, sampled: NodeSample | None = None) -> None:
         self.lease.offer(sampled or sample())
@@ -476,7 +476,7 @@ def test_samples_are_taken_at_first_and_while_there_is_work(
     redis: VirtualRedis, queues: Queues, sampling: Sampling, clock: Clock
 ) -> None:
     begun = 0
-    sampler = NodeSampler(sampling.lease, begun=lambda: begun, clock=clock.seconds)
+    sampler = NodeSampler(sampling.lease, requests_begun=lambda: begun, clock=clock.seconds)
 
     def after(seconds: int) -> int:
         """How many samples come in that time."""
@@ -556,7 +556,7 @@ def test_the_thread_ends_whatever_it_waits_for(
     for lease in (busy, broken):
         lease.take_answer([1, 1, 1])
     busy.interval_s = 600.0
-    samplers = [waiting, NodeSampler(busy), NodeSampler(broken, begun=lambda: 1 // 0)]
+    samplers = [waiting, NodeSampler(busy), NodeSampler(broken, requests_begun=lambda: 1 // 0)]
     for sampler in samplers:
         sampler.start()
     for sampler in (*samplers, never_started):
@@ -578,4 +578,4 @@ def test_a_heartbeat_that_ends_with_the_lease_keeps_no_thread_waiting(row: list[
     lease.end()
     lease.take_answer(row)
     # expect its next look to find the end at once
-    assert lease._owned.is_set() and not lease.wait()
+    assert lease._holds_lease.is_set() and not lease.wait()

@@ -106,7 +106,7 @@ def test_any_arguments_are_read_or_refused(given_words: list[str]) -> None:
 def line(text: str, device: str = DEVICE) -> str:
     transcode = transcode_of(text)
     engine = ffmpeg if transcode.engine is TranscodeEngine.FFMPEG else onevpl
-    return " ".join(engine.arguments(transcode, device))
+    return " ".join(engine.command_line(transcode, device))
 
 
 def test_onevpl_as_the_media_deployment_does_it() -> None:
@@ -132,7 +132,7 @@ def test_cascade_scales_each_smaller_output_from_the_one_before() -> None:
         "-i::source -join -cs -o::h264 /dev/null -u medium -w 1280 -h 720",
         "-i::source -join -cs -o::h264 /dev/null -u medium -w 640 -h 360",
     ]
-    assert onevpl.arguments(transcode, DEVICE, "x.par") == [
+    assert onevpl.command_line(transcode, DEVICE, "x.par") == [
         "sample_multi_transcode",
         "-par",
         "x.par",

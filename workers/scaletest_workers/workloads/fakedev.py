@@ -262,13 +262,13 @@ class FakeDevice:
                     figures={"memory_limit_hits": 1},
                 )
             if self._making.sampler is None:
-                return self._work(work, limit_s, folder)
+                return self._wait_for_device(work, limit_s, folder)
             watch = self._making.sampler.begin()
-            result = self._work(work, limit_s, folder)
+            result = self._wait_for_device(work, limit_s, folder)
             path = device.device.path if device else ""
             return replace(result, activity=watch.close_own(State.DEVICE, path))
 
-    def _work(self, work: FakeWork, limit_s: float, folder: Path) -> Result:
+    def _wait_for_device(self, work: FakeWork, limit_s: float, folder: Path) -> Result:
         """Wait until the device has done the work, at the speed that its present runs leave."""
         left_s = max(0.0, work.seconds * self._chance.gauss(1.0, work.jitter))
         began = before = cleaned = time.monotonic()

@@ -83,7 +83,7 @@ class PersistentChild:
             watch = self._making.sampler.draw(device.device.path if device else "")
         process_before = self._process
         try:
-            process = self._start(device)
+            process = self._start_process(device)
         except OSError as error:
             return Result(
                 Outcome.FAILED,
@@ -103,27 +103,27 @@ class PersistentChild:
             finally:
                 # it can take another request only after a complete answer
                 if not isinstance(answer, dict) or answer.get("last"):
-                    self._end()
+                    self._end_process()
             answers.append(answer)
             if not isinstance(answer, dict) or "error" in answer:
                 break
-        activity = watch.close(_usage(answers)) if watch else None
+        activity = watch.close(_sum_usage(answers)) if watch else None
         return replace(
-            self._result(answers[-1], limit_s, process.returncode or 0), activity=activity
+            self._make_result(answers[-1], limit_s, process.returncode or 0), activity=activity
         )
 
     def close(self) -> None:
         """End the process and the guard."""
-        self._end()
+        self._end_process()
         self._guard.close()
 
-    def _start(self, device: Chosen | None) -> subprocess.Popen[bytes]:
+    def _start_process(self, device: Chosen | None) -> subprocess.Popen[bytes]:
         """Return the process, a new one unless the last one lives and is for this device."""
         environment = self._making.devices.environment(device) if device else {}
         if self._process is not None and (
             self._environment != environment or self._process.poll() is not None
         ):
-            self._end()
+            self._end_process()
         if self._process is None:
             self._too_much = Wake()
             self._earlier_children = own_children()
@@ -195,7 +195,7 @@ class PersistentChild:
         # the workload writes where answers go: what comes next may not be ours either
         return f"answered {cut_text(repr(line), 60)}, which does not answer this request"
 
-    def _end(self) -> None:
+    def _end_process(self) -> None:
         """End the process, if there is one, and everything that it started."""
         process, self._process = self._process, None
         if self._tree is not None:
@@ -212,7 +212,7 @@ class PersistentChild:
                     stream.close()
         self._errors = self._output.close()
 
-    def _result(self, answer: AnswerOrReason, limit_s: float, code: int) -> Result:
+    def _make_result(self, answer: AnswerOrReason, limit_s: float, code: int) -> Result:
         """Return how a request ended. code: of the process, when it ended."""
         if answer is None:
             return timed_out_result(limit_s, self._name)
@@ -239,7 +239,7 @@ class PersistentChild:
         return Result(Outcome.FAILED, reason, error=cut_text(answer["error"]), figures=figures)
 
 
-def _usage(answers: Sequence[Any]) -> resource.struct_rusage | None:
+def _sum_usage(answers: Sequence[Any]) -> resource.struct_rusage | None:
     """Return what the process used for these answers; None when one of them does not say."""
     try:
         usages = [answer["usage"] for answer in answers]

@@ -51,7 +51,7 @@ _BENCH = re.compile(r"bench: utime=[\d.]+s stime=[\d.]+s rtime=([\d.]+)s")
 _FAULT = re.compile(r"\[(?:error|fatal|panic)\]")
 
 
-def arguments(transcode: Transcode, device: str) -> list[str]:
+def command_line(transcode: Transcode, device: str) -> list[str]:
     """Return the command line. device: path of its node, "" for none."""
     line = [
         *(transcode.command, "-hide_banner", "-nostdin", *_LOG, "-y"),

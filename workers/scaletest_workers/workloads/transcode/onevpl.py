@@ -29,7 +29,7 @@ _SESSION = re.compile(
 )
 
 
-def arguments(transcode: Transcode, device: str, par_file: str = "") -> list[str]:
+def command_line(transcode: Transcode, device: str, par_file: str = "") -> list[str]:
     """Return the command line. par_file: path of the written `par_file`."""
     if par_file:
         return [transcode.command, "-par", par_file]

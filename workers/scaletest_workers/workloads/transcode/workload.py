@@ -82,15 +82,15 @@ class TranscodeWorkload(ProgramWorkload):
 def _command_line(work: Transcode, device: str) -> Iterator[list[str]]:
     """Yield the command line, while its par file exists, where the engine wants one."""
     if work.engine is TranscodeEngine.FFMPEG:
-        yield ffmpeg.arguments(work, device)
+        yield ffmpeg.command_line(work, device)
         return
     text = onevpl.par_file(work, device)
     if not text:
-        yield onevpl.arguments(work, device)
+        yield onevpl.command_line(work, device)
         return
     with tempfile.NamedTemporaryFile(
         "w", prefix="scaletest-", suffix=".par", encoding="utf-8"
     ) as file:
         file.write(text)
         file.flush()
-        yield onevpl.arguments(work, device, file.name)
+        yield onevpl.command_line(work, device, file.name)
