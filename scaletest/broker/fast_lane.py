@@ -37,9 +37,9 @@ class Taken(NamedTuple):
     id: str
     attempt: int
     started_us: int
-    enqueued_us: int  # may be 0 for a job that RQ's own code must run
-    client: str  # "" for such a job
-    data: bytes  # empty for such a job
+    enqueued_us: int = 0  # may be 0 for a job that RQ's own code must run
+    client: str = ""  # "" for such a job
+    data: bytes = b""  # empty for such a job
 
 
 class Done(NamedTuple):

@@ -9,7 +9,8 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.broker.accounting import Accounting, TakenJob
+from scaletest.broker.accounting import Accounting
+from scaletest.broker.fast_lane import Taken
 from scaletest.broker.retrying import Retrying
 from scaletest.model import Outcome, Reason, checks, wire
 from scaletest.model.errors import InvalidValue
@@ -30,7 +31,7 @@ class RunningJob:
 
     runtime: Runtime
     accounting: Accounting
-    taken_job: TakenJob
+    taken: Taken
     ok: bool = False  # RQ counted it as a success
     is_settled: bool = False  # its outcome is counted
     is_put_back: bool = False  # it waits again
@@ -42,7 +43,6 @@ current: RunningJob | None = None
 def run(arguments: list[str], time_limit: float = 0.0) -> dict[str, Any]:
     """Run one request, account for it, and return its reply."""
     job = current or _job_of_stock_worker()
-    taken = job.taken_job
     try:
         values, limit = checks.arguments(arguments), checks.seconds(time_limit, "time limit")
     except (InvalidValue, TypeError) as error:
@@ -52,8 +52,8 @@ def run(arguments: list[str], time_limit: float = 0.0) -> dict[str, Any]:
             result, run_s = job.runtime.run(values, limit)
         except NoneFree as error:
             result, run_s = Result(Outcome.FAILED, Reason.NO_DEVICE, error=error.message), 0.0
-    reply, wait_s = job.runtime.reply_json(taken, taken.worker, result, run_s)
-    ended_s = job.accounting.settle(taken, result.outcome.value, wait_s, run_s, reply)
+    reply, wait_s = job.runtime.reply_json(job.taken, job.accounting.worker, result, run_s)
+    ended_s = job.accounting.settle(job.taken, result.outcome.value, wait_s, run_s, reply)
     job.is_settled = True
     return {**wire.load(reply, "the reply"), "ended_s": ended_s}
 
@@ -71,5 +71,6 @@ def _job_of_stock_worker() -> RunningJob:
         )
     if _stock_runtime is None:
         _stock_runtime = Runtime(Settings.from_environment(os.environ), Wake())
-    accounting = Accounting(job.connection, Retrying(f"job {job.id}", patience_s=STOCK_PATIENCE_S))
-    return RunningJob(_stock_runtime, accounting, accounting.look_up(job.id, job.origin))
+    retrying = Retrying(f"job {job.id}", patience_s=STOCK_PATIENCE_S)
+    accounting = Accounting(job.connection, retrying, job.origin, job.worker_name or "")
+    return RunningJob(_stock_runtime, accounting, accounting.look_up(job.id))

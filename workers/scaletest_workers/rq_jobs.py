@@ -19,7 +19,7 @@ from typing import Any, cast
 from rq import SimpleWorker
 from rq.job import Job
 
-from scaletest.broker.accounting import Accounting, TakenJob
+from scaletest.broker.accounting import Accounting
 from scaletest.broker.fast_lane import Taken
 from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.jobs import FUNCTION
@@ -121,7 +121,6 @@ class RqJobRunner:
         Then it was put back, or kept aside as poison, which is never executed.
         """
         worker = self._worker
-        taken_job = self._as_job(taken)
         self.count += 1
         try:
             job = worker.job_class.fetch(
@@ -140,9 +139,9 @@ class RqJobRunner:
             reason = f"the job cannot be read: {type(error).__name__}: {cut_text(str(error), 300)}"
         if reason:
             logger.error("worker %s refuses job %s: %s", worker.name, taken.id, reason)
-            self._accounting.poison(taken_job, reason)
+            self._accounting.poison(taken, reason)
             return None
-        self.running = entry.RunningJob(self._runtime, self._accounting, taken_job)
+        self.running = entry.RunningJob(self._runtime, self._accounting, taken)
         job.redis_server_version = worker.get_redis_server_version()  # type: ignore[no-untyped-call]
         return job
 
@@ -150,8 +149,8 @@ class RqJobRunner:
         """Execute the fetched job by RQ's own code, and count its outcome."""
         current, began = self.running, time.monotonic()
         assert current is not None
-        job = current.taken_job
-        self._heartbeat.note_start(job.id, job.attempt or 1, slow=True)
+        taken = current.taken
+        self._heartbeat.note_start(taken.id, taken.attempt, slow=True)
         try:
             entry.current = current
             try:
@@ -162,7 +161,7 @@ class RqJobRunner:
                 logger.warning(
                     "worker %s: Redis went away at the end of job %s: it will be run again",
                     self._worker.name,
-                    job.id,
+                    taken.id,
                 )
                 return
             finally:
@@ -176,10 +175,10 @@ class RqJobRunner:
             self.count_outcome(outcome, run_s)
             if not current.is_settled:
                 result = SUCCEEDED if current.ok else Result(Outcome.FAILED, error=RAISED)
-                reply, wait_s = self._runtime.reply_json(job, job.worker, result, run_s)
+                reply, wait_s = self._runtime.reply_json(taken, self._worker.name, result, run_s)
                 # still under the lease: the call may be lost on its way, and take a while
                 self._heartbeat.note_settling()
-                self._accounting.settle(job, outcome.value, wait_s, run_s, reply)
+                self._accounting.settle(taken, outcome.value, wait_s, run_s, reply)
         finally:
             self._heartbeat.note_end()
             self._stopping.forget_job()
@@ -199,24 +198,14 @@ class RqJobRunner:
         A worker that ends without Redis leaves it to its lease.
         """
         try:
-            self._accounting.release(self._as_job(taken))
+            self._accounting.release(taken)
         except Exception as error:
             if not (self._stopping.requested and is_transient(error)):
                 raise
 
-    def _as_job(self, taken: Taken) -> TakenJob:
-        return TakenJob(
-            taken.id,
-            self._worker.queues[0].name,
-            self._worker.name,
-            taken.attempt,
-            enqueued_us=taken.enqueued_us,
-            started_us=taken.started_us,
-        )
-
     def release(self) -> None:
         """Put the running job back into its queue."""
         assert self.running is not None
-        self._accounting.release(self.running.taken_job)
+        self._accounting.release(self.running.taken)
         self.running.is_settled = True
         self.running.is_put_back = True

@@ -29,7 +29,6 @@ from scaletest_workers.workloads.base import (
 )
 
 if TYPE_CHECKING:  # a single run needs no Redis
-    from scaletest.broker.accounting import TakenJob
     from scaletest.broker.fast_lane import Taken
 
 
@@ -108,18 +107,18 @@ class Runtime:
         self._workload.close()
 
     def reply_json(
-        self, request: Taken | TakenJob, worker: str, result: Result, run_s: float
+        self, taken: Taken, worker: str, result: Result, run_s: float
     ) -> tuple[str, float]:
         """Return the reply as JSON without its end time, which Redis stamps, and the wait in s."""
-        enqueued_us, started_us = request.enqueued_us, request.started_us
+        enqueued_us, started_us = taken.enqueued_us, taken.started_us
         wait_s = max(0, started_us - enqueued_us) / 1e6 if enqueued_us else 0.0
         row: dict[str, Any] = {
-            "id": request.id,
+            "id": taken.id,
             "outcome": result.outcome.value,
             "exit_code": result.exit_code,
             "wait_s": wait_s,
             "run_s": run_s,
-            "attempts": request.attempt or 1,  # a stock worker counts none
+            "attempts": taken.attempt or 1,  # a stock worker counts none
             "worker": worker,
             "node": self.node,
             "pod": self.pod,

@@ -201,7 +201,7 @@ class Worker(OutageProofWorker):
         self._rq_jobs = rq_jobs.RqJobRunner(
             self,
             self._runtime,
-            Accounting(self.connection, retrying),
+            Accounting(self.connection, retrying, queue, self.name),
             self._heartbeat,
             rq_jobs.parse_prefixes(self._serving.allow_function),
             stopping=self._stopping,

@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 )
 
 from scaletest.broker import Client, Queues, keys
-from scaletest.broker.accounting import Accounting, TakenJob
+from scaletest.broker.accounting import Accounting
 from scaletest.broker.fast_lane import Answer, Done, FastLane, Taken
 from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.reaping import Watcher, reap
@@ -76,7 +76,6 @@ class Books(RuleBasedStateMachine):
         self.clock = clock
         self.queues = Queues(redis)
         self.watcher = Watcher(redis, INTERVAL_S, 3)
-        self.accounting = Accounting(redis, Retrying("test"))
         self.clients: list[Submitter] = []
         self.workers: list[Worker] = []
         self.frozen: list[Worker] = []
@@ -141,20 +140,16 @@ class Books(RuleBasedStateMachine):
         """A worker finishes what it holds, and takes the next."""
         self._work(self._chosen(self.workers, who), outcome, take)
 
+    def _accounting(self, worker: Worker) -> Accounting:
+        return Accounting(self.redis, Retrying("test"), "q", worker.name)
+
     def _work(
         self, worker: Worker, outcome: Outcome = Outcome.SUCCEEDED, take: bool = True
     ) -> None:
         before = self._count("stale")
         if worker.holds is not None and not worker.holds.client:
             # RQ's own code ran it
-            taken_job = TakenJob(
-                worker.holds.id,
-                "q",
-                worker.name,
-                worker.holds.attempt,
-                started_us=worker.holds.started_us,
-            )
-            self.accounting.settle(taken_job, outcome, 0.1, 0.1)
+            self._accounting(worker).settle(worker.holds, outcome, 0.1, 0.1)
             worker.sent = None
         else:
             worker.sent = None if worker.holds is None else done(worker.holds, outcome)
@@ -180,8 +175,7 @@ class Books(RuleBasedStateMachine):
         worker = self._chosen(self.workers, who)
         self.workers.remove(worker)
         if worker.holds is not None:
-            taken = worker.holds
-            self.accounting.release(TakenJob(taken.id, "q", worker.name, taken.attempt))
+            self._accounting(worker).release(worker.holds)
         worker.line.forget()
 
     @rule(who=st.integers(0, 9))

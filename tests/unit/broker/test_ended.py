@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scaletest.broker import Client, Queues, keys
-from scaletest.broker.accounting import Accounting, TakenJob
+from scaletest.broker.accounting import Accounting
 from scaletest.broker.failures import FailedRequest, last_failures
 from scaletest.broker.fast_lane import Done, FastLane, Taken
 from scaletest.broker.retrying import Retrying
@@ -199,9 +199,7 @@ def test_a_job_that_nobody_may_execute_is_kept(redis: VirtualRedis) -> None:
     redis.hset(keys.rq_job("refused"), mapping={"origin": "q", "data": "x"})
     redis.rpush(keys.rq_queue("q"), "empty", "refused")
     refused = lane_of(redis).cycle(None)
-    Accounting(redis, Retrying("test")).poison(
-        TakenJob("refused", "q", "w", refused.attempt), "function 'x' is not allowed"
-    )
+    Accounting(redis, Retrying("test"), "q", "w").poison(refused, "function 'x' is not allowed")
     assert [(row.id, row.reason, row.error) for row in last_failures(redis, "q")] == [
         ("refused", "poison", "function 'x' is not allowed"),
         ("empty", "poison", "it has no data"),
@@ -210,10 +208,10 @@ def test_a_job_that_nobody_may_execute_is_kept(redis: VirtualRedis) -> None:
 
 @pytest.mark.usefixtures("queues")
 def test_a_request_that_rq_ran_is_kept_once_and_only_when_it_failed(redis: VirtualRedis) -> None:
-    accounting = Accounting(redis, Retrying("test"))
+    accounting = Accounting(redis, Retrying("test"), "q", "w")
     for name, outcome in (("good", "succeeded"), ("bad", "failed"), ("bad", "failed")):
         reply = json.dumps({**REPLY, "id": name, "outcome": outcome})
-        accounting.settle(TakenJob(name, "q", "w", None), outcome, 0.1, 0.1, reply)
+        accounting.settle(Taken(name, 0, 0), outcome, 0.1, 0.1, reply)
     assert [row.id for row in last_failures(redis, "q")] == ["bad"]
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from scaletest.broker import Client, Queues, keys
-from scaletest.broker.accounting import Accounting, TakenJob
-from scaletest.broker.fast_lane import Done
+from scaletest.broker.accounting import Accounting
+from scaletest.broker.fast_lane import Done, Taken
 from scaletest.broker.heartbeat import LEASE_INTERVALS, Heartbeat
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.samples import (
@@ -89,9 +89,8 @@ def test_a_slot_of_an_earlier_turn_is_begun_anew(
 
 @pytest.mark.usefixtures("queues")
 def test_the_slow_lane_and_stock_workers_are_in_the_slots(redis: VirtualRedis) -> None:
-    Accounting(redis, Retrying("test")).settle(
-        TakenJob("stock", "q", "w", None), "succeeded", 0.0, 7.0, "not json"
-    )
+    accounting = Accounting(redis, Retrying("test"), "q", "w")
+    accounting.settle(Taken("stock", 0, 0), "succeeded", 0.0, 7.0, "not json")
     (slot,) = read_snapshot(redis).queues[0].slots
     assert (slot.submitted, slot.ended, slot.pod) == (1, 1, "")
     assert slot.max_run_s == pytest.approx(7.0, rel=0.01)

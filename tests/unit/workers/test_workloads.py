@@ -14,7 +14,7 @@ import pytest
 from scaletest.benchmarks.documents.result import read_framed_result
 from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.benchmarks.kinds.registry import KINDS
-from scaletest.broker.accounting import TakenJob
+from scaletest.broker.fast_lane import Taken
 from scaletest.model import Outcome, Reason, Reply
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.json_schema import json_type
@@ -141,9 +141,8 @@ def test_a_transcode_reads_plain_files_only(wake: Wake, tmp_path: Path, path: st
 def test_figures_that_are_no_numbers_stay_out_of_the_reply(wake: Wake) -> None:
     runtime = Runtime(Settings(), wake)
     figures = {"fps": float("nan"), "mbps": float("inf"), "frames": 25, "mean": 0.5, "text": "nan"}
-    job = TakenJob("r", "q", "w", 1)
     result = Result(Outcome.SUCCEEDED, exit_code=0, figures=figures)
-    text, _ = runtime.reply_json(job, "w", result, 1.0)
+    text, _ = runtime.reply_json(Taken("r", 1, 0), "w", result, 1.0)
     assert Reply.from_json(text).figures == {"frames": 25, "mean": 0.5, "text": "nan"}
     runtime.close()
 
