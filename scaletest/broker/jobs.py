@@ -39,9 +39,8 @@ def encode(request: Request) -> bytes:
 
 def rq_timeout(request: Request) -> int:
     """Return the job's RQ timeout in seconds, longer than any limit of ours."""
-    if not request.time_limit_s:
-        return NO_LIMIT_TIMEOUT_S
-    return math.ceil(request.time_limit_s) + TIMEOUT_SLACK_S
+    limit_s = request.time_limit_s
+    return math.ceil(limit_s) + TIMEOUT_SLACK_S if limit_s else NO_LIMIT_TIMEOUT_S
 
 
 def decode(data: bytes) -> tuple[tuple[str, ...], float]:
@@ -91,12 +90,12 @@ def read_stored_reply(redis: Redis, request_id: str) -> Reply:
             hint="its result may have expired, or it was submitted without <keep>",
         ) from error
     latest = job.latest_result()
-    if latest is None:
+    if latest is None:  # no worker finished it
         status = job.get_status().value
         if status == "failed":
             return Reply(request_id, Outcome.FAILED, Reason.POISON, error=job.exc_info or "")
         raise WaitTimeout(f"request {request_id} is {status}", hint="ask again later")
-    if isinstance(latest.return_value, dict):
+    if isinstance(latest.return_value, dict):  # our function returned a reply (entry.py)
         try:
             return Reply.from_dict(latest.return_value)
         except InvalidValue as error:

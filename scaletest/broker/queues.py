@@ -138,6 +138,7 @@ class Queues:
             state = self.state(name)
         except InvalidValue as error:
             return [error.message]
+        # read the ids of all waiting and all running requests, and what RQ knows of their jobs
         key = keys.rq_queue(name)
         waiting: list[str] = []
         for start in range(0, state.waiting, READ_BATCH):
@@ -148,6 +149,7 @@ class Queues:
         ]
         uncounted, missing = self._count_jobs(waiting)
         _, lost = self._count_jobs(leased)
+
         errors = []
         if state.balance + uncounted + missing:
             errors.append(

@@ -42,6 +42,7 @@ def check_program(command: tuple[str, ...], options: ProgramOptions | None = Non
     is_workload = program in (*registry.BUILT_IN, "") or registry.is_python(command)
     if is_workload or PLACEHOLDER in program or shutil.which(path):
         return
+    # say what the word is instead of a program, and what may have been meant
     error, hint = OSError(0, "there is no such program"), "install it, or give its path"
     if len(program.split()) > 1:
         hint = (

@@ -7,6 +7,7 @@ failed workload: the reply says so, and RQ stores the reply as the job's result.
 
 import os
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from scaletest.broker.accounting import Accounting
@@ -22,7 +23,6 @@ from scaletest_workers.workloads.base import Result
 
 # How long a stock worker waits for an absent Redis.
 STOCK_PATIENCE_S = 60.0
-_stock_runtime: Runtime | None = None
 
 
 @dataclass(slots=True)
@@ -59,8 +59,7 @@ def run(arguments: list[str], time_limit: float = 0.0) -> dict[str, Any]:
 
 
 def _job_of_stock_worker() -> RunningJob:
-    """Return the job that a stock worker runs. Its process keeps one workload for all jobs."""
-    global _stock_runtime
+    """Return the job that a stock worker runs. Raises InvalidValue outside a worker."""
     from rq import get_current_job
 
     job: Any = get_current_job()
@@ -69,8 +68,12 @@ def _job_of_stock_worker() -> RunningJob:
             "scaletest_workers.entry.run was called outside an RQ worker",
             hint="use scaletest queue submit",
         )
-    if _stock_runtime is None:
-        _stock_runtime = Runtime(Settings.from_environment(os.environ), Wake())
     retrying = Retrying(f"job {job.id}", patience_s=STOCK_PATIENCE_S)
     accounting = Accounting(job.connection, retrying, job.origin, job.worker_name or "")
-    return RunningJob(_stock_runtime, accounting, accounting.look_up(job.id))
+    return RunningJob(_stock_runtime(), accounting, accounting.look_up(job.id))
+
+
+@cache
+def _stock_runtime() -> Runtime:
+    """Return the workload of a stock worker, made once for all jobs of its process."""
+    return Runtime(Settings.from_environment(os.environ), Wake())

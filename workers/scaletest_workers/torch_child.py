@@ -57,6 +57,7 @@ class Session:
             torch.nn.functional.cross_entropy(self.model(self._input), labels).backward()
             optimiser.step()
 
+        # the first batches are slow: kernels are chosen, and memory is allocated
         self._run_batch = run_batch
         for _ in range(WARM_UP_BATCHES):
             self._run_batch()

@@ -396,6 +396,7 @@ def run_worker(
     tally, announce: see Worker. Raises UndeclaredQueue, or InvalidValue when a worker of that name
     lives.
     """
+    # a name that RQ accepts, unique where the user chose none
     host = re.sub(r"[^\w.-]", "-", socket.gethostname())[:60].lstrip("._-") or "worker"
     name = serving.name or f"{host}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
     redis = connect(

@@ -252,6 +252,7 @@ class FakeDevice:
             work.device_memory_mib,
         )
         with locked_file(meeting_folder(), use) as folder:
+            # this run's file is there already, so that its own memory counts
             wanted_mib = sum(run.memory_mib for run in running_uses(folder))
             if work.memory_mib and wanted_mib > work.device_memory_mib:
                 return Result(

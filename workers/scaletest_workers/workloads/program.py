@@ -79,15 +79,17 @@ class Program:
         """
         watch = self._sampler.draw(environment.get(DEVICE_VARIABLE, "")) if self._sampler else None
         options, name = self._options, argv[0]
-        uncaptured = subprocess.DEVNULL if options.null_output else None
         children_before = own_children()
+
+        # start it, with readers of its output
+        shown_output = subprocess.DEVNULL if options.null_output else None
         try:
             process = subprocess.Popen(
                 list(argv),
                 cwd=options.directory or None,
                 env={**self._environment, **environment},
                 stdin=subprocess.DEVNULL if options.null_input else None,
-                stdout=subprocess.PIPE if capture else uncaptured,
+                stdout=subprocess.PIPE if capture else shown_output,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
             )
@@ -103,6 +105,8 @@ class Program:
         is_silent = quiet or options.null_output
         errors = OutputTail(process.stderr, None if is_silent else sys.stderr)
         output = OutputTail(process.stdout, None if is_silent else sys.stdout)
+
+        # wait for its end, and end what it leaves behind
         try:
             deadline = time.monotonic() + (limit_s or float("inf"))
             has_ended = wait_child(process, deadline, self._interrupt.fileno(), watch=watch)
@@ -113,6 +117,8 @@ class Program:
             self._guard.watch(None)
             texts = output.close(), errors.close()
             activity = watch.close(usage) if watch is not None else None
+
+        # say how it ended
         code = process.returncode
         if not has_ended and not is_late:
             raise Interrupted

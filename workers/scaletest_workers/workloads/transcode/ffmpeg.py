@@ -138,6 +138,7 @@ def read_output(output: str, errors: str) -> TranscodeReading:
     line stream_<file>_<stream>_q for each. FFmpeg reports 0 frames/s in its first second; then
     its benchmark line has the time.
     """
+    # frames and rate of the first output
     progress: dict[str, str] = {}
     if "frame=" in output:
         progress = dict(_PROGRESS.findall(output[output.rfind("frame=") :]))
@@ -147,6 +148,8 @@ def read_output(output: str, errors: str) -> TranscodeReading:
         count, rate = status[-1]
     if not count.isdigit():
         return TranscodeReading.explain({}, errors)
+
+    # figures of all outputs
     streams = sum(name.startswith("stream_") for name in progress) or 1
     frames = int(count[:15])
     figures: Figures = {"frames": frames * streams, "sessions": streams}
