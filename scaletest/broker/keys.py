@@ -68,11 +68,11 @@ RQ_WORKERS = f"{RQ}workers"
 OWN_QUEUE = f"{OWN}queue:"
 
 
-def _key_of(before: str, after: str = "") -> Callable[[str], str]:
-    """Return a function that makes the key of a queue, client, request or worker."""
+def _key_of(prefix: str, suffix: str = "") -> Callable[[str], str]:
+    """Return a function that makes the key of a queue, client, request or worker by its name."""
 
     def key(name: str) -> str:
-        return f"{before}{name}{after}"
+        return f"{prefix}{name}{suffix}"
 
     return key
 
@@ -139,5 +139,17 @@ def agents(rendezvous: str, part: str) -> str:
 
 def of_queue(queue: str) -> list[str]:
     """Return our own keys of a queue, to delete when the queue is removed."""
-    lists = (counters, ended, slots, paused, taking, leases, workers, suspects)
-    return [key(queue) for key in (*lists, samples, samplers, failures, reaps)]
+    return [
+        counters(queue),
+        ended(queue),
+        slots(queue),
+        paused(queue),
+        taking(queue),
+        leases(queue),
+        workers(queue),
+        suspects(queue),
+        samples(queue),
+        samplers(queue),
+        failures(queue),
+        reaps(queue),
+    ]
