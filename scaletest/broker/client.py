@@ -220,14 +220,9 @@ class Client:
         return is_due or self._may_have_forgotten or self._lost is not None
 
     @property
-    def silent_s(self) -> float:
-        """Seconds since Redis last answered a heartbeat."""
-        return time.monotonic() - self._beaten_at
-
-    @property
     def away(self) -> bool:
         """Whether Redis has not answered for so long that requests cannot be submitted now."""
-        return self.silent_s > SILENT_S
+        return time.monotonic() - self._beaten_at > SILENT_S
 
     def recover(self, pending: Mapping[str, Request], *, force: bool = False) -> int:
         """Submit again what Redis forgot in a crash, or without one; return how many.

@@ -61,11 +61,6 @@ def worker_details(worker: SimpleWorker, runtime: Runtime) -> dict[str, str | in
     }
 
 
-def parse_prefixes(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the allowed prefixes in the form in which they are compared."""
-    return tuple(name.strip().rstrip(".") for name in names if name.strip())
-
-
 def reason_to_refuse(job: Job, allowed: Sequence[str]) -> str:
     """Return why this job must not be executed; "" when it may. RQ's errors for unreadable data."""
     if job.instance is not None:
@@ -107,7 +102,7 @@ class RqJobRunner:
         self._runtime = runtime
         self._accounting = accounting
         self._heartbeat = heartbeat
-        self._allowed = allowed
+        self._allowed = [prefix.strip().rstrip(".") for prefix in allowed if prefix.strip()]
         self._stopping = stopping
         self._tally = tally
         # the job between `fetch` and the end of `run`

@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # a single run needs no Redis
 
 
 class Runtime:
-    """The workload of one worker, and the variables of its node and pod."""
+    """The workload of one worker, and the names of its node and pod."""
 
     def __init__(
         self, settings: Settings, interrupt: Wake, environment: Mapping[str, str] | None = None
@@ -69,6 +69,7 @@ class Runtime:
 
         Raises UsageError when it cannot work, and Interrupted.
         """
+        # other workloads must not fail here for lack of a device, but request by request
         if isinstance(self._workload, PreparedWorkload):
             self._workload.prepare(self.devices.choose() if self.devices.wanted else None)
 

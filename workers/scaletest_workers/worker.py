@@ -203,7 +203,7 @@ class Worker(OutageProofWorker):
             self._runtime,
             Accounting(self.connection, retrying, queue, self.name),
             self._heartbeat,
-            rq_jobs.parse_prefixes(self._serving.allow_function),
+            self._serving.allow_function,
             stopping=self._stopping,
             tally=self._tally,
         )

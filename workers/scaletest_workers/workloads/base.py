@@ -8,7 +8,7 @@ stop now can put the request back. The runtime chooses its device and adds it to
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 from scaletest.model import Activity, Outcome, Reason, checks
 from scaletest.model.errors import ScaletestError
@@ -66,22 +66,23 @@ def timed_out_result(limit_s: float, program: str = "") -> Result:
     )
 
 
-class ServedWorkload(Protocol):
+class ServedWorkload:
     """Runs requests of one type."""
 
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
         """Run once. limit_s: seconds, 0 for none. Raises Interrupted, nothing for bad requests."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """End the processes that it keeps."""
 
 
-@runtime_checkable
-class PreparedWorkload(Protocol):
-    """A workload that can get ready before the first request."""
+class PreparedWorkload(ServedWorkload):
+    """A workload that gets ready before the first request."""
 
     def prepare(self, device: Chosen | None) -> None:
         """Get ready. UsageError when that fails; raises Interrupted."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

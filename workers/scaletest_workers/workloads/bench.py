@@ -23,7 +23,7 @@ from scaletest.model.errors import InvalidValue
 from scaletest.model.wording import as_options
 from scaletest.processes.children import python_module
 from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import Making, Result, failed_result
+from scaletest_workers.workloads.base import Making, Result, ServedWorkload, failed_result
 from scaletest_workers.workloads.program import Program
 
 _REASONS = {Failure.NO_DEVICE: Reason.NO_DEVICE, Failure.NO_BINARY: Reason.NO_BINARY}
@@ -42,7 +42,7 @@ def make(making: Making) -> BenchWorkload:
     )
 
 
-class BenchWorkload:
+class BenchWorkload(ServedWorkload):
     """Runs `scaletest bench execute DOCUMENT`."""
 
     def __init__(

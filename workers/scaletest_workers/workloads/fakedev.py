@@ -35,6 +35,7 @@ from scaletest_workers.devices import Chosen
 from scaletest_workers.workloads.base import (
     Interrupted,
     Making,
+    PreparedWorkload,
     Result,
     failed_result,
     timed_out_result,
@@ -214,7 +215,7 @@ class DeviceMetrics:
             yield family
 
 
-class FakeDevice:
+class FakeDevice(PreparedWorkload):
     """Runs the worker's description with the request's changes."""
 
     def __init__(self, making: Making) -> None:

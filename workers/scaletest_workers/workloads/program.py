@@ -32,6 +32,7 @@ from scaletest_workers.workloads.base import (
     Making,
     ProgramOptions,
     Result,
+    ServedWorkload,
     timed_out_result,
 )
 
@@ -139,7 +140,7 @@ class Program:
         self._guard.close()
 
 
-class ProgramWorkload:
+class ProgramWorkload(ServedWorkload):
     """A workload that runs a program for each request."""
 
     def __init__(self, making: Making) -> None:
@@ -198,7 +199,7 @@ class OutputTail:
             self._thread.start()
 
     def begin(self) -> None:
-        """Count, and keep, from now on."""
+        """Forget what was kept and counted so far, as a new request begins."""
         self._end, self._left = b"", self._most_bytes
 
     def close(self) -> str:

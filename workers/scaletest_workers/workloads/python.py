@@ -10,11 +10,11 @@ from scaletest.model.errors import UsageError
 from scaletest.model.workload import WORKLOAD_PROCESS
 from scaletest.processes.children import python_module
 from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import Making, Result
+from scaletest_workers.workloads.base import Making, PreparedWorkload, Result
 from scaletest_workers.workloads.persistent import PersistentChild
 
 
-class PythonWorkload:
+class PythonWorkload(PreparedWorkload):
     """Runs what the first word of the worker's command names."""
 
     def __init__(self, making: Making) -> None:

@@ -11,6 +11,7 @@ from scaletest_workers.workloads.base import (
     Interrupted,
     Making,
     Result,
+    ServedWorkload,
     timed_out_result,
 )
 
@@ -18,7 +19,7 @@ from scaletest_workers.workloads.base import (
 SHORTEST_S = 0.01
 
 
-class Sleep:
+class Sleep(ServedWorkload):
     """Sleeps for the seconds in its first argument, the worker's if given, else the request's."""
 
     def __init__(self, making: Making) -> None:
@@ -47,9 +48,6 @@ class Sleep:
         watch = self._making.sampler.begin()
         self._wait(seconds)
         return replace(SUCCEEDED, activity=watch.close_own(State.SLEEP))
-
-    def close(self) -> None:
-        """Do nothing, since it keeps no process."""
 
     def _wait(self, seconds: float) -> None:
         if seconds and self._making.interrupt.wait(seconds):

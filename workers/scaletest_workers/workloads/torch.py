@@ -5,16 +5,16 @@ from importlib.util import find_spec
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.processes.children import python_module
 from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import Making, Result, failed_result
+from scaletest_workers.workloads.base import Making, Result, ServedWorkload, failed_result
 from scaletest_workers.workloads.persistent import PersistentChild
 from scaletest_workers.workloads.torch_options import from_words
 
 
-class TorchWorkload:
+class TorchWorkload(ServedWorkload):
     """Runs the worker's description with the request's changes."""
 
     def __init__(self, making: Making) -> None:
-        """InvalidValue for words that cannot be read, UsageError without torch."""
+        """Check the worker's words. InvalidValue for wrong ones, UsageError without torch."""
         from_words(making.options)
         if find_spec("torch") is None:
             raise UsageError("torch is not installed here", hint="pip install 'scaletest[torch]'")
