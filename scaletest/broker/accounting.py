@@ -7,7 +7,7 @@ from typing import Any
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis
-from scaletest.broker.fast_lane import Taken
+from scaletest.broker.fast_lane import TakenRequest
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.scripts import Script, script
 from scaletest.model.histogram import bucket_of
@@ -29,23 +29,23 @@ class Accounting:
         self._queue = queue
         self.worker = worker
 
-    def look_up(self, job_id: str) -> Taken:
+    def look_up(self, job_id: str) -> TakenRequest:
         """Return the request that a stock worker runs now, as started at the time of this call."""
 
-        def read() -> Taken:
+        def read() -> TakenRequest:
             pipe = self._redis.pipeline(transaction=False)
             pipe.hmget(keys.rq_job(job_id), "reply_to", "enqueued_us")
             pipe.time()
             (client, enqueued_us), (seconds, micros) = pipe.execute()
             started_us = seconds * 1_000_000 + micros
-            return Taken(
+            return TakenRequest(
                 job_id, NO_ATTEMPT, started_us, int(enqueued_us or 0), (client or b"").decode()
             )
 
         return self._retrying.run(read)
 
     def settle(
-        self, taken: Taken, outcome: str, wait_s: float, run_s: float, reply: str = ""
+        self, taken: TakenRequest, outcome: str, wait_s: float, run_s: float, reply: str = ""
     ) -> float:
         """Count the outcome and deliver the reply; return the Redis time in seconds.
 
@@ -64,11 +64,11 @@ class Accounting:
         )
         return int(ended_us) / 1e6
 
-    def release(self, taken: Taken) -> None:
+    def release(self, taken: TakenRequest) -> None:
         """Put the request back at the front of its queue, if it still has its lease."""
         self._call(script("release"), taken, (keys.leases, keys.rq_queue, keys.rq_started))
 
-    def poison(self, taken: Taken, reason: str) -> None:
+    def poison(self, taken: TakenRequest, reason: str) -> None:
         """Keep the request, not executed, in RQ's failed registry."""
         self._call(
             script("poison"),
@@ -81,7 +81,7 @@ class Accounting:
     def _call(
         self,
         call: Script,
-        taken: Taken,
+        taken: TakenRequest,
         queue_keys: Sequence[Callable[[str], str]],
         *values: str | int,
     ) -> Any:

@@ -31,7 +31,7 @@ LONGEST_BLOCK_S = 20.0
 SOCKET_SLACK_S = 10.0
 
 
-class Taken(NamedTuple):
+class TakenRequest(NamedTuple):
     """A request that this worker took. Times are microseconds on the Redis clock."""
 
     id: str
@@ -42,10 +42,10 @@ class Taken(NamedTuple):
     data: bytes = b""  # empty for such a job
 
 
-class Done(NamedTuple):
+class FinishedRequest(NamedTuple):
     """A finished request, whose outcome the next call delivers."""
 
-    taken: Taken
+    taken: TakenRequest
     outcome: str
     wait_bucket: int  # of the histograms that the queue keeps
     run_bucket: int
@@ -73,7 +73,7 @@ class PendingCall(NamedTuple):
 
 
 # None when the queue was empty.
-Answer = Taken | NothingTaken | None
+Answer = TakenRequest | NothingTaken | None
 
 
 class FastLane:
@@ -126,7 +126,9 @@ class FastLane:
         # Redis's number of the connection, by which a heartbeat ends a blocking move.
         self.client_id = 0
 
-    def cycle(self, done: Done | None, *, take: bool = True, block_s: float = 0.0) -> Answer:
+    def cycle(
+        self, done: FinishedRequest | None, *, take: bool = True, block_s: float = 0.0
+    ) -> Answer:
         """Finish `done` and take the next request; None when none came within `block_s`."""
         self.idle = done is None
         try:
@@ -168,7 +170,7 @@ class FastLane:
         self._number += 1
         self._call = f"{self._nonce}:{self._number:012}"
 
-    def _call_script(self, done: Done | None, source: str) -> Answer:
+    def _call_script(self, done: FinishedRequest | None, source: str) -> Answer:
         """Call lua/cycle.lua. source: where it takes from, 1 for the queue, 0 for nowhere."""
         self._next_call()
         command = self._command(done, source)
@@ -225,7 +227,7 @@ class FastLane:
             raise error
         return self._retrying.run_after(error, call_again)
 
-    def _command(self, done: Done | None, source: str) -> tuple[Any, ...]:
+    def _command(self, done: FinishedRequest | None, source: str) -> tuple[Any, ...]:
         """Return the words of a call: the head, the arguments, and the outcome to deliver."""
         command = (*self._head, self._call, source, self._interval_us, self._worker, self._queue)
         if done is None:
@@ -250,7 +252,7 @@ class FastLane:
             return NothingTaken(row[0])
         name, attempt, started, enqueued, client, data, deadline = row
         self._deadline = deadline or self._deadline
-        return Taken(
+        return TakenRequest(
             name.decode(), int(attempt), int(started), int(enqueued or 0), client.decode(), data
         )
 

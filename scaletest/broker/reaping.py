@@ -29,7 +29,7 @@ CALLS_A_TICK = 100
 REAP_BATCH = 50
 
 
-class Reaped(NamedTuple):
+class ReapCounts(NamedTuple):
     """How many requests were taken back from dead workers."""
 
     requeued: int
@@ -37,7 +37,7 @@ class Reaped(NamedTuple):
     next_s: float | None  # until the next lease ends unless it is extended; None for none
 
 
-def reap(redis: Redis, queue: str, max_attempts: int, interval_us: int) -> Reaped:
+def reap(redis: Redis, queue: str, max_attempts: int, interval_us: int) -> ReapCounts:
     """Take back requests of one queue's dead workers.
 
     They are put back, or fail as lost after `max_attempts` workers.
@@ -64,7 +64,7 @@ def reap(redis: Redis, queue: str, max_attempts: int, interval_us: int) -> Reape
         logger.warning(
             "queue %s: %d lost requests put back, %d failed as lost", queue, requeued, failed
         )
-    return Reaped(requeued, failed, None if next_us is None else next_us / 1e6)
+    return ReapCounts(requeued, failed, None if next_us is None else next_us / 1e6)
 
 
 class Watcher:

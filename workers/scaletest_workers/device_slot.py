@@ -11,7 +11,7 @@ from collections.abc import Callable
 from scaletest.broker.connection import Redis
 from scaletest.broker.devices import DeviceLeases
 from scaletest.broker.retrying import Retrying
-from scaletest_workers.devices import Chosen, DeviceChooser, NoneFree, check_open
+from scaletest_workers.devices import ChosenDevice, DeviceChooser, NoneFree, check_open
 
 logger = logging.getLogger("scaletest.worker")
 
@@ -58,7 +58,7 @@ class DeviceSlot:
         check_open(chosen.device.path, self._devices.preset)
         logger.info("worker %s: device %s, slot %s", self._worker, chosen.device.path, chosen.slot)
 
-    def claim(self) -> Chosen:
+    def claim(self) -> ChosenDevice:
         """Return the slot's device, as soon as a slot is free. NoDevice when none is in time."""
         deadline = time.monotonic() + self._wait_s
         is_logged = False

@@ -71,7 +71,7 @@ class DeviceOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenDevice:
     """A device for one run."""
 
     device: Device
@@ -98,7 +98,7 @@ class DeviceChooser:
         # devices that were identified already, by path, device number and inode
         self._identified: dict[tuple[str, int, int], Device] = {}
         self._leases: DeviceLeases | None = None
-        self._leased: tuple[Chosen, Slot] | None = None
+        self._leased: tuple[ChosenDevice, Slot] | None = None
         self._latest: Device | None = None
 
     @property
@@ -152,7 +152,7 @@ class DeviceChooser:
         """Raise NoDevice when there is none, or one of the first `most` (None: all) is unusable."""
         for device in self.devices()[:most]:
             check_open(device.path, self.preset)
-            self._check_access(Chosen(device))
+            self._check_access(ChosenDevice(device))
 
     def paths(self) -> dict[str, str]:
         """Return paths of the devices that match now, by PCI address."""
@@ -163,7 +163,7 @@ class DeviceChooser:
         except NoDevice:
             return {}
 
-    def choose(self) -> Chosen:
+    def choose(self) -> ChosenDevice:
         """Return the device for one run, where one is wanted. Raises NoDevice."""
         if self._leases is not None and self._leased is not None:
             chosen, slot = self._leased
@@ -173,17 +173,17 @@ class DeviceChooser:
         devices = self.devices()
         if self._leases is None:
             index = (self._options.device_index or 0) % len(devices)
-            return self._check_access(Chosen(devices[index], index))
+            return self._check_access(ChosenDevice(devices[index], index))
         identities = [device.id for device in devices]
         claimed = self._leases.claim(identities, self._options.per_device)
         if claimed is None:
             raise NoneFree(len(devices), self._options.per_device)
         index = identities.index(claimed.device)
-        chosen = Chosen(devices[index], index, claimed.number)
+        chosen = ChosenDevice(devices[index], index, claimed.number)
         self._leased = (chosen, claimed)
         return self._check_access(chosen)
 
-    def environment(self, chosen: Chosen) -> dict[str, str]:
+    def environment(self, chosen: ChosenDevice) -> dict[str, str]:
         """Return the workload's environment: the device, and what restricts the libraries to it."""
         device, preset = chosen.device, self.preset
         variables = {DEVICE_VARIABLE: device.path, "SCALETEST_DEVICE_ID": device.id}
@@ -193,7 +193,7 @@ class DeviceChooser:
             variables |= {**dict(preset.order), preset.visible: device.unique or str(chosen.index)}
         return variables
 
-    def _check_access(self, chosen: Chosen) -> Chosen:
+    def _check_access(self, chosen: ChosenDevice) -> ChosenDevice:
         """Return the device that was chosen. NoDevice when its mode denies access."""
         if not os.access(chosen.device.path, os.R_OK | os.W_OK):
             raise permission_denied(chosen.device.path, self.preset)

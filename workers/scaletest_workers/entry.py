@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from scaletest.broker.accounting import Accounting
-from scaletest.broker.fast_lane import Taken
+from scaletest.broker.fast_lane import TakenRequest
 from scaletest.broker.retrying import Retrying
 from scaletest.model import Outcome, Reason, checks, wire
 from scaletest.model.errors import InvalidValue
@@ -31,7 +31,7 @@ class RunningJob:
 
     runtime: Runtime
     accounting: Accounting
-    taken: Taken
+    taken: TakenRequest
     ok: bool = False  # RQ counted it as a success
     is_settled: bool = False  # its outcome is counted
     is_put_back: bool = False  # it waits again

@@ -11,7 +11,7 @@ from rq import SimpleWorker
 from rq.job import Job
 
 from scaletest.broker import jobs
-from scaletest.broker.fast_lane import Answer, Done, FastLane, NothingTaken, Taken
+from scaletest.broker.fast_lane import Answer, FastLane, FinishedRequest, NothingTaken, TakenRequest
 from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.redis_errors import is_transient
 from scaletest.broker.retrying import Retrying
@@ -91,14 +91,14 @@ class FastLoop:
         None when the loop is over. max_idle_time: end after so many seconds without a request.
         """
         idle_since = time.monotonic()
-        done: Done | None = None
+        done: FinishedRequest | None = None
         if not self._rq_jobs.count:
             self._close_idle_connections()
         while True:
             # deliver the last outcome, and take the next request
             taken = self._cycle(done, idle_since, max_idle_time)
             done = None
-            if isinstance(taken, Taken):
+            if isinstance(taken, TakenRequest):
                 if self._stopping.requested:
                     # told to stop while Redis answered: another worker can begin at once
                     self._rq_jobs.put_back(taken)
@@ -115,7 +115,7 @@ class FastLoop:
             needs_maintenance = self._worker.should_run_maintenance_tasks
             if needs_maintenance:
                 self._worker.run_maintenance_tasks()  # type: ignore[no-untyped-call]
-            if needs_maintenance or not isinstance(taken, Taken):
+            if needs_maintenance or not isinstance(taken, TakenRequest):
                 self._close_idle_connections()
 
     def _close_idle_connections(self) -> None:
@@ -125,7 +125,9 @@ class FastLoop:
         """
         self._worker.connection.connection_pool.disconnect(inuse_connections=False)
 
-    def _cycle(self, done: Done | None, idle_since: float, max_idle_time: int | None) -> Answer:
+    def _cycle(
+        self, done: FinishedRequest | None, idle_since: float, max_idle_time: int | None
+    ) -> Answer:
         """Make one call to Redis: deliver, and take unless the worker is stopping.
 
         Returns OVERDUE to a worker that was frozen until Redis forgot it. By then it has sent a
@@ -171,7 +173,7 @@ class FastLoop:
             return self._stopping.draining.wait(PAUSE_LOOK_S)
         return max_idle_time is not None and time.monotonic() - idle_since >= max_idle_time
 
-    def _run(self, taken: Taken) -> Done | None:
+    def _run(self, taken: TakenRequest) -> FinishedRequest | None:
         """Run one request; return its outcome for the next call, None when it was put back."""
         self.count += 1
         runtime, heartbeat, stopping = self._runtime, self._heartbeat, self._stopping
@@ -220,7 +222,7 @@ class FastLoop:
                 stopping.forget_job()
         reply, wait_s = runtime.reply_json(taken, self._worker.name, result, run_s)
         self._note(result, run_s, reply)
-        return Done(
+        return FinishedRequest(
             taken, result.outcome.value, bucket_of(wait_s), bucket_of(run_s), reply, registered
         )
 

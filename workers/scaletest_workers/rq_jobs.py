@@ -20,7 +20,7 @@ from rq import SimpleWorker
 from rq.job import Job
 
 from scaletest.broker.accounting import Accounting
-from scaletest.broker.fast_lane import Taken
+from scaletest.broker.fast_lane import TakenRequest
 from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.jobs import FUNCTION
 from scaletest.broker.redis_errors import is_transient
@@ -110,7 +110,7 @@ class RqJobRunner:
         # how many jobs were fetched
         self.count = 0
 
-    def fetch(self, taken: Taken) -> Job | None:
+    def fetch(self, taken: TakenRequest) -> Job | None:
         """Read the job that `run` will run; None when there is nothing to run.
 
         Then it was put back, or kept aside as poison, which is never executed.
@@ -187,7 +187,7 @@ class RqJobRunner:
         else:
             self._worker.failed_job_count += 1
 
-    def put_back(self, taken: Taken) -> None:
+    def put_back(self, taken: TakenRequest) -> None:
         """Put a request back at the front of its queue.
 
         A worker that ends without Redis leaves it to its lease.

@@ -22,14 +22,14 @@ from scaletest_workers.settings import Settings
 from scaletest_workers.workloads import registry
 from scaletest_workers.workloads.base import (
     SUCCEEDED,
-    Making,
     PreparedWorkload,
     Result,
+    WorkloadSetup,
     failed_result,
 )
 
 if TYPE_CHECKING:  # a single run needs no Redis
-    from scaletest.broker.fast_lane import Taken
+    from scaletest.broker.fast_lane import TakenRequest
 
 
 class Runtime:
@@ -52,7 +52,7 @@ class Runtime:
         # a benchmark is its argument
         self._takes_arguments = not settings.ignore_arguments or settings.command[:1] == ("bench",)
         self._workload = registry.make(
-            Making(
+            WorkloadSetup(
                 command=settings.command or (registry.SLEEP,),
                 interrupt=interrupt,
                 devices=self.devices,
@@ -108,7 +108,7 @@ class Runtime:
         self._workload.close()
 
     def reply_json(
-        self, taken: Taken, worker: str, result: Result, run_s: float
+        self, taken: TakenRequest, worker: str, result: Result, run_s: float
     ) -> tuple[str, float]:
         """Return the reply as JSON without its end time, which Redis stamps, and the wait in s."""
         enqueued_us, started_us = taken.enqueued_us, taken.started_us

@@ -10,7 +10,7 @@ import pytest
 
 from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.accounting import Accounting
-from scaletest.broker.fast_lane import FastLane, NothingTaken, Taken
+from scaletest.broker.fast_lane import FastLane, NothingTaken, TakenRequest
 from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.queues import PURGE_BATCH, REMOVE_BATCH
 from scaletest.broker.reaping import REAP_BATCH, Watcher, reap
@@ -201,7 +201,7 @@ def test_a_late_result_is_searched_near_the_ends_of_the_queue_only(
     redis.hset(f"rq:job:{ids[place]}", mapping={"data": "x", "enqueued_us": 1})
     redis.config_resetstat()
     accounting = Accounting(connect(url), Retrying("test", patience_s=10), "q", "w")
-    ended = accounting.settle(Taken(ids[place], 1, 0, 1, "c"), "succeeded", 0.1, 0.1)
+    ended = accounting.settle(TakenRequest(ids[place], 1, 0, 1, "c"), "succeeded", 0.1, 0.1)
     # expect it to count where a reaper or its client put it, and the list never to be searched as a
     # whole
     assert bool(ended) == counts

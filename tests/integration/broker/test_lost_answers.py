@@ -16,7 +16,7 @@ import redis.connection
 from hack.proxy import Link, Proxy, port_of
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
 from scaletest.broker.accounting import Accounting
-from scaletest.broker.fast_lane import FastLane, Taken
+from scaletest.broker.fast_lane import FastLane, TakenRequest
 from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.scripts import script
@@ -198,13 +198,13 @@ def accounting(url: str) -> Accounting:
 
 
 @pytest.fixture
-def taken_request(client: Client, redis: Any) -> Taken:
+def taken_request(client: Client, redis: Any) -> TakenRequest:
     """A request that worker w holds outside the fast lane."""
     name = client.new_id()
     client.submit_one(Request(name, "q"), reply=False)
     redis.lpop("rq:queue:q")
     redis.zadd(keys.leases("q"), {f"{name}:1:w": 9e15})
-    return Taken(name, 1, 0, 1, client.name)
+    return TakenRequest(name, 1, 0, 1, client.name)
 
 
 def test_a_submission_whose_connection_is_cut_is_counted_once(
@@ -232,7 +232,7 @@ def test_a_result_whose_connection_is_cut_is_settled_once(
     queues: Queues,
     redis: Any,
     accounting: Accounting,
-    taken_request: Taken,
+    taken_request: TakenRequest,
     cut: Callable[[str], None],
 ) -> None:
     cut("settle")
@@ -248,7 +248,7 @@ def test_a_release_whose_connection_is_cut_puts_the_request_back_once(
     queues: Queues,
     redis: Any,
     accounting: Accounting,
-    taken_request: Taken,
+    taken_request: TakenRequest,
     cut: Callable[[str], None],
 ) -> None:
     cut("release")
@@ -261,7 +261,7 @@ def test_a_poisoned_request_whose_connection_is_cut_fails_once(
     queues: Queues,
     redis: Any,
     accounting: Accounting,
-    taken_request: Taken,
+    taken_request: TakenRequest,
     cut: Callable[[str], None],
 ) -> None:
     cut("poison")
@@ -280,7 +280,7 @@ def test_a_cancellation_whose_connection_is_cut_is_counted_once(
 
 
 def test_a_reap_whose_connection_is_cut_puts_a_request_back_once(
-    url: str, redis: Any, queues: Queues, taken_request: Taken, cut: Callable[[str], None]
+    url: str, redis: Any, queues: Queues, taken_request: TakenRequest, cut: Callable[[str], None]
 ) -> None:
     retrying = Retrying("test", patience_s=10)
     dead = Heartbeat(connect(url), "w", "q", interval_s=60.0)
@@ -296,7 +296,7 @@ def test_a_reap_whose_connection_is_cut_puts_a_request_back_once(
 
 
 def test_two_reapers_at_once_put_back_once(
-    url: str, redis: Any, queues: Queues, taken_request: Taken
+    url: str, redis: Any, queues: Queues, taken_request: TakenRequest
 ) -> None:
     reapers = [Heartbeat(connect(url), f"r{number}", "q", interval_s=60) for number in range(8)]
     for reaper in reapers:

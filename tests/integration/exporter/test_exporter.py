@@ -242,7 +242,9 @@ def test_each_tick_checks_a_bounded_part_and_continues_after_the_last(
     redis: Any, queues: Queues, url: str
 ) -> None:
     # given a request of a dead client behind more than a tick looks at
-    redis.rpush(keys.rq_queue("q"), *(f"job-{number}" for number in range(CHECK_BATCH * CALLS_A_TICK)))
+    redis.rpush(
+        keys.rq_queue("q"), *(f"job-{number}" for number in range(CHECK_BATCH * CALLS_A_TICK))
+    )
     abandon(redis, "dead-1")
     watcher = Watcher(connect(url), 60.0, 3)
     watcher.tick()

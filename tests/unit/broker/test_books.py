@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 
 from scaletest.broker import Client, Queues, keys
 from scaletest.broker.accounting import Accounting
-from scaletest.broker.fast_lane import Answer, Done, FastLane, Taken
+from scaletest.broker.fast_lane import Answer, FastLane, FinishedRequest, TakenRequest
 from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.reaping import Watcher, reap
 from scaletest.broker.retrying import Retrying
@@ -44,13 +44,13 @@ class Worker:
     line: Heartbeat
     lane: FastLane
     name: str
-    holds: Taken | None = None
-    sent: Done | None = None
+    holds: TakenRequest | None = None
+    sent: FinishedRequest | None = None
     late: bool = False
 
     def take(self, answer: Answer) -> None:
         """What its last call brought."""
-        self.holds = answer if isinstance(answer, Taken) else None
+        self.holds = answer if isinstance(answer, TakenRequest) else None
         if self.holds is None:
             self.line.note_end()
         else:
@@ -309,7 +309,7 @@ def requeued(redis: VirtualRedis, queues: Queues) -> str:
     with Client(redis) as gone:
         request = Request(gone.new_id(), "q")
         gone.submit_one(request)
-        assert isinstance(lane_of(redis).cycle(None), Taken)
+        assert isinstance(lane_of(redis).cycle(None), TakenRequest)
     redis.zadd(keys.leases("q"), {f"{request.id}:1:w": 1})
     reap(redis, "q", 1, 600_000_000)
     assert queues.state("q").counters["lost"] == 1
@@ -337,5 +337,5 @@ def test_books_balance_where_a_requeued_request_ends_late(
     redis: VirtualRedis, queues: Queues, requeued: str
 ) -> None:
     # when the worker that lost it finishes it all the same
-    assert lane_of(redis).cycle(done(Taken(requeued, 1, 1, 1, "gone", b""))) is None
+    assert lane_of(redis).cycle(done(TakenRequest(requeued, 1, 1, 1, "gone", b""))) is None
     assert counted_again(queues) == ["succeeded"]

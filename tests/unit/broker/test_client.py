@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.broker import Client, Queues, jobs, keys
-from scaletest.broker.fast_lane import Taken
+from scaletest.broker.fast_lane import TakenRequest
 from scaletest.model import Outcome, Reason, Record, Request
 from scaletest.model.errors import InvalidValue, QueueFull, UndeclaredQueue
 from tests.conftest import wait_for
@@ -193,6 +193,6 @@ def test_a_foreign_key_in_place_of_the_counts_costs_no_reply_and_no_worker(
     # when a worker ends a request, expect its reply, and the next request for the worker
     lane = lane_of(redis)
     first = lane.cycle(None)
-    assert isinstance(lane.cycle(done(first, Outcome.FAILED)), Taken)
+    assert isinstance(lane.cycle(done(first, Outcome.FAILED)), TakenRequest)
     assert redis.xlen(keys.replies(client.name)) == 1
     assert key is not keys.failures or queues.state("q").counters["failed"] == 1

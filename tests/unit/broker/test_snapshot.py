@@ -14,7 +14,7 @@ import pytest
 
 from scaletest.broker import Client, Queues, keys
 from scaletest.broker.accounting import Accounting
-from scaletest.broker.fast_lane import Done, Taken
+from scaletest.broker.fast_lane import FinishedRequest, TakenRequest
 from scaletest.broker.heartbeat import LEASE_INTERVALS, Heartbeat
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.samples import (
@@ -41,12 +41,12 @@ from tests.unit.virtual_redis import Clock, VirtualRedis, beats_for
 SLOT_S, SLOTS = 10.0, 64
 
 
-def done(taken: Any, run_s: float, pod: str = "pod-1") -> Done:
+def done(taken: Any, run_s: float, pod: str = "pod-1") -> FinishedRequest:
     """A request that waited for a second."""
     reply = json.dumps(
         {"id": taken.id, "outcome": "succeeded", "node": "node-1", "pod": pod, "exit_code": 0}
     )
-    return Done(taken, "succeeded", bucket_of(1.0), bucket_of(run_s), reply, False)
+    return FinishedRequest(taken, "succeeded", bucket_of(1.0), bucket_of(run_s), reply, False)
 
 
 def test_events_are_counted_in_the_slot_of_their_time(
@@ -90,7 +90,7 @@ def test_a_slot_of_an_earlier_turn_is_begun_anew(
 @pytest.mark.usefixtures("queues")
 def test_the_slow_lane_and_stock_workers_are_in_the_slots(redis: VirtualRedis) -> None:
     accounting = Accounting(redis, Retrying("test"), "q", "w")
-    accounting.settle(Taken("stock", 0, 0), "succeeded", 0.0, 7.0, "not json")
+    accounting.settle(TakenRequest("stock", 0, 0), "succeeded", 0.0, 7.0, "not json")
     (slot,) = read_snapshot(redis).queues[0].slots
     assert (slot.submitted, slot.ended, slot.pod) == (1, 1, "")
     assert slot.max_run_s == pytest.approx(7.0, rel=0.01)

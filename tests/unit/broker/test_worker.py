@@ -15,7 +15,7 @@ from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, Queues, jobs, keys
 from scaletest.broker.devices import DeviceLeases, Slot
-from scaletest.broker.fast_lane import FastLane, NothingTaken, PendingCall, Taken
+from scaletest.broker.fast_lane import FastLane, NothingTaken, PendingCall, TakenRequest
 from scaletest.broker.heartbeat import (
     DEFAULT_INTERVAL_S,
     LEASE_INTERVALS,
@@ -23,7 +23,7 @@ from scaletest.broker.heartbeat import (
     MAX_ATTEMPTS,
     Heartbeat,
 )
-from scaletest.broker.reaping import Reaped, Watcher, reap
+from scaletest.broker.reaping import ReapCounts, Watcher, reap
 from scaletest.broker.retrying import Retrying
 from scaletest.model import Outcome, Reason, Request
 from tests.conftest import eventually, wait_for
@@ -205,7 +205,7 @@ def test_a_worker_that_was_forgotten_beats_before_it_takes_anything(
     assert redis.lrange("rq:queue:q", 0, -1) == [request.id.encode()]
     # and all well after a heartbeat
     line._beat()
-    assert isinstance(lane.cycle(None), Taken)
+    assert isinstance(lane.cycle(None), TakenRequest)
 
 
 def test_a_worker_whose_deadline_is_over_beats_before_it_takes_anything(
@@ -228,7 +228,7 @@ def test_a_worker_whose_deadline_is_over_beats_before_it_takes_anything(
         state.waiting,
     ) == (1, None, 0, 1)
     line._beat()
-    assert isinstance(lane.cycle(None), Taken)
+    assert isinstance(lane.cycle(None), TakenRequest)
 
 
 def test_a_lease_ends_with_the_deadline_that_heartbeats_move(
@@ -249,7 +249,7 @@ def test_a_lease_ends_with_the_deadline_that_heartbeats_move(
         assert clock.seconds() + 8.0 <= lease_us / 1e6 <= until_us / 1e6
 
 
-def shown(line: Heartbeat, taken: Taken | None) -> None:
+def shown(line: Heartbeat, taken: TakenRequest | None) -> None:
     """A heartbeat shows the request in RQ's registries."""
     line.note_start(taken.id, taken.attempt)
     line._beat()
@@ -427,7 +427,7 @@ def test_one_worker_of_a_queue_reaps_a_period(
     other = Heartbeat(redis, "other", "other")
     reaped: list[str] = []
 
-    def counted(client: Any, queue: str, *arguments: int) -> Reaped:
+    def counted(client: Any, queue: str, *arguments: int) -> ReapCounts:
         reaped.append(queue)
         return reap(client, queue, *arguments)
 
@@ -650,7 +650,7 @@ def test_a_request_that_kills_its_workers_fails_as_lost(
     for number in range(MAX_ATTEMPTS):
         assert queues.state("q").waiting == 1
         taken = lane_of(redis, f"victim-{number}", SHORT_S).cycle(None)
-        assert isinstance(taken, Taken) and taken.attempt == number + 1
+        assert isinstance(taken, TakenRequest) and taken.attempt == number + 1
         beats_for(clock, LEASE_INTERVALS * SHORT_S + 1, lambda: (client._beat(), watcher.tick()))
     # expect a reply that names them, and no further attempt
     reply = wait_for(client, 1)[request.id]

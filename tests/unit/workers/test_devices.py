@@ -19,7 +19,7 @@ from scaletest.validation.before_run import check_plan
 from scaletest.validation.plan import Background, Plan
 from scaletest_workers import before_run, devices
 from scaletest_workers.device_identity import identify, identify_number
-from scaletest_workers.devices import Chosen, DeviceChooser, DeviceOptions
+from scaletest_workers.devices import ChosenDevice, DeviceChooser, DeviceOptions
 from scaletest_workers.runtime import Runtime
 from scaletest_workers.settings import Settings
 from scaletest_workers.workloads.base import ProgramOptions
@@ -58,7 +58,7 @@ def test_a_device_is_known_by_its_pci_address(tmp_path: Path) -> None:
     sysfs = made_sysfs(tmp_path, NULL_NUMBER, "0000:03:00.0", "0x8086", label="Flex 170")
     device = identify(NULL, sysfs, tmp_path)
     assert device == Device(NULL, "0000:03:00.0", "0000:03:00.0", "0x8086", "Intel", "Flex 170")
-    assert Chosen(device).info() == {
+    assert ChosenDevice(device).info() == {
         "id": "0000:03:00.0",
         "pci": "0000:03:00.0",
         "vendor": "Intel",

@@ -15,7 +15,7 @@ from scaletest.model.errors import ScaletestError
 from scaletest.model.record import Figures
 from scaletest.model.wording import as_options
 from scaletest.processes.wake import Wake
-from scaletest_workers.devices import Chosen, DeviceChooser
+from scaletest_workers.devices import ChosenDevice, DeviceChooser
 
 if TYPE_CHECKING:  # it takes a while to import, and options need none of it
     from scaletest.observe.sampler import RequestSampler
@@ -69,7 +69,9 @@ def timed_out_result(limit_s: float, program: str = "") -> Result:
 class ServedWorkload:
     """Runs requests of one type."""
 
-    def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
+    def run(
+        self, arguments: tuple[str, ...], limit_s: float, device: ChosenDevice | None
+    ) -> Result:
         """Run once. limit_s: seconds, 0 for none. Raises Interrupted, nothing for bad requests."""
         raise NotImplementedError
 
@@ -80,7 +82,7 @@ class ServedWorkload:
 class PreparedWorkload(ServedWorkload):
     """A workload that gets ready before the first request."""
 
-    def prepare(self, device: Chosen | None) -> None:
+    def prepare(self, device: ChosenDevice | None) -> None:
         """Get ready. UsageError when that fails; raises Interrupted."""
         raise NotImplementedError
 
@@ -99,7 +101,7 @@ class ProgramOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Making:
+class WorkloadSetup:
     """What a worker hands to a workload when it makes it."""
 
     command: tuple[str, ...]  # the worker's words, the workload's name first

@@ -22,8 +22,8 @@ from scaletest.model import Outcome, Reason, wire
 from scaletest.model.errors import InvalidValue
 from scaletest.model.wording import as_options
 from scaletest.processes.children import python_module
-from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import Making, Result, ServedWorkload, failed_result
+from scaletest_workers.devices import ChosenDevice
+from scaletest_workers.workloads.base import Result, ServedWorkload, WorkloadSetup, failed_result
 from scaletest_workers.workloads.program import Program
 
 _REASONS = {Failure.NO_DEVICE: Reason.NO_DEVICE, Failure.NO_BINARY: Reason.NO_BINARY}
@@ -33,12 +33,12 @@ _TRUST = (
 )
 
 
-def make(making: Making) -> BenchWorkload:
+def make(setup: WorkloadSetup) -> BenchWorkload:
     """Make the workload of a worker."""
     return BenchWorkload(
-        Program(making.program, making.interrupt, making.sampler),
-        allow_commands=making.allow_commands,
-        no_causes=making.sampler is None,
+        Program(setup.program, setup.interrupt, setup.sampler),
+        allow_commands=setup.allow_commands,
+        no_causes=setup.sampler is None,
     )
 
 
@@ -56,7 +56,9 @@ class BenchWorkload(ServedWorkload):
         self._options = ["--no-causes"] if no_causes else []
         self._allow_commands = allow_commands
 
-    def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
+    def run(
+        self, arguments: tuple[str, ...], limit_s: float, device: ChosenDevice | None
+    ) -> Result:
         """Run one benchmark to its end. Raises Interrupted."""
         if len(arguments) != 1:
             return Result(

@@ -31,12 +31,12 @@ from scaletest.model import Outcome, Reason, State, checks
 from scaletest.model.declared import Count, Positive, Seconds, named_in_files, parsed_by
 from scaletest.model.document import Document
 from scaletest.model.errors import InvalidValue
-from scaletest_workers.devices import Chosen
+from scaletest_workers.devices import ChosenDevice
 from scaletest_workers.workloads.base import (
     Interrupted,
-    Making,
     PreparedWorkload,
     Result,
+    WorkloadSetup,
     failed_result,
     timed_out_result,
 )
@@ -218,14 +218,14 @@ class DeviceMetrics:
 class FakeDevice(PreparedWorkload):
     """Runs the worker's description with the request's changes."""
 
-    def __init__(self, making: Making) -> None:
+    def __init__(self, setup: WorkloadSetup) -> None:
         """Check the worker's description. InvalidValue for words that cannot be read."""
-        self._metrics = from_words(making.options).metrics
-        self._making = making
+        self._metrics = from_words(setup.options).metrics
+        self._setup = setup
         self._chance = random.Random()
         self._server: WSGIServer | None = None
 
-    def prepare(self, device: Chosen | None) -> None:
+    def prepare(self, device: ChosenDevice | None) -> None:
         """Serve the metrics of this machine's simulated devices, where the options say so."""
         if self._metrics is None:
             return
@@ -233,17 +233,19 @@ class FakeDevice(PreparedWorkload):
 
         host, port = self._metrics
         registry = CollectorRegistry()
-        registry.register(DeviceMetrics(self._making.node))
+        registry.register(DeviceMetrics(self._setup.node))
         try:
             self._server, _ = start_http_server(port, host, registry)
         except OSError as error:
             # workers of one machine may have the same address: the first one serves for all
             logger.warning("metrics are not served on %s:%d: %s", host, port, error)
 
-    def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
+    def run(
+        self, arguments: tuple[str, ...], limit_s: float, device: ChosenDevice | None
+    ) -> Result:
         """Take the device's time once. Raises Interrupted."""
         try:
-            work = from_words((*self._making.options, *arguments))
+            work = from_words((*self._setup.options, *arguments))
         except InvalidValue as error:
             return failed_result(error)
         use = DeviceUse(
@@ -263,9 +265,9 @@ class FakeDevice(PreparedWorkload):
                     " MiB wanted",
                     figures={"memory_limit_hits": 1},
                 )
-            if self._making.sampler is None:
+            if self._setup.sampler is None:
                 return self._wait_for_device(work, limit_s, folder)
-            watch = self._making.sampler.begin()
+            watch = self._setup.sampler.begin()
             result = self._wait_for_device(work, limit_s, folder)
             path = device.device.path if device else ""
             return replace(result, activity=watch.close_own(State.DEVICE, path))
@@ -278,7 +280,7 @@ class FakeDevice(PreparedWorkload):
         while left_s > 0:
             runs = max(1, sum(1 for _ in folder.iterdir()))
             speed = work.law.speed(runs)
-            if self._making.interrupt.wait(min(COUNT_EVERY_S, left_s / speed)):
+            if self._setup.interrupt.wait(min(COUNT_EVERY_S, left_s / speed)):
                 raise Interrupted
             now = time.monotonic()
             left_s -= (now - before) * speed

@@ -27,8 +27,8 @@ from scaletest.processes.guard import Guard
 from scaletest.processes.orphans import end_orphans, own_children
 from scaletest.processes.wake import Wake
 from scaletest_workers.child_answers import ANSWERS_CLOSED, PEAK_MEMORY
-from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import Interrupted, Making, Result, timed_out_result
+from scaletest_workers.devices import ChosenDevice
+from scaletest_workers.workloads.base import Interrupted, Result, WorkloadSetup, timed_out_result
 from scaletest_workers.workloads.program import OutputTail, last_words, signal_name, why_not_started
 
 # What a process may write while it runs one request, and how long its answer may be.
@@ -49,11 +49,11 @@ AnswerOrReason = dict[str, Any] | str | None
 class PersistentChild:
     """The process of one workload."""
 
-    def __init__(self, name: str, argv: list[str], making: Making) -> None:
+    def __init__(self, name: str, argv: list[str], setup: WorkloadSetup) -> None:
         """Prepare to start `argv`. name: as errors call it."""
         self._name = name
         self._argv = argv
-        self._making = making
+        self._setup = setup
         self._guard = Guard("KILL")
         # the number of the last request that was sent; its answer has the same
         self._number = 0
@@ -71,7 +71,7 @@ class PersistentChild:
         self._tree: Tree | None = None
 
     def run(
-        self, request: object, limit_s: float, device: Chosen | None, *, first: object = None
+        self, request: object, limit_s: float, device: ChosenDevice | None, *, first: object = None
     ) -> Result:
         """Return the result of a request, with where its time went. Raises Interrupted.
 
@@ -79,8 +79,8 @@ class PersistentChild:
         shorter one would end every process before it is ready.
         """
         watch = None
-        if self._making.sampler:
-            watch = self._making.sampler.draw(device.device.path if device else "")
+        if self._setup.sampler:
+            watch = self._setup.sampler.draw(device.device.path if device else "")
         process_before = self._process
         try:
             process = self._start_process(device)
@@ -88,7 +88,7 @@ class PersistentChild:
             return Result(
                 Outcome.FAILED,
                 Reason.NO_BINARY,
-                error=why_not_started(self._argv[0], error, self._making.program),
+                error=why_not_started(self._argv[0], error, self._setup.program),
             )
         if watch is not None and self._tree is not None:
             watch.resume(self._tree)
@@ -117,9 +117,9 @@ class PersistentChild:
         self._end_process()
         self._guard.close()
 
-    def _start_process(self, device: Chosen | None) -> subprocess.Popen[bytes]:
+    def _start_process(self, device: ChosenDevice | None) -> subprocess.Popen[bytes]:
         """Return the process, a new one unless the last one lives and is for this device."""
-        environment = self._making.devices.environment(device) if device else {}
+        environment = self._setup.devices.environment(device) if device else {}
         if self._process is not None and (
             self._environment != environment or self._process.poll() is not None
         ):
@@ -129,7 +129,7 @@ class PersistentChild:
             self._earlier_children = own_children()
             self._process = subprocess.Popen(
                 self._argv,
-                cwd=self._making.program.directory or None,
+                cwd=self._setup.program.directory or None,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -140,12 +140,12 @@ class PersistentChild:
             self._environment = environment
             self._output = OutputTail(
                 self._process.stderr,
-                None if self._making.program.null_output else sys.stderr,
+                None if self._setup.program.null_output else sys.stderr,
                 most_bytes=MOST_OUTPUT_BYTES,
                 full=self._too_much,
             )
-            if self._making.sampler:
-                self._tree = Tree(self._process.pid, self._making.sampler.blocking)
+            if self._setup.sampler:
+                self._tree = Tree(self._process.pid, self._setup.sampler.blocking)
         return self._process
 
     def _ask(
@@ -165,7 +165,7 @@ class PersistentChild:
             process.stdin.flush()
         except OSError:
             return ""
-        stdout, interrupt = process.stdout.fileno(), self._making.interrupt.fileno()
+        stdout, interrupt = process.stdout.fileno(), self._setup.interrupt.fileno()
         line = b""
         while not line.endswith(b"\n"):
             # wait for the end of the process, too: what it forked may keep its output open
@@ -203,7 +203,7 @@ class PersistentChild:
             self._tree = None
         if process is None:
             return
-        end_group(process, self._making.program.kill_grace_s)
+        end_group(process, self._setup.program.kill_grace_s)
         end_orphans(self._earlier_children)
         self._guard.watch(None)
         for stream in (process.stdin, process.stdout):

@@ -29,10 +29,10 @@ from scaletest_workers.devices import DEVICE_VARIABLE
 from scaletest_workers.workloads.base import (
     SUCCEEDED,
     Interrupted,
-    Making,
     ProgramOptions,
     Result,
     ServedWorkload,
+    WorkloadSetup,
     timed_out_result,
 )
 
@@ -43,7 +43,7 @@ TAIL_BYTES = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ProgramEnd:
     """How a program ended, with the ends of what it wrote."""
 
     result: Result  # derived from the exit code alone
@@ -72,7 +72,7 @@ class Program:
         *,
         capture: bool = False,
         quiet: bool = False,
-    ) -> Ended:
+    ) -> ProgramEnd:
         """Run it to its end, or to the limit; all of its processes are gone afterwards.
 
         capture: keep standard output to be read. quiet: keep what it writes, and pass nothing on.
@@ -95,7 +95,7 @@ class Program:
                 start_new_session=True,
             )
         except OSError as error:
-            return Ended(
+            return ProgramEnd(
                 Result(
                     Outcome.FAILED, Reason.NO_BINARY, error=why_not_started(name, error, options)
                 )
@@ -133,7 +133,9 @@ class Program:
             )
             reason = Reason.SIGNAL if code < 0 else Reason.EXIT
             result = Result(Outcome.FAILED, reason, code, f"{name} {end}{last_words(texts[1])}")
-        return Ended(result if activity is None else replace(result, activity=activity), *texts)
+        return ProgramEnd(
+            result if activity is None else replace(result, activity=activity), *texts
+        )
 
     def close(self) -> None:
         """End the guard."""
@@ -143,10 +145,10 @@ class Program:
 class ProgramWorkload(ServedWorkload):
     """A workload that runs a program for each request."""
 
-    def __init__(self, making: Making) -> None:
+    def __init__(self, setup: WorkloadSetup) -> None:
         """Prepare to run programs as the worker's options say."""
-        self._making = making
-        self._program = Program(making.program, making.interrupt, making.sampler)
+        self._setup = setup
+        self._program = Program(setup.program, setup.interrupt, setup.sampler)
 
     def close(self) -> None:
         """End the guard of its programs."""

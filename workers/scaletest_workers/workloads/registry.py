@@ -12,7 +12,7 @@ from scaletest.model.errors import UsageError, suggestion
 from scaletest.model.workload import REFERENCE
 
 if TYPE_CHECKING:  # they take a while to import, and names need none of them
-    from scaletest_workers.workloads.base import Making, ServedWorkload
+    from scaletest_workers.workloads.base import ServedWorkload, WorkloadSetup
 
 GROUP = "scaletest.workloads"
 SLEEP = "sleep"
@@ -28,14 +28,14 @@ _PYTHON = "scaletest_workers.workloads.python:PythonWorkload"
 _COMMAND = "scaletest_workers.workloads.command:Command"
 
 
-def make(making: Making) -> ServedWorkload:
+def make(setup: WorkloadSetup) -> ServedWorkload:
     """Make the workload that a worker's command names; UsageError when that fails.
 
     It is built in, MODULE:NAME of Python, or a program.
     """
-    target = BUILT_IN.get(making.command[0]) or (_PYTHON if is_python(making.command) else _COMMAND)
+    target = BUILT_IN.get(setup.command[0]) or (_PYTHON if is_python(setup.command) else _COMMAND)
     module, _, function = target.partition(":")
-    workload: ServedWorkload = getattr(import_module(module), function)(making)
+    workload: ServedWorkload = getattr(import_module(module), function)(setup)
     return workload
 
 

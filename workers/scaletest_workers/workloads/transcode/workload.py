@@ -8,8 +8,8 @@ from pathlib import Path
 
 from scaletest.model import Outcome, Reason
 from scaletest.model.errors import InvalidValue
-from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import Making, Result, failed_result
+from scaletest_workers.devices import ChosenDevice
+from scaletest_workers.workloads.base import Result, WorkloadSetup, failed_result
 from scaletest_workers.workloads.command import result_with_figures
 from scaletest_workers.workloads.program import ProgramWorkload
 from scaletest_workers.workloads.transcode import ffmpeg, onevpl
@@ -25,22 +25,24 @@ from scaletest_workers.workloads.transcode.options import (
 class TranscodeWorkload(ProgramWorkload):
     """Runs the worker's description with the request's changes."""
 
-    def __init__(self, making: Making) -> None:
+    def __init__(self, setup: WorkloadSetup) -> None:
         """Check the worker's description. InvalidValue for words that cannot be read."""
-        from_words(("--input", "any", *making.options))
-        super().__init__(making)
+        from_words(("--input", "any", *setup.options))
+        super().__init__(setup)
 
-    def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
+    def run(
+        self, arguments: tuple[str, ...], limit_s: float, device: ChosenDevice | None
+    ) -> Result:
         """Transcode once. Raises Interrupted."""
         try:
-            work = self._read_head(from_words(self._making.options, arguments))
+            work = self._read_head(from_words(self._setup.options, arguments))
             path = (
                 device.device.path
                 if device and work.acceleration is not Acceleration.SOFTWARE
                 else ""
             )
             with _command_line(work, path) as argv:
-                environment = self._making.devices.environment(device) if device else {}
+                environment = self._setup.devices.environment(device) if device else {}
                 ended = self._program.run(argv, limit_s, environment, capture=True, quiet=True)
         except InvalidValue as error:
             return failed_result(error)
@@ -60,7 +62,7 @@ class TranscodeWorkload(ProgramWorkload):
 
         InvalidValue for a file that the engine cannot use.
         """
-        file = Path(self._making.program.directory, work.input)
+        file = Path(self._setup.program.directory, work.input)
         try:
             if file.exists() and not file.is_file():
                 # reading a pipe could block without a limit, and a device never ends
