@@ -133,7 +133,7 @@ class FastLane:
         self.idle = done is None
         try:
             answer = self._call_script(done, "1" if take else "0")
-            self.idle = True
+            self.idle = True  # from here on there is nothing to deliver
             while answer is NothingTaken.AGAIN:
                 answer = self._call_script(None, "1")
             if answer is None and take and block_s > 0:

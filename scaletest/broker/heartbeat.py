@@ -229,18 +229,18 @@ class Heartbeat:
         """Beat when a heartbeat is due, until `stop`; an error costs one heartbeat."""
         due = time.monotonic()  # at once: requests of a dead worker must not wait for the first one
         while not self._closing.is_set():
+            # sleep until a heartbeat is due, or something else is to be done
             left_s = due - time.monotonic()
             if self._ends_waits:
                 self._closing.wait(max(0.0, min(left_s, UNBLOCK_EVERY_S)))
             else:
                 self._wake.wait(left_s)
                 self._wake.clear()
-            lane = self.lane if self._ends_waits else None
             try:
                 # The main thread may be just about to wait for a request, and begin after this. So
                 # this is repeated every UNBLOCK_EVERY_S.
-                if lane is not None and lane.idle and lane.client_id:
-                    self._client.client_unblock(lane.client_id)
+                if self._ends_waits:
+                    self._unblock_main_thread()
                 if self._sampling:
                     self._sampling.send(self._client)
                 if time.monotonic() >= due:
@@ -256,7 +256,7 @@ class Heartbeat:
                 text = cut_text(str(error), 200)
                 # A server that hangs, or vanished without closing its connections, would keep a
                 # stopping worker in a read for half a minute.
-                if lane is not None and lane.hang_up():
+                if self._ends_waits and self.lane is not None and self.lane.hang_up():
                     logger.warning(
                         "worker %s is idle and stops without Redis: %s", self._worker, text
                     )
@@ -264,10 +264,18 @@ class Heartbeat:
                     logger.error("worker %s: heartbeat failed: %s", self._worker, text)
                 self._closing.wait(RETRY_S)
 
+    def _unblock_main_thread(self) -> None:
+        """Let Redis end the main thread's wait for a request, if it waits."""
+        lane = self.lane
+        # Redis knows the connection by a number, which is 0 before there is one
+        if lane is not None and lane.idle and lane.client_id:
+            self._client.client_unblock(lane.client_id)
+
     def _beat(self) -> None:
         """Send one heartbeat, and act on its answer."""
-        pending = self.lane.pending if self.lane else None
+        # In this order: a request that ends in between is found in the call that delivers it.
         running = self.running
+        pending = self.lane.pending if self.lane else None
         if running is not None:
             running.registered = True
             if self.running is not running:  # it has just ended: see `note_end`

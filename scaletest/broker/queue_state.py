@@ -49,7 +49,7 @@ class DeclaredQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueState(DeclaredQueue):
-    """A queue with the figures that describe it in a few numbers."""
+    """A queue at one instant, with its times in a few numbers."""
 
     workers: int  # that live
     # median and 95th percentile of finished requests, in seconds; empty when none finished

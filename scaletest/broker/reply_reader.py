@@ -6,7 +6,6 @@ time-outs are too coarse: an idle server ends a blocked call up to 100 ms late, 
 for a load that follows a schedule.
 """
 
-import itertools
 import logging
 import re
 import time
@@ -71,26 +70,22 @@ class Reader:
             self._position, self._must_restart = BEGIN, False
         try:
             if not self._awaited_answers:
-                # a blocking read, after the command that deletes what was read before
-                commands: list[tuple[Any, ...]] = [
-                    (
-                        *("XREAD", "COUNT", BATCH, "BLOCK", int(BLOCK_S * 1000)),
-                        *("STREAMS", self._stream, self._position),
-                    )
-                ]
+                # delete what was read before, and wait for what comes after it
+                commands: list[tuple[Any, ...]] = []
                 if self._position != BEGIN:
                     milliseconds, number = entry_order(self._position)
-                    commands.insert(
-                        0, ("XTRIM", self._stream, "MINID", f"{milliseconds}-{number + 1}")
+                    commands.append(
+                        ("XTRIM", self._stream, "MINID", f"{milliseconds}-{number + 1}")
                     )
+                options = ("COUNT", BATCH, "BLOCK", int(BLOCK_S * 1000))
+                commands.append(("XREAD", *options, "STREAMS", self._stream, self._position))
                 if not self._connection.is_connected:
                     self._connection.connect()
-                packets = itertools.starmap(self._connection.pack_command, commands)
-                self._connection.send_packed_command(
-                    list(itertools.chain.from_iterable(packets)), check_health=False
-                )
+                packet = self._connection.pack_commands(commands)
+                self._connection.send_packed_command(packet, check_health=False)
                 self._awaited_answers = len(commands)
                 self._asked_at = self._clock()
+            # the deadline may pass: then the next call goes on waiting for the same answer
             while self._connection.can_read(max(0.0, deadline - self._clock())):
                 rows = self._connection.read_response()
                 self._awaited_answers -= 1

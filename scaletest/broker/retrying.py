@@ -64,7 +64,7 @@ class Retrying:
             return self.run_after(error, call)
 
     def run_after(self, error: Exception, call: Callable[[], T]) -> T:
-        """Return the call's result, where a first try has failed with an `error` that passes."""
+        """Return the call's result, after a first try that failed with an `error` that passes."""
         began = self._clock()
         delay_s = longer_delay(0.0)
         logger.warning(

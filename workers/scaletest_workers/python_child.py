@@ -79,7 +79,7 @@ class PythonSession:
             raise InvalidValue(
                 f"the class {name} has no method run", hint="run(self, ...) runs one request"
             )
-        _refuse_paused(run, f"{name}.run")
+        _refuse_coroutines(run, f"{name}.run")
         method = TypedArguments(run, name)
         return lambda texts, device: _call(instance.run, method, texts, device)
 
@@ -136,11 +136,11 @@ def load(reference: str) -> Callable[..., object]:
             f"{reference} is neither a class nor a function",
             hint="name a class with a method run, or a function",
         )
-    _refuse_paused(subject, reference)
+    _refuse_coroutines(subject, reference)
     return subject  # type: ignore[no-any-return]
 
 
-def _refuse_paused(subject: object, name: str) -> None:
+def _refuse_coroutines(subject: object, name: str) -> None:
     """Raise InvalidValue for what would not run when it is called."""
     if inspect.iscoroutinefunction(subject) or inspect.isasyncgenfunction(subject):
         raise InvalidValue(f"{name} is async", hint="call asyncio.run in a function that is not")

@@ -60,7 +60,10 @@ FIRST_CONNECTION_S = 60.0
 
 
 def rq_serving(environment: Mapping[str, str]) -> Serving:
-    """Return how a worker serves that RQ's command line starts, which knows queue and server."""
+    """Return the options of a worker that RQ's command line starts.
+
+    RQ gives it the queue and the server.
+    """
     return Serving(
         queue="",
         redis_url="",
