@@ -19,9 +19,9 @@ from typing import Any
 from scaletest.documents.typed_arguments import TypedArguments
 from scaletest.model.checks import cut_text
 from scaletest.model.errors import InvalidValue, NoDevice, ScaletestError, suggestion
+from scaletest.model.wording import as_options
 from scaletest.model.workload import Device
 from scaletest_workers.child_answers import Answer, answer_requests
-from scaletest_workers.workloads.base import error_text
 
 # Figures of one request.
 MOST_FIGURES = 64
@@ -48,7 +48,9 @@ class PythonSession:
             returned = None if texts is None else self._run(tuple(texts), device)
             return {"figures": read_figures(returned, self._reference)}
         except ScaletestError as error:
-            return {"error": error_text(error), "no_device": isinstance(error, NoDevice)}
+            hint = f" ({error.hint})" if error.hint else ""
+            text = as_options(f"{error.message}{hint}")
+            return {"error": text, "no_device": isinstance(error, NoDevice)}
         except MemoryError as error:
             # what is left of its memory is in pieces: the next request gets another process
             text = f"out of memory: {error}".removesuffix(": ")

@@ -47,14 +47,10 @@ class Interrupted(Exception):
     """The run was ended from outside before it was done; the request must go back to its queue."""
 
 
-def error_text(error: ScaletestError) -> str:
-    """Return an error in one line, with what to do."""
-    return as_options(f"{error.message} ({error.hint})" if error.hint else error.message)
-
-
 def failed_result(error: ScaletestError, reason: Reason = Reason.EXIT) -> Result:
-    """Return the result of a run that could not begin."""
-    return Result(Outcome.FAILED, reason, error=error_text(error))
+    """Return the result of a run that could not begin, with what to do."""
+    hint = f" ({error.hint})" if error.hint else ""
+    return Result(Outcome.FAILED, reason, error=as_options(f"{error.message}{hint}"))
 
 
 def timed_out_result(limit_s: float, program: str = "") -> Result:
