@@ -72,7 +72,7 @@ class QueueState(DeclaredQueue):
             suspects,
             row_ended,
         ) = row
-        past = queue_counts.read(row_ended)
+        ended = queue_counts.read(row_ended)
         entry = QueueEntry.from_json(declared)
         return cls(
             name=name,
@@ -84,10 +84,10 @@ class QueueState(DeclaredQueue):
             paused=bool(paused),
             oldest_waiting_s=None if oldest is None else int(oldest) / 1e6,
             counters=queue_counts.add_counts(
-                {text_of(key): int(value) for key, value in pairs_of(counts)}, past.outcomes
+                {text_of(key): int(value) for key, value in pairs_of(counts)}, ended.outcomes
             ),
-            wait_s=_quantiles(past.wait),
-            run_s=_quantiles(past.run),
+            wait_s=_quantiles(ended.wait),
+            run_s=_quantiles(ended.run),
             suspects=tuple(sorted(text_of(name) for name in suspects)),
         )
 

@@ -87,14 +87,15 @@ class NodeSampler:
 
         The first reading after a pause has none before it to compare with, so it gives no sample.
         """
-        begun = self._count_begun()
-        if begun != self._begun_before:
-            self._begun_before = begun
+        # a worker that takes requests knows sooner than the next heartbeat that there is work
+        requests_begun = self._count_begun()
+        if requests_begun != self._begun_before:
+            self._begun_before = requests_begun
             self._lease.note_work()
         if not self._lease.has_work:
             self._read_at = None
             return
-        before, self._read_at = self._read_at, self._clock()
+        read_before, self._read_at = self._read_at, self._clock()
         resources: Resources = {}
         for reader in list(self._readers):
             try:
@@ -106,20 +107,20 @@ class NodeSampler:
                     type(error).__name__,
                     cut_text(str(error), 200),
                 )
-        if before is not None:
+        if read_before is not None:
             # of too many resources the first ones: those of the node come before its devices
             lease = self._lease
             lease.offer(
                 NodeSample(
-                    lease.node,
-                    lease.worker,
-                    0.0,
-                    self._read_at - before,
-                    dict(itertools.islice(resources.items(), MAX_RESOURCES)),
+                    node=lease.node,
+                    worker=lease.worker,
+                    at_s=0.0,  # Redis says when it receives the sample
+                    interval_s=self._read_at - read_before,
+                    resources=dict(itertools.islice(resources.items(), MAX_RESOURCES)),
                 )
             )
 
     def _read_node(self) -> Resources:
-        if self._node is None:  # made by the thread that reads it
+        if self._node is None:  # made late, since most workers never read their node
             self._node = NodeReader(self._clock)
         return self._node.read()
