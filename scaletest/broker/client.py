@@ -248,7 +248,7 @@ class Client:
                         ids[start : start + ASK_BATCH],
                     )
                 )
-                missing += [name.decode() for name in unknown]
+                missing += [request_id.decode() for request_id in unknown]
                 last_reply = max(last_reply, entry_order(last.decode()))
             self._lost = missing, last_reply
         # wait until the replies of that moment are read
@@ -256,9 +256,10 @@ class Client:
             return 0
         # submit again what is still without a reply
         by_queue: dict[str, list[Request]] = {}
-        for name in self._lost[0]:
-            if name in pending:
-                by_queue.setdefault(pending[name].queue, []).append(pending[name])
+        for request_id in self._lost[0]:
+            request = pending.get(request_id)
+            if request is not None:
+                by_queue.setdefault(request.queue, []).append(request)
         accepted = 0
         try:
             for requests in by_queue.values():

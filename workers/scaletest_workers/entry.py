@@ -32,7 +32,7 @@ class RunningJob:
     runtime: Runtime
     accounting: Accounting
     taken: TakenRequest
-    ok: bool = False  # RQ counted it as a success
+    has_succeeded: bool = False  # RQ counted it as a success
     is_settled: bool = False  # its outcome is counted
     is_put_back: bool = False  # it waits again
 

@@ -166,10 +166,12 @@ class RqJobRunner:
             if current.is_put_back:
                 return
             run_s = time.monotonic() - began
-            outcome = Outcome.SUCCEEDED if current.ok else Outcome.FAILED
+            outcome = Outcome.SUCCEEDED if current.has_succeeded else Outcome.FAILED
             self.count_outcome(outcome, run_s)
             if not current.is_settled:
-                result = SUCCEEDED if current.ok else Result(Outcome.FAILED, error=RAISED)
+                result = (
+                    SUCCEEDED if current.has_succeeded else Result(Outcome.FAILED, error=RAISED)
+                )
                 reply, wait_s = self._runtime.reply_json(taken, self._worker.name, result, run_s)
                 # still under the lease: the call may be lost on its way, and take a while
                 self._heartbeat.note_settling()

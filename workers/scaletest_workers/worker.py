@@ -357,7 +357,7 @@ class Worker(OutageProofWorker):
         """Note the success, then do as RQ does."""
         if self._rq_jobs is not None and self._rq_jobs.running is not None:
             # its status does not say so when no result is kept
-            self._rq_jobs.running.ok = True
+            self._rq_jobs.running.has_succeeded = True
         super().handle_job_success(job, *args, **options)
 
     def handle_job_failure(self, job: Job, queue: Queue, *args: Any, **options: Any) -> None:
