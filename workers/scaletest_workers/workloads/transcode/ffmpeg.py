@@ -139,12 +139,11 @@ def read_output(output: str, errors: str) -> TranscodeReading:
     its benchmark line has the time.
     """
     # frames and rate of the first output
-    progress: dict[str, str] = {}
-    if "frame=" in output:
-        progress = dict(_PROGRESS.findall(output[output.rfind("frame=") :]))
+    start = output.rfind("frame=")
+    progress: dict[str, str] = dict(_PROGRESS.findall(output[start:])) if start >= 0 else {}
     count, rate = progress.get("frame", ""), progress.get("fps", "")
-    if not progress:
-        status: list[tuple[str, str]] = [("", ""), *_STATS.findall(errors)]
+    status = _STATS.findall(errors)
+    if not progress and status:
         count, rate = status[-1]
     if not count.isdigit():
         return TranscodeReading.explain({}, errors)
