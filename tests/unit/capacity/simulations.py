@@ -30,7 +30,7 @@ def syncs(
     )
     course = []
     for number, demand in enumerate(demands):
-        replicas = hpa.sync(15.0 * number, replicas, replicas, replicas, [round(demand * 1000)])
+        replicas = hpa.sync(15.0 * number, replicas, replicas, replicas, round(demand * 1000))
         course.append(replicas)
     return course
 
