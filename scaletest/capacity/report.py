@@ -1,7 +1,7 @@
-"""Simulated autoscaling rules as a report: the best rule and its settings, the figures of all rules
-side by side, why some of them do worse, and each rule's course over time.
+"""Simulated autoscaling rules as a report.
 
-The charts are on one scale, so that rules can be compared.
+It shows the best rule and its settings, the figures of all rules side by side, why some of them do
+worse, and each rule's course over time. The charts are on one scale, so that rules can be compared.
 """
 
 import re
@@ -11,17 +11,11 @@ from typing import Any
 
 import yaml
 
-from scaletest.capacity.autoscale.choice import (
-    BestRule,
-    PlayedRule,
-    Weakness,
-    choose_best,
-    find_weaknesses,
-    mean_run_s,
-)
+from scaletest.capacity.autoscale.best_rule import BestRule, PlayedRule, choose_best
 from scaletest.capacity.autoscale.load import Arrivals
 from scaletest.capacity.autoscale.rule import to_values
 from scaletest.capacity.autoscale.simulation import SimulationResult
+from scaletest.capacity.autoscale.weaknesses import Weakness, find_weaknesses
 from scaletest.model import Verdict, VerdictKind
 from scaletest.render import contents
 from scaletest.render.axis import Axis, axis_end
@@ -76,7 +70,7 @@ class Simulation:
     @property
     def choice(self) -> BestRule:
         """The best rule."""
-        return choose_best(self.played, mean_run_s(self.arrivals))
+        return choose_best(self.played, self.arrivals.mean_run_s)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -112,23 +106,19 @@ def simulation_report(simulation: Simulation) -> Report:
         ],
         environment={"command_line": list(simulation.command_line)},
     )
-    rules, reasons = _rules_table(simulation, choice), _reason_lines(simulation)
+    rules, weaknesses = _rules_table(simulation, choice), _weakness_lines(simulation)
+    # a row for each rule, with the names and base units of JSON
+    rows = [played.result.to_dict() for played in simulation.played]
     return Report(
         head=head,
-        summary=lambda: [rules, Text(reasons), Text(MEANINGS, "soft", optional=True)],
-        comment=lambda: [rules, Text(reasons, "list")],
+        summary=lambda: [rules, Text(weaknesses), Text(MEANINGS, "soft", optional=True)],
+        comment=lambda: [rules, Text(weaknesses, "list")],
         sections=lambda: sections(simulation, choice),
-        sheet=lambda: _sheet(simulation),
+        sheet=lambda: Sheet(list(rows[0]), [list(row.values()) for row in rows]),
         cases=list,
         data=simulation.to_dict,
         picture=lambda: charts(simulation, choice),
     )
-
-
-def _sheet(simulation: Simulation) -> Sheet:
-    """Make a row for each rule, with the names and base units of JSON."""
-    rows = [played.result.to_dict() for played in simulation.played]
-    return Sheet(list(rows[0]), [list(row.values()) for row in rows])
 
 
 def _reason(simulation: Simulation, choice: BestRule) -> str:
@@ -156,7 +146,7 @@ def _reason(simulation: Simulation, choice: BestRule) -> str:
 
 def sections(simulation: Simulation, choice: BestRule) -> list[Section]:
     """Return all sections of a page."""
-    order = Table(
+    criteria = Table(
         ("criterion", "rules left"),
         [(step.criterion, ", ".join(step.left)) for step in choice.steps],
         texts=(0, 1),
@@ -168,8 +158,8 @@ def sections(simulation: Simulation, choice: BestRule) -> list[Section]:
         {"queues": {"NAME": to_values(choice.played.rule)}}, sort_keys=False
     ).rstrip()
     courses: list[Block] = []
-    drawn = zip(_best_first(simulation, choice), charts(simulation, choice), strict=True)
-    for played, chart_of_rule in drawn:
+    rules = zip(_best_first(simulation, choice), charts(simulation, choice), strict=True)
+    for played, chart_of_rule in rules:
         caption = f"{chart_of_rule.title}. The rule: {played.rule.note}."
         courses.append(Figure(chart_of_rule, caption, PHONE))
     use = (
@@ -182,11 +172,11 @@ def sections(simulation: Simulation, choice: BestRule) -> list[Section]:
                 Text([choice.played.rule.note], "soft"),
                 Text([settings], "copy"),
                 Text([use], "soft"),
-                order,
+                criteria,
             ],
             "All rules": [_rules_table(simulation, choice), Text(MEANINGS, "soft")],
             "Why rules kill requests or change their direction": [
-                Text(_reason_lines(simulation), "list")
+                Text(_weakness_lines(simulation), "list")
             ],
             "Replicas and requests over time": courses,
             "What was played": [Facts(simulation.load), Text([CLOCK], "soft")],
@@ -223,7 +213,7 @@ def _seconds(wait_s: float | None) -> str:
     return NOTHING if wait_s is None else format_seconds(wait_s)
 
 
-def _reason_lines(simulation: Simulation) -> list[str]:
+def _weakness_lines(simulation: Simulation) -> list[str]:
     """Say why rules kill requests or turn, with the names of those of which each is true."""
     rules: dict[Weakness, list[str]] = {}
     for played in simulation.played:
@@ -262,29 +252,25 @@ def chart(result: SimulationResult, until_s: float, top: int, *, is_best: bool =
         f"{_marked(result.rule, is_best)}: {plural(result.flips, 'direction change')},"
         f" {result.killed} killed, mean wait {_seconds(result.mean_wait_s)}"
     )
+    most_marks = min(6, top + 1)  # whole counts have no more
     drawn = Chart(
         re.sub(r"[^A-Za-z0-9]+", "-", f"course-{result.rule}"),
         title,
         "requests that wait and run, and the replicas that the rule wants, over time",
         Axis("time, min", 0.0, until_s / 60, most=9),
-        Axis("requests, replicas", 0.0, axis_end(top, _most_marks(top)), most=_most_marks(top)),
+        Axis("requests, replicas", 0.0, axis_end(top, most_marks), most=most_marks),
         WIDTH,
         HEIGHT,
     )
     for name, (css, explanation) in LINES.items():
         drawn.legend(explanation, css)
-        # a value holds until the next one
+        # as steps: a value holds until the next one
         points: list[Point] = []
         for point in result.course:
-            at, value = point.at_s / 60, float(getattr(point, name))
+            at_min, value = point.at_s / 60, float(getattr(point, name))
             if not points:
-                points.append((at, value))
+                points.append((at_min, value))
             elif value != points[-1][1] or point is result.course[-1]:
-                points += [(at, points[-1][1]), (at, value)]
+                points += [(at_min, points[-1][1]), (at_min, value)]
         drawn.line(points, css)
     return drawn
-
-
-def _most_marks(top: int) -> int:
-    """Return how many marks an axis of whole counts up to this one has at most."""
-    return min(6, top + 1)

@@ -37,6 +37,11 @@ class Arrivals:
                 "the workload has no request", hint="give a higher rate or a longer duration"
             )
 
+    @property
+    def mean_run_s(self) -> float:
+        """The mean run time."""
+        return sum(self.runs) / len(self.runs)
+
 
 def draw_run_times(chance: Chance, mean_s: float, variation: float) -> Runs:
     """Return what draws run times with this mean, log-normal, or constant without variation.

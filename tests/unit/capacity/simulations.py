@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from scaletest.capacity.autoscale.choice import PlayedRule
+from scaletest.capacity.autoscale.best_rule import PlayedRule
 from scaletest.capacity.autoscale.hpa import (
     Behavior,
     Hpa,

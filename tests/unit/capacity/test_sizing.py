@@ -13,7 +13,7 @@ from scaletest.capacity.sizing import (
     formula_nodes,
     formula_pods,
     packed_nodes,
-    per_pod,
+    pod_rate,
     pods_that_fit,
     sizes,
 )
@@ -31,7 +31,7 @@ def test_sizes_match_the_example_of_the_published_article() -> None:
 
 @pytest.mark.parametrize(("latency_s", "rate"), [(0.020, 600.0), (0.5, 24.0), (1.0, 12.0)])
 def test_the_rate_of_twelve_pods_follows_from_their_latency(latency_s: float, rate: float) -> None:
-    assert 12 * per_pod(
+    assert 12 * pod_rate(
         CapacityDemand(1.0, latency_s, PodSize(0.5), NodeSize(4.0))
     ) == pytest.approx(rate)
 
