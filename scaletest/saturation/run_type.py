@@ -12,8 +12,8 @@ from scaletest.runs.places import default_root, run_reference
 from scaletest.runs.run_type import ResultOfRun, RunType
 from scaletest.saturation.folder import SaturationFolder
 from scaletest.saturation.judging.evaluation import SaturationResult, evaluate
-from scaletest.saturation.judging.sequence import OUTSIDE
-from scaletest.saturation.judging.step import Assessed
+from scaletest.saturation.judging.step import AssessedStep
+from scaletest.saturation.judging.step_sequence import OUTSIDE
 from scaletest.saturation.plan import LoadKind
 from scaletest.stats.comparison import Contrast, plan_differences
 from scaletest.stats.estimate import exact_estimate
@@ -82,7 +82,7 @@ class SaturationType(RunType):
             if step.step.phase not in OUTSIDE and not step.tester
         }
         names = {LoadKind.OPEN: "rate", LoadKind.CLOSED: "in_flight"}
-        places: list[tuple[Place, Assessed]] = [
+        places: list[tuple[Place, AssessedStep]] = [
             ({names[LoadKind(load)]: level}, step) for (load, level), step in sorted(levels.items())
         ]
         if result.operating is not None:

@@ -55,4 +55,4 @@ def command(
         return 0
     if run.tune:
         return saturate_run.run_tuning(checked, run, output, watch)
-    return saturate_run.run(checked, run, output, watch)
+    return saturate_run.run_saturation(checked, run, output, watch)

@@ -10,8 +10,8 @@ from scaletest.render.blocks import Table
 from scaletest.render.numbers import NOTHING, format_percent, format_seconds, format_significant
 from scaletest.render.text_table import align_table
 from scaletest.saturation.judging.forecast import SaturationForecast, forecast
-from scaletest.saturation.judging.sequence import LONGEST, MOST_AGAIN
-from scaletest.saturation.judging.tuning import rank_settings, settings
+from scaletest.saturation.judging.step_sequence import LONGEST, MOST_AGAIN
+from scaletest.saturation.judging.tuning import parse_settings, rank_settings
 from scaletest.saturation.measure.runner import saturate
 from scaletest.saturation.measure.tuning import tune
 from scaletest.saturation.options import SaturationOptions
@@ -22,7 +22,7 @@ from scaletest.saturation.run_type import RUN_TYPE
 TITLES = ("setting", "saturated at", "latency at 70%", "CPU used", "memory used", "per core", "")
 
 
-def run(
+def run_saturation(
     plan: SaturationPlan, options: SaturationOptions, output: Output, watch: WatchOptions
 ) -> int:
     """Measure, and print the run in that form; its exit code."""
@@ -71,7 +71,7 @@ def _share(used: float | None, asked: float) -> str:
 
 def show_plan(plan: SaturationPlan, tuning: Sequence[str], output: Output) -> None:
     """Print what will be done, and how long it takes. tuning: settings that are measured."""
-    count = len(settings(tuning))
+    count = len(parse_settings(tuning))
     expected = forecast(plan).times(max(1, count))
     row = expected.to_dict()
     output.show(

@@ -70,7 +70,7 @@ class QueueWork:
 Work = HttpWork | QueueWork
 
 
-def serve(
+def follow_orders(
     rendezvous: Rendezvous,
     make: Callable[[dict[str, Any], str], LevelLoad],
     *,
@@ -154,4 +154,4 @@ def be_agent(redis_url: str, name: str) -> None:
             "an agent needs the Redis of its coordinator", hint="set SCALETEST_REDIS_URL"
         )
     with closing(connect(redis_url)) as redis:
-        serve(Rendezvous(redis, name), make)
+        follow_orders(Rendezvous(redis, name), make)

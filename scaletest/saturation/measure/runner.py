@@ -24,11 +24,11 @@ from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
 from scaletest.runs.stopping import StopRequest, stop_on_signals
 from scaletest.saturation.folder import SaturationFolder
-from scaletest.saturation.judging.bracket import Probe
 from scaletest.saturation.judging.evaluation import SaturationResult, conclude
 from scaletest.saturation.judging.forecast import BACK_OFF_S, forecast
-from scaletest.saturation.judging.sequence import OPERATING_STEPS, SaturationSequence
-from scaletest.saturation.judging.step import Assessed, assess, level_text, timing
+from scaletest.saturation.judging.search_bracket import Probe
+from scaletest.saturation.judging.step import AssessedStep, assess_step, level_text, step_timing
+from scaletest.saturation.judging.step_sequence import OPERATING_STEPS, SaturationSequence
 from scaletest.saturation.measure.machine_use import WatchedMachine
 from scaletest.saturation.measure.service_target import NamedService
 from scaletest.saturation.measure.target import NamedQueue, NamedUrl, Target
@@ -175,17 +175,17 @@ class Runner:
 
     def run(self) -> SaturationResult:
         """Measure the whole run, or what is left of it when it is stopped, and judge it."""
-        plan, course, began = self._plan, SaturationSequence(self._plan), self._clock()
+        plan, sequence, began = self._plan, SaturationSequence(self._plan), self._clock()
         # how many steps a search takes is known afterwards, so that progress is an estimate
         expected = forecast(plan)
         usual_steps = expected.steps + (plan.warm_s > 0) + 1
-        while course.next is not None and not self._stop.asked():
-            probe, done, left_s = course.next, len(course.steps), None
+        while sequence.next is not None and not self._stop.asked():
+            probe, done, left_s = sequence.next, len(sequence.steps), None
             if expected.usual_s is not None and done < usual_steps:
                 left_s = (usual_steps - done) * expected.usual_s / usual_steps
             self._progress.at(done, max(usual_steps, done + 1), left_s=left_s, is_estimate=True)
             try:
-                step, samples = self._measure(probe, course)
+                step, samples = self._measure(probe, sequence)
             except (AgentLost, Unreachable) as error:
                 # a step without one of its agents is no step; those before it are
                 self.lost = error
@@ -193,30 +193,30 @@ class Runner:
             if self._stop.asked():
                 break  # a step that was cut short must not be taken for a whole one
             self._store(step, samples)
-            course.tell(assess(plan, step, samples))
-            assessed = course.steps[-1]  # as it is with all that was sent at its level
+            sequence.tell(assess_step(plan, step, samples))
+            assessed = sequence.steps[-1]  # as it is with all that was sent at its level
             self._progress.step(progress_line(assessed))
             self._progress.step_ended()
-            if assessed.saturated and course.next is not None:
+            if assessed.saturated and sequence.next is not None:
                 self._sleep(BACK_OFF_S)
             if probe.phase is Phase.WARM and assessed.success == 0:
                 break
         return conclude(
-            course,
+            sequence,
             interrupted=self._stop.reason,
             lost=self.lost.message if self.lost else "",
             elapsed_s=self._clock() - began,
         )
 
     def _measure(
-        self, probe: Probe, course: SaturationSequence
+        self, probe: Probe, sequence: SaturationSequence
     ) -> tuple[SaturationStep, Sequence[Attempt]]:
         plan = self._plan
         # the probe's phase decides the kind of load, and how long it lasts
         kind, seconds_wanted, count = LoadKind(plan.load), plan.step_s, plan.count
         if probe.phase is Phase.OPERATE:
             kind, seconds_wanted = LoadKind.OPEN, OPERATING_STEPS * plan.step_s
-        duration_s, warmup_s = timing(seconds_wanted, course.usual_s)
+        duration_s, warmup_s = step_timing(seconds_wanted, sequence.usual_s)
         if probe.phase is Phase.WARM:
             kind, duration_s, warmup_s, count = LoadKind.CLOSED, plan.warm_s, 0.0, 0
         patience_s = plan.timeout_s + 0.1
@@ -235,7 +235,7 @@ class Runner:
                 pace=pace.exact_poisson(probe.level, duration_s, self._chance),
                 count=count,
                 most_behind=max(
-                    LEAST_BEHIND, probe.level * (BEHIND_S + BEHIND_USUAL * course.usual_s)
+                    LEAST_BEHIND, probe.level * (BEHIND_S + BEHIND_USUAL * sequence.usual_s)
                 ),
                 patience_s=patience_s,
             )
@@ -249,7 +249,7 @@ class Runner:
         began = datetime.now(UTC).isoformat(timespec="milliseconds")
         result = self._load.measure(order, self._stop.asked, tell)
         step = SaturationStep(
-            number=len(course.steps),
+            number=len(sequence.steps),
             phase=probe.phase,
             load=kind,
             level=probe.level,
@@ -269,7 +269,7 @@ class Runner:
         return step, list(map(round_times, result.samples))
 
 
-def progress_line(assessed: Assessed) -> str:
+def progress_line(assessed: AssessedStep) -> str:
     """Describe a step in one line."""
     step = assessed.step
     p95 = assessed.latency.p95 or assessed.latency.p50

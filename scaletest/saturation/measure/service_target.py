@@ -59,7 +59,7 @@ class NamedService:
             return Target(tuple(lines), http_load(self.http, self.agents, plan, call))
         if not self.is_tuned:
             refuse_changed(deployment)
-        autoscalers, scaler_line = scalers(cluster, deployment, self.may_hold)
+        autoscalers, scaler_line = find_autoscalers(cluster, deployment, self.may_hold)
         replicas = deployment.replicas()
         lines += [f"deployment {deployment.name}: {replicas} replicas", scaler_line]
         start = http_load(self.http, self.agents, plan, self.reach(service, plan, lines))
@@ -97,7 +97,9 @@ class NamedService:
         return replace(call, headers={**call.headers, **headers}, ca_file=authority)
 
 
-def scalers(cluster: Cluster, deployment: Deployment, may_hold: bool) -> tuple[Autoscalers, str]:
+def find_autoscalers(
+    cluster: Cluster, deployment: Deployment, may_hold: bool
+) -> tuple[Autoscalers, str]:
     """Return who scales the Deployment, and what is told of them. UsageError unless they may be
     held.
     """
@@ -119,7 +121,7 @@ class PodLook:
         return {pod.name: pod for pod in self.pods if pod.ready and not pod.going}
 
 
-def troubles(before: PodLook, after: PodLook) -> PodTroubles:
+def find_troubles(before: PodLook, after: PodLook) -> PodTroubles:
     """What befell the pods between two looks."""
     still, known = after.ready, {pod.name: pod.restarts for pod in before.pods}
     unready = [
@@ -174,7 +176,7 @@ class WatchedPods:
         self._ready = len(before.ready) if before else 0
         result = self._load.measure(order, stopping, tell)
         after = before and self._look()
-        return replace(result, pods=troubles(before, after) if before and after else None)
+        return replace(result, pods=find_troubles(before, after) if before and after else None)
 
     def close(self) -> None:
         """End the load."""

@@ -17,9 +17,9 @@ from scaletest.processes.periodic import Periodic
 from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
 from scaletest.runs.stopping import StopRequest, stop_on_signals
-from scaletest.saturation.judging.tuning import TriedSetting, settings
+from scaletest.saturation.judging.tuning import TriedSetting, parse_settings
 from scaletest.saturation.measure.runner import begin_folder, choose_target, measure
-from scaletest.saturation.measure.service_target import scalers
+from scaletest.saturation.measure.service_target import find_autoscalers
 from scaletest.saturation.options import SaturationOptions
 from scaletest.saturation.plan import SaturationPlan
 
@@ -119,14 +119,16 @@ def tune(
     plan: SaturationPlan, options: SaturationOptions, progress: Progress
 ) -> tuple[list[TriedSetting], int]:
     """Measure every setting; return them, and the exit code, 0 when at least one was measured."""
-    combinations = settings(options.tune)
+    combinations = parse_settings(options.tune)
     labels_of_runs = [options.labels.numbered(number) for number in range(1, len(combinations) + 1)]
     cluster = connect_cluster(options.agents.namespace, options.agents.context)
     deployment = Service(cluster, options.cluster.service).deployment()
     if deployment is None:
         raise UsageError("no single Deployment stands behind this Service", hint="<tune> needs one")
     refuse_changed(deployment)
-    autoscalers, scaler_line = scalers(cluster, deployment, options.cluster.pause_autoscalers)
+    autoscalers, scaler_line = find_autoscalers(
+        cluster, deployment, options.cluster.pause_autoscalers
+    )
     changes = Changes(cluster, deployment)
     tuning = Tuning(cluster, deployment, autoscalers, changes)
     for setting in combinations:

@@ -22,10 +22,10 @@ from scaletest.render.numbers import (
 from scaletest.report.words import format_percentile, run_warnings, states_sentence
 from scaletest.saturation.judging.evaluation import SaturationResult
 from scaletest.saturation.judging.pods import PodTimes, times_of_pods
-from scaletest.saturation.judging.sequence import OPERATING_SHARE
-from scaletest.saturation.judging.step import Assessed, level_text
+from scaletest.saturation.judging.step import AssessedStep, level_text
+from scaletest.saturation.judging.step_sequence import OPERATING_SHARE
 from scaletest.saturation.plan import Phase, SaturationPlan
-from scaletest.saturation.report.figures import charts
+from scaletest.saturation.report.charts import charts
 from scaletest.saturation.report.steps import (
     COLUMNS,
     FEW_QUANTILES,
@@ -182,7 +182,7 @@ def sentences(result: SaturationResult) -> list[str]:
             f" of it: mean latency {format_seconds(latency.mean)},"
             f" {times or 'too few for percentiles'}{state}"
         )
-    lines.append(service_time(result))
+    lines.append(service_time_sentence(result))
     if result.knee:
         lines.append(f"knee (Kneedle): {result.knee} {result.plan.unit}")
     return list(filter(None, lines))
@@ -201,12 +201,12 @@ def point_sentence(result: SaturationResult) -> str:
     return f"{point}, reached with {result.parallel} in flight" if result.parallel else point
 
 
-def service_time(result: SaturationResult) -> str:
+def service_time_sentence(result: SaturationResult) -> str:
     """Say where the service's time goes at the lowest level that is too much, else at the highest.
 
     "" when that is not known.
     """
-    known: list[tuple[Assessed, MachineUse]] = []
+    known: list[tuple[AssessedStep, MachineUse]] = []
     for assessed in result.steps:
         around = assessed.step.around
         fit = not assessed.tester and assessed.step.phase != Phase.WARM

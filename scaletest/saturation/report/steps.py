@@ -15,9 +15,9 @@ from scaletest.render.numbers import (
 )
 from scaletest.report.words import format_percentile
 from scaletest.saturation.judging.evaluation import SaturationResult
-from scaletest.saturation.judging.step import Assessed, failed_pods, level_text
+from scaletest.saturation.judging.step import AssessedStep, failed_pods, level_text
 from scaletest.saturation.plan import LoadKind, Phase
-from scaletest.saturation.report.figures import state
+from scaletest.saturation.report.charts import step_state
 from scaletest.stats.percentiles import Distribution
 
 QUANTILES = ("p50", "p90", "p95", "p99")
@@ -25,7 +25,7 @@ QUANTILES = ("p50", "p90", "p95", "p99")
 FEW_QUANTILES = ("p50", "p95", "p99")
 
 
-def _rate(assessed: Assessed) -> str:
+def _rate(assessed: AssessedStep) -> str:
     """Write successes a second with their interval."""
     goodput = assessed.goodput
     if not math.isfinite(goodput.high):
@@ -33,7 +33,7 @@ def _rate(assessed: Assessed) -> str:
     return with_interval(goodput.value, goodput.low, goodput.high)
 
 
-def errors_by_kind(assessed: Assessed) -> str:
+def errors_by_kind(assessed: AssessedStep) -> str:
     """Write errors by kind; "" when there are none."""
     return ", ".join(f"{count} x {kind}" for kind, count in assessed.errors.items())
 
@@ -57,7 +57,7 @@ def pod_lines(result: SaturationResult) -> list[str]:
     return lines
 
 
-def _place(assessed: Assessed) -> dict[str, str]:
+def _place(assessed: AssessedStep) -> dict[str, str]:
     """Return the cells with which the row of a step begins."""
     return {"phase": str(assessed.step.phase), "level": level_text(assessed.step)}
 
@@ -66,7 +66,7 @@ def _quantiles(times: Distribution, names: Sequence[str]) -> dict[str, str]:
     return {name: format_percentile(times, name) for name in names}
 
 
-def step_table(steps: Sequence[Assessed]) -> Table:
+def step_table(steps: Sequence[AssessedStep]) -> Table:
     """Make a row for each step, in short."""
     queueing = any(assessed.server.count for assessed in steps)
     rows = [
@@ -76,7 +76,7 @@ def step_table(steps: Sequence[Assessed]) -> Table:
             **_quantiles(assessed.latency, FEW_QUANTILES),
             "queueing": format_percent(assessed.queueing, 0) if queueing else "",
             "ok": format_percent(assessed.success),
-            "state": state(assessed),
+            "state": step_state(assessed),
         }
         for assessed in steps
     ]
@@ -111,12 +111,12 @@ def step_details(result: SaturationResult) -> list[Block]:
                 "errors": errors_by_kind(assessed),
                 "tester late p99": format_seconds(assessed.lag_s),
                 "CPU": format_percent(step.cpu, 0),
-                "state": state(assessed),
+                "state": step_state(assessed),
             }
         )
         reason = assessed.tester or assessed.saturated or assessed.undecided
         if reason:
-            reasons.append({**place, "state": state(assessed), "reason": reason})
+            reasons.append({**place, "state": step_state(assessed), "reason": reason})
         kinds = {"since sent": assessed.service, "in the service": assessed.server}
         if step.load == LoadKind.OPEN or step.phase == Phase.WARM:
             kinds = {"latency": assessed.latency, **kinds}
@@ -145,7 +145,7 @@ def step_details(result: SaturationResult) -> list[Block]:
 
 
 # New columns of the sheet come at the end.
-COLUMNS: dict[str, Callable[[Assessed], Value]] = {
+COLUMNS: dict[str, Callable[[AssessedStep], Value]] = {
     "number": column_at("step.number"),
     "phase": column_at("step.phase"),
     "load": column_at("step.load"),

@@ -22,7 +22,7 @@ from scaletest.load.pace import constant, exact_poisson
 from scaletest.model.attempt import UNSENT
 from scaletest.model.errors import ScaletestError, WaitTimeout
 from scaletest.saturation.folder import SaturationFolder
-from scaletest.saturation.judging.step import assess
+from scaletest.saturation.judging.step import assess_step
 from scaletest.saturation.measure.agents import AgentsLoad
 from scaletest.saturation.measure.queue_load import QueueLoad
 from scaletest.saturation.plan import SaturationPlan, SaturationStep
@@ -229,7 +229,7 @@ def test_requests_over_the_limit_of_a_queue_are_backlog_and_not_late(
     step = SaturationStep(
         0, "ramp", "open", 100.0, measured.seconds, 300, 0.6, measured.cpu, measured.beat_s
     )
-    judged = assess(SaturationPlan("q"), step, measured.samples)
+    judged = assess_step(SaturationPlan("q"), step, measured.samples)
     # 80, and more where the worker had to wait for a processor
     assert judged.growth is not None and 75 < judged.growth.value <= 100 and judged.saturated
     # and none was noticed late that had to wait for room, which is so from the time that ten are

@@ -6,7 +6,12 @@ import random
 
 import pytest
 
-from scaletest.saturation.judging.exceedance import ERROR, Exceedance, at_least, at_most
+from scaletest.saturation.judging.exceedance import (
+    ERROR,
+    Exceedance,
+    chance_of_at_least,
+    chance_of_at_most,
+)
 from scaletest.saturation.plan import QUANTILES
 from tests.unit.oracle import oracle
 
@@ -22,10 +27,10 @@ def test_both_tails_are_those_of_the_binomial_distribution(name: str, count: int
         {0, 1, expected // 2, expected, expected + 1, 2 * expected, count - 1, count}
     ):
         if 0 <= over <= count:
-            assert at_least(count, over, share) == pytest.approx(
+            assert chance_of_at_least(count, over, share) == pytest.approx(
                 binom.sf(over - 1, count, share), rel=1e-9, abs=1e-15
             )
-            assert at_most(count, over, share) == pytest.approx(
+            assert chance_of_at_most(count, over, share) == pytest.approx(
                 binom.cdf(over, count, share), rel=1e-9, abs=1e-15
             )
 

@@ -16,8 +16,8 @@ from scaletest.render.blocks import Charts
 from scaletest.render.chart import Chart
 from scaletest.render.numbers import format_seconds, format_significant, plural
 from scaletest.saturation.judging.evaluation import SaturationResult
-from scaletest.saturation.judging.sequence import OUTSIDE
-from scaletest.saturation.judging.step import Assessed
+from scaletest.saturation.judging.step import AssessedStep
+from scaletest.saturation.judging.step_sequence import OUTSIDE
 from scaletest.stats.estimate import Estimate
 from scaletest.stats.percentiles import Percentile
 
@@ -34,7 +34,7 @@ TAIL_DOTS = {HELD: "c-run-dot c-run-dot-1", SATURATED: "c-hollow-next"}
 FAINT = "c-faint"
 
 
-def state(assessed: Assessed) -> str:
+def step_state(assessed: AssessedStep) -> str:
     """What was decided about a step, in a word."""
     reasons = {
         TESTER: assessed.tester,
@@ -50,12 +50,12 @@ class Level:
     """All measurings of one level. at: requests/s offered, or requests in flight."""
 
     at: float
-    steps: Sequence[Assessed]
+    steps: Sequence[AssessedStep]
 
     @property
     def state(self) -> str:
         """What was decided most often; of two equally often the worse one."""
-        states = list(map(state, self.steps))
+        states = list(map(step_state, self.steps))
         return max((SATURATED, UNDECIDED, TESTER, HELD), key=states.count)
 
     @property
@@ -83,7 +83,7 @@ def charts(result: SaturationResult, point: str) -> Charts | None:
     """
     # the levels of the search in order; steps that the tester spoilt count only where there is no
     # other of their level
-    by_level: dict[float, list[Assessed]] = defaultdict(list)
+    by_level: dict[float, list[AssessedStep]] = defaultdict(list)
     for assessed in result.steps:
         if assessed.step.phase not in OUTSIDE:
             by_level[assessed.step.level].append(assessed)
