@@ -110,8 +110,9 @@ class LoadLoop(ABC):
         self._waker.start()
 
     def wait_idle(self, timeout_s: float, *others: Wake) -> bool:
-        """Wait until nothing is in flight and nothing is due; false when the time is over first, or
-        one of `others` is awake first.
+        """Wait until nothing is in flight and nothing is due.
+
+        False when the time is over first, or one of `others` is awake first.
         """
         wait_first(timeout_s, self._idle, *others)
         self.check()
@@ -141,9 +142,14 @@ class LoadLoop(ABC):
             )
 
     @property
+    def overdue_since(self) -> Sequence[float]:
+        """Due times of requests that were not submitted when the load stopped."""
+        return ()
+
+    @property
     def overdue(self) -> int:
-        """Requests due when the load stopped and not submitted."""
-        return 0
+        """How many these are."""
+        return len(self.overdue_since)
 
     @abstractmethod
     def stop(self) -> None:
@@ -151,7 +157,7 @@ class LoadLoop(ABC):
 
     @abstractmethod
     def _take_due(self, now: float) -> Sequence[float]:
-        """Intended starts of the requests to submit in this turn, at most TURN_REQUESTS."""
+        """Return intended starts of the requests to submit in this turn, at most TURN_REQUESTS."""
 
     @abstractmethod
     def _take_back(self, begins: Sequence[float]) -> None:
@@ -159,7 +165,7 @@ class LoadLoop(ABC):
 
     @abstractmethod
     def _patience_s(self, now: float) -> float:
-        """Seconds to wait for replies before the next request is due."""
+        """Return the seconds to wait for replies before the next request is due."""
 
     @abstractmethod
     def _is_finished(self) -> bool:
@@ -207,6 +213,7 @@ class LoadLoop(ABC):
                 return  # the loop meets the same error, and reports it
 
     def _submit_due(self) -> None:
+        """Submit what is due, unless the load backs off."""
         now = self._clock()
         if now < self._resume_at:
             return
@@ -233,6 +240,7 @@ class LoadLoop(ABC):
             logger.info("submitted %d requests from %s", accepted, requests[0].id)
 
     def _read_replies(self) -> None:
+        """Wait for replies until the next request is due, and make records of them."""
         now = self._clock()
         if self._observer is not None and self._turn_began is not None:
             self._observer.turn(now - self._turn_began, len(self._pending))
@@ -255,8 +263,9 @@ class LoadLoop(ABC):
             self._note_replies(len(finished), not any(reply.ok for _, reply in finished))
 
     def _back_off(self) -> None:
-        """Submit later, after a full queue or replies that all failed: a broken worker must not
-        keep its client busy.
+        """Submit later, after a full queue or replies that all failed.
+
+        A broken worker must not keep its client busy.
         """
         self._backoff_s = longer_delay(self._backoff_s)
         self._resume_at = self._clock() + self._backoff_s

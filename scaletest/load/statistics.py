@@ -29,7 +29,7 @@ RECENT_S = 10
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """What ended in some time."""
+    """Requests that ended in some time, and their durations."""
 
     outcomes: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
     # of requests that succeeded, and of the client itself
@@ -51,14 +51,12 @@ class _Counts:
 
     @property
     def failed(self) -> int:
-        """How many requests did not."""
+        """How many requests did not succeed."""
         return sum(self.outcomes.values()) - self.succeeded
 
 
 class Statistics:
-    """Counts, percentiles, places, failures, the last ten minutes second by second, and the last
-    records.
-    """
+    """Counts, percentiles, places and failures, the last ten minutes, and the last records."""
 
     def __init__(
         self,
@@ -164,8 +162,8 @@ class Statistics:
             tables: dict[str, Any] = {
                 "places": self._tally.places(),
                 "other_places": (self._tally.other_succeeded, self._tally.other_failed),
-                "failures": self._tally.failures(),
-                "other_failures": self._tally.other_failures,
+                "failures": self._tally.failures.groups(),
+                "other_failures": self._tally.failures.others,
                 "record_seq": self._record_seq,
                 "first_record_seq": self._record_seq - len(self._records) + 1,
                 "generation": self._generation,

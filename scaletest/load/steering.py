@@ -24,7 +24,7 @@ class Steered(StrEnum):
 
 
 class NotSteerable(UsageError):
-    """This cannot be changed while the load runs."""
+    """Raised for what this load cannot change while it runs."""
 
 
 class Steering:
@@ -39,8 +39,10 @@ class Steering:
         maximum: int,
         ready: Callable[[], bool] = lambda: True,
     ) -> None:
-        """load: name of the kind of load, for people. maximum: the highest possible number in
-        flight. ready: whether Redis answers.
+        """Take control of a loop.
+
+        load: name of the kind of load, for people. maximum: the highest possible number in flight.
+        ready: whether Redis answers.
         """
         self.loop = loop
         self._lock = threading.RLock()
@@ -78,7 +80,7 @@ class Steering:
         return None if self._pace is None else self._pace.rate
 
     def set_parallel(self, parallel: int, *, reset: bool = False) -> int:
-        """Keep this many requests in flight, at most the maximum; the number that applies now.
+        """Keep this many requests in flight, at most the maximum; return the number that applies.
 
         reset: reset the statistics first.
         """
@@ -93,8 +95,9 @@ class Steering:
         return wanted
 
     def set_rate(self, rate: float) -> None:
-        """Start so many requests a second from now on; 0 pauses. What was due before is submitted,
-        and measured from when it was due.
+        """Start so many requests a second from now on; 0 pauses.
+
+        What was due before is submitted, and measured from when it was due.
         """
         if not isinstance(self.loop, OpenLoop) or self.rate is None:
             raise NotSteerable(f"this client has no rate that can be set: {self.load}")
@@ -123,7 +126,7 @@ class Steering:
         return self.loop.alive and self._ready()
 
     def snapshot(self) -> LoadSnapshot:
-        """All statistics at this moment."""
+        """Return all statistics at this moment."""
         return self.statistics.snapshot()
 
     def _gauges(self) -> Gauges:

@@ -17,7 +17,6 @@ from scaletest.broker.rendezvous import Rendezvous
 from scaletest.load.http import HttpLoad
 from scaletest.load.http_call import HttpCall
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
-from scaletest.load.payloads import Payloads
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.observe.control_groups import raise_open_files
 from scaletest.saturation.measure.queue_load import QueueLoad
@@ -39,7 +38,7 @@ class HttpWork:
                 f"this process may not open {self.call.connections} connections",
                 hint="raise ulimit -n, or give <max_in_flight>",
             )
-        return HttpLoad(self.call, Payloads(self.bodies), agent=agent)
+        return HttpLoad(self.call, self.bodies, agent=agent)
 
 
 @dataclass(frozen=True, slots=True)

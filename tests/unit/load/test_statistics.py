@@ -145,9 +145,9 @@ def test_tables_are_bounded_and_nothing_is_lost_from_the_sums() -> None:
         )
     assert len(tally.places()) == PLACES
     assert sum(row.succeeded for row in tally.places()) + tally.other_succeeded == 3 * PLACES
-    groups = tally.failures()
+    groups = tally.failures.groups()
     assert len(groups) == FAILURES
-    assert sum(group.count for group in groups) + tally.other_failures == 3 * PLACES
+    assert sum(group.count for group in groups) + tally.failures.others == 3 * PLACES
     # what was seen last is there
     assert f"error x{3 * PLACES - 1}" in {group.error for group in groups}
 
@@ -156,7 +156,7 @@ def test_a_failure_keeps_when_it_was_seen_first_and_last() -> None:
     tally = LoadTally()
     for at in (10.0, 20.0, 30.0):
         tally.add_failure(replied(outcome=Outcome.TIMED_OUT, error="late"), at)
-    (group,) = tally.failures()
+    (group,) = tally.failures.groups()
     assert (group.count, group.first_s, group.last_s) == (3, 10.0, 30.0)
 
 
