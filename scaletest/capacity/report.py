@@ -17,11 +17,10 @@ from scaletest.capacity.autoscale.rule import to_values
 from scaletest.capacity.autoscale.simulation import SimulationResult
 from scaletest.capacity.autoscale.weaknesses import Weakness, find_weaknesses
 from scaletest.model import Verdict, VerdictKind
-from scaletest.render import contents
 from scaletest.render.axis import Axis, axis_end
 from scaletest.render.blocks import Block, Facts, Figure, Pairs, Table, Text
 from scaletest.render.chart import Chart, Point
-from scaletest.render.contents import Head, Report, Section, Sheet
+from scaletest.render.contents import Head, Report, Section, Sheet, make_page
 from scaletest.render.numbers import NOTHING, format_duration, format_seconds, plural
 
 WIDTH, HEIGHT = 860.0, 240.0
@@ -43,6 +42,10 @@ MEANINGS = (
 CLOCK = (
     "HPA and KEDA compute as their controllers do, on a virtual clock. The same seed gives the same"
     " result."
+)
+USE = (
+    "Put this into the values of the chart, with the name of your queue for NAME. The part behavior"
+    " fits into any HorizontalPodAutoscaler too."
 )
 COLUMNS = (
     "rule",
@@ -162,16 +165,12 @@ def sections(simulation: Simulation, choice: BestRule) -> list[Section]:
     for played, chart_of_rule in rules:
         caption = f"{chart_of_rule.title}. The rule: {played.rule.note}."
         courses.append(Figure(chart_of_rule, caption, PHONE))
-    use = (
-        "Put this into the values of the chart, with the name of your queue for NAME. The part"
-        " behavior fits into any HorizontalPodAutoscaler too."
-    )
-    return contents.make_page(
+    return make_page(
         {
             f"Settings of {choice.played.rule.name}": [
                 Text([choice.played.rule.note], "soft"),
                 Text([settings], "copy"),
-                Text([use], "soft"),
+                Text([USE], "soft"),
                 criteria,
             ],
             "All rules": [_rules_table(simulation, choice), Text(MEANINGS, "soft")],

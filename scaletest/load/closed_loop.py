@@ -29,7 +29,8 @@ class ClosedLoop(LoadLoop):
     ) -> None:
         """Begin with nothing in flight.
 
-        total: submit this many requests and no more; None for no end. delay_s: seconds between a reply and the request that follows it. settings: of LoadLoop.
+        total: submit this many requests and no more; None for no end. delay_s: seconds between a
+        reply and the request that follows it. settings: of LoadLoop.
         """
         super().__init__(client, queue, sink, **settings)
         self._left = total

@@ -74,7 +74,7 @@ class OpenLoop(LoadLoop):
 
     @property
     def overdue_since(self) -> list[float]:
-        """Due times of requests that were not submitted when the load stopped, MOST_OVERDUE at most."""
+        """Due times of requests that were not submitted, MOST_OVERDUE of them at most."""
         while (
             self._stopped
             and self._next is not None

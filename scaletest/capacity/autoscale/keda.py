@@ -16,16 +16,11 @@ class ScaledObject:
     minimum: int = 0
     active_at_s: float = 0.0  # when the queue was last active; before that the object's creation
 
-    @property
-    def hpa_minimum(self) -> int:
-        """The minReplicas of its HPA."""
-        return max(self.minimum, 1)
-
     def poll(self, now_s: float, metric: float, replicas: int) -> int:
         """Return the new spec.replicas."""
         if metric > 0:
             self.active_at_s = now_s
-            return replicas or self.hpa_minimum
+            return replicas or max(self.minimum, 1)
         if self.minimum == 0 and replicas > 0 and now_s - self.active_at_s > COOLDOWN_S:
             return 0
         return replicas

@@ -12,7 +12,6 @@ from scaletest.capacity.autoscale.hpa import (
     ScalingRules,
     TargetType,
 )
-from scaletest.capacity.autoscale.keda import ScaledObject
 from scaletest.model import checks
 from scaletest.model.desired_workers import Targets
 from scaletest.model.errors import InvalidValue
@@ -54,7 +53,7 @@ class Rule:
     def hpa(self) -> HpaSpec:
         """Return the HPA of this rule."""
         return HpaSpec(
-            ScaledObject(self.minimum).hpa_minimum if self.kind == "keda" else self.minimum,
+            max(self.minimum, 1) if self.kind == "keda" else self.minimum,  # KEDA scales to none
             self.maximum,
             self.value,
             max(1, round(self.target * 1000)),

@@ -24,21 +24,21 @@ class Scaler:
         self._hpa = Hpa(rule.hpa())
         self._keda = ScaledObject(rule.minimum) if rule.kind == "keda" else None
         self._job = ScaledJob(rule.strategy, rule.maximum, rule.minimum, rule.target)
-        # number, arrivals, ends and run seconds of each slot of time, as the exporter counts them
-        self._slots: deque[list[float]] = deque(maxlen=RING)
+        # as the exporter counts
+        self._slots: deque[TimeSlot] = deque(maxlen=RING)
         self._max_wait_s = 0.0  # of requests that ended since the HPA last read it
         self._history: History = ()
         self._next_sync_s = self._next_poll_s = 0.0
 
     def request_arrived(self, now_s: float) -> None:
         """Count a request that came."""
-        self._slot(now_s)[1] += 1
+        slot = self._open_slot(now_s)
+        self._slots[-1] = slot._replace(submitted=slot.submitted + 1)
 
     def request_ended(self, now_s: float, wait_s: float, run_s: float) -> None:
         """Count a request that ended."""
-        slot = self._slot(now_s)
-        slot[2] += 1
-        slot[3] += run_s
+        slot = self._open_slot(now_s)
+        self._slots[-1] = slot._replace(ended=slot.ended + 1, run_sum_s=slot.run_sum_s + run_s)
         self._max_wait_s = max(self._max_wait_s, wait_s)
 
     def jobs_to_create(
@@ -68,20 +68,16 @@ class Scaler:
         if name != "desired_workers":
             return {"waiting": waiting, "running": running, "demand": waiting + running}[name]
         # what the exporter computes, from slots as in Redis
-        slots = [
-            TimeSlot(int(number), int(came), int(ended), total_s)
-            for number, came, ended, total_s in self._slots
-        ]
-        window = window_until(slots, now_s, targets.window_s)
+        window = window_until(list(self._slots), now_s, targets.window_s)
         demand = QueueDemand(waiting, running, window.submitted_per_s, window.mean_run_s)
         workers, self._history = desired_workers(
             now_s, wanted_workers(demand, targets), self._history, targets.window_s
         )
         return workers
 
-    def _slot(self, now_s: float) -> list[float]:
-        """Return the slot of this time, which is the last one or a new one."""
-        number = now_s // SLOT_S
-        if not self._slots or self._slots[-1][0] != number:
-            self._slots.append([number, 0, 0, 0.0])
+    def _open_slot(self, now_s: float) -> TimeSlot:
+        """Return the slot of this time, which is the last one; add it where it is new."""
+        number = int(now_s // SLOT_S)
+        if not self._slots or self._slots[-1].number != number:
+            self._slots.append(TimeSlot(number))
         return self._slots[-1]

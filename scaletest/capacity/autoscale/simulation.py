@@ -62,8 +62,7 @@ class SimulationResult:
         """Return the wait that `share` of the ended requests did not exceed; None without any."""
         if not self.waits_s:
             return None
-        rank = max(1, math.ceil(share * len(self.waits_s)))
-        return self.waits_s[rank - 1]
+        return self.waits_s[max(1, math.ceil(share * len(self.waits_s))) - 1]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, without the course."""

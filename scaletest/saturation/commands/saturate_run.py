@@ -25,7 +25,7 @@ TITLES = ("setting", "saturated at", "latency at 70%", "CPU used", "memory used"
 def run_saturation(
     plan: SaturationPlan, options: SaturationOptions, output: Output, watch: WatchOptions
 ) -> int:
-    """Measure, and print the run in that form; its exit code."""
+    """Measure, and print the run in that form; return its exit code."""
     with watch_runs(watch, options.agents.redis_url) as progress:
         folder, code = saturate(plan, options, progress)
     judged = RUN_TYPE.judge(folder)
@@ -38,7 +38,7 @@ def run_saturation(
 def run_tuning(
     plan: SaturationPlan, options: SaturationOptions, output: Output, watch: WatchOptions
 ) -> int:
-    """Measure settings, and print them, the best first; the exit code."""
+    """Measure settings, and print them, the best first; return the exit code."""
     with watch_runs(watch, options.agents.redis_url) as progress:
         tried, code = tune(plan, options, progress)
     tried = rank_settings(tried)
@@ -83,7 +83,7 @@ def show_plan(plan: SaturationPlan, tuning: Sequence[str], output: Output) -> No
 def _facts(
     plan: SaturationPlan, expected: SaturationForecast, count: int
 ) -> Iterator[tuple[str, str]]:
-    """Target, load, steps and duration, and their limits, in words. count: of settings."""
+    """Yield target, load, steps and duration, and their limits, in words. count: of settings."""
     yield "target", plan.target
     first = f"{plan.start:g}" if plan.start else "found by the probe"
     yield "load", f"{plan.load}: from {first} to {plan.highest:g} {plan.unit} at most"
@@ -94,12 +94,12 @@ def _facts(
     if expected.usual_s is None or expected.longest_s is None:
         takes = "as long as so many requests take in each step; nobody knows that before"
     else:
-        when = "if requests are fast" + (" and pods ready at once" if count else "")
-        takes = f"about {expected.usual_s:.0f} s, {expected.longest_s:.0f} s at most, {when}"
+        condition = "if requests are fast" + (" and pods ready at once" if count else "")
+        takes = f"about {expected.usual_s:.0f} s, {expected.longest_s:.0f} s at most, {condition}"
     yield "takes", takes
     if plan.limit:
-        often = f"up to {LONGEST} times as long"
-        yield "limit", f"{plan.limit}: a step that does not decide it is extended, {often}"
+        limit = f"{plan.limit}: a step that does not decide it is extended"
+        yield "limit", f"{limit}, up to {LONGEST} times as long"
     yield "again", f"a step in which the tester was late, up to {MOST_AGAIN} times"
     if plan.wanted:
         yield "wanted", f"{plan.wanted:g} requests/s"

@@ -74,8 +74,8 @@ def scarce_backlog_growth(
     """Return the growth of the backlog from so few completions that `backlog_growth` is None.
 
     It is None as well with fewer than 16 requests due. Not for a step that is shorter than a
-    request: nothing can have ended there. Completions are taken as Poisson's, with bounds by roots (Freeman and Tukey
-    1950), which is too wide for a service that works without pause.
+    request: nothing can have ended there. Completions are taken as Poisson's, with bounds by roots
+    (Freeman and Tukey 1950), which is too wide for a service that works without pause.
     """
     window_s = end_s - begin_s
     came, done = _count_within(due, begin_s, end_s), _count_within(ended, begin_s, end_s)

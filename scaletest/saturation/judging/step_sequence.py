@@ -63,9 +63,7 @@ class SaturationSequence:
     def tell(self, step: AssessedStep) -> None:
         """Take the step that `next` asked for, measured, and choose the next."""
         probe = self.next
-        if probe is None:
-            self.steps.append(step)
-            return
+        assert probe is not None
         if step.alone is not None and probe.phase not in OUTSIDE and not step.tester:
             # all steps at a level decide about its latency limit together
             before = self._exceeded.get(probe.level)

@@ -1,6 +1,4 @@
-"""What this process, or each load agent, does to a service or a queue, and how an agent follows the
-orders of its coordinator.
-"""
+"""What each load agent does: its work, and how it follows the orders of its coordinator."""
 
 import math
 import time
@@ -24,7 +22,7 @@ from scaletest.saturation.measure.queue_load import QueueLoad
 
 @dataclass(frozen=True, slots=True)
 class HttpWork:
-    """What this process, or each agent, does to a service."""
+    """The requests of this process, or of each agent, to a service."""
 
     call: HttpCall
     bodies: list[bytes | None]
@@ -43,12 +41,12 @@ class HttpWork:
 
 @dataclass(frozen=True, slots=True)
 class QueueWork:
-    """What this process, or each agent, does to a queue."""
+    """The requests of this process, or of each agent, on a queue."""
 
     queue: str
     arguments: tuple[str, ...]
     time_limit_s: float
-    maximum: int
+    maximum: int  # requests in flight
 
     def make_load(self, redis_url: str, agent: str = "") -> LevelLoad:
         """Make the load that does it, with a client of its own in each step."""
@@ -76,7 +74,7 @@ def follow_orders(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
-    """Follow orders as an agent until the rendezvous ends; returns how many there were.
+    """Follow orders as an agent until the rendezvous ends; return how many there were.
 
     make: creates the load from the plan and the agent's name.
     """
@@ -87,7 +85,7 @@ def follow_orders(
             order = rendezvous.next_order(index)
             try:
                 if order is not None:
-                    _follow(rendezvous, load, order, index, clock, sleep)
+                    _follow(rendezvous, load, order, index, clock=clock, sleep=sleep)
                     followed += 1
                 elif not rendezvous.alive():
                     return followed
@@ -102,14 +100,17 @@ def _follow(
     load: LevelLoad,
     order: dict[str, Any],
     index: int,
+    *,
     clock: Callable[[], float],
     sleep: Callable[[float], None],
 ) -> None:
+    """Measure this agent's part of a step, and bring the result."""
+    # all agents begin at one time of the rendezvous' clock
     offset_s = rendezvous.offset_s()
     sleep(max(0.0, order["begin_s"] - offset_s - clock()))
     late_s = clock() + offset_s - order["begin_s"]
     pace = iter(order["times"]) if "times" in order else None
-    mine = LoadOrder(
+    part = LoadOrder(
         order["seconds"],
         parallel=order.get("parallel", 0),
         pace=pace,
@@ -117,13 +118,11 @@ def _follow(
         most_behind=order.get("most_behind", float("inf")),
         patience_s=order["patience_s"],
     )
-    # a loop that keeps nothing in flight need not run: it would only poll for its end
-    idle = (pace is None and not mine.parallel) or (math.isinf(mine.seconds) and not mine.count)
-    result = (
-        LoadResult([], 1e-6, 0.0, 0.0, 0.0, 0)
-        if idle
-        else load.measure(mine, rendezvous.stopped, lambda *_: None)
-    )
+    if (pace is None and not part.parallel) or (math.isinf(part.seconds) and not part.count):
+        # a loop that keeps nothing in flight need not run: it would only poll for its end
+        result = LoadResult([], 1e-6, 0.0, 0.0, 0.0, 0)
+    else:
+        result = load.measure(part, rendezvous.stopped, lambda *_: None)
     rendezvous.bring(
         order["number"],
         {
@@ -144,9 +143,9 @@ def _follow(
 def be_agent(redis_url: str, name: str) -> None:
     """Be an agent of the rendezvous of that name until its coordinator needs it no more."""
 
-    def make(wanted: dict[str, Any], agent: str) -> LevelLoad:
-        kind: type[Work] = QueueWork if "queue" in wanted else HttpWork
-        return msgspec.convert(wanted, kind).make_load(redis_url, agent)
+    def make(work: dict[str, Any], agent: str) -> LevelLoad:
+        kind: type[Work] = QueueWork if "queue" in work else HttpWork
+        return msgspec.convert(work, kind).make_load(redis_url, agent)
 
     if not redis_url:
         raise UsageError(

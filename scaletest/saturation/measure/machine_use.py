@@ -33,21 +33,23 @@ class WatchedMachine:
     def __init__(
         self, load: LevelLoad, servers: Callable[[], Sequence[int]], port: int = 0
     ) -> None:
-        """servers: finds the first processes of the service, none when it is elsewhere. port: on
-        which they serve.
+        """Watch this machine during each step of a load.
+
+        servers: finds the first processes of the service, none when it is elsewhere. port: on which
+        they serve.
         """
         self._load, self._servers, self._port = load, servers, port
-        self._told = False
+        self._has_warned = False
 
     def measure(
         self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
     ) -> LoadResult:
-        """As LevelLoad says."""
+        """Measure one step; see `LevelLoad.measure`."""
         try:
             watch = _MachineWatch(list(self._servers())[:MOST_ACTIVITIES], self._port)
         except (OSError, ValueError) as error:
-            if not self._told:
-                self._told = True
+            if not self._has_warned:
+                self._has_warned = True
                 logger.warning("what else this machine does is not known: %s", error)
             return self._load.measure(order, stopping, tell)
         try:
@@ -72,12 +74,12 @@ class _MachineWatch:
         self._schedule = self._own.read()
         self._ends = threading.Event()
         self._activities: tuple[Activity, ...] = ()
-        self._thread = threading.Thread(target=self._look, name="scaletest-looks", daemon=True)
+        self._thread = threading.Thread(target=self._sample, name="scaletest-looks", daemon=True)
         if servers:
             self._thread.start()
 
     def close(self) -> MachineUse | None:
-        """What happened since; None when that cannot be told."""
+        """Return what happened since; None when that cannot be told."""
         self._ends.set()
         if self._servers:
             self._thread.join()
@@ -101,7 +103,8 @@ class _MachineWatch:
             activities=self._activities,
         )
 
-    def _look(self) -> None:
+    def _sample(self) -> None:
+        """Sample the service's processes, each when it is due, until the step ends."""
         sampler = RequestSampler()
         blocking = Blocking(Sockets(served=self._port), denied=sampler.tell)
         trees = [Tree(pid, blocking) for pid in self._servers]
@@ -116,9 +119,7 @@ class _MachineWatch:
                 if watch.due <= time.monotonic():
                     watch.look()
         activities = [watch.close(None) for watch in watches]
-        self._activities = tuple(
-            idle_between_requests(activity) for activity in activities if activity is not None
-        )
+        self._activities = tuple(map(idle_between_requests, filter(None, activities)))
         for tree in trees:
             tree.close()
 

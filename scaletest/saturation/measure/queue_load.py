@@ -111,8 +111,7 @@ class QueueLoad:
         try:
             while not stopping():
                 loop.check()
-                passed_s = self._clock() - began
-                is_done = passed_s >= order.seconds
+                is_done = self._clock() - began >= order.seconds
                 if order.count:
                     is_done = len(samples) >= order.count
                 if is_done or loop.in_flight > order.most_behind:
@@ -127,19 +126,17 @@ class QueueLoad:
             now_s = self._clock() - began
         finally:
             loop.close()
-        # what has no reply is backlog from when it was due, as is what was never submitted. Not
-        # before the loop has ended: until then replies come in, and a request would be counted twice
+        # what has no reply is backlog from when it was due, as is what was never submitted; not
+        # before the loop has ended, as until then replies come in, and would be counted twice
         for since in loop.waiting_since:
             due_s = since - began
             samples.append(Attempt(0, due_s, due_s, due_s, now_s, TIMED_OUT))
         if order.pace is not None:
-            # submissions follow their pace in order, so the n-th request due is the n-th that was
-            # late
+            # submissions follow their pace in order, so the n-th request due is the n-th late one
             samples.sort(key=lambda sample: sample.due_s)
-            lateness = zip(samples, turns.lags_s, turns.waits_s, strict=False)
             samples[: len(turns.lags_s)] = [
                 structs.replace(sample, noticed_s=sample.due_s + lag, sent_s=sample.due_s + wait)
-                for sample, lag, wait in lateness
+                for sample, lag, wait in zip(samples, turns.lags_s, turns.waits_s, strict=False)
             ]
         overdue = loop.overdue_since
         for since in overdue:

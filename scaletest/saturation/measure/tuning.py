@@ -118,7 +118,7 @@ def tune(
         raise UsageError("no single Deployment stands behind this Service", hint="<tune> needs one")
     refuse_changed(deployment)
     autoscalers, scaler_line = find_autoscalers(
-        cluster, deployment, options.cluster.pause_autoscalers
+        cluster, deployment, may_hold=options.cluster.pause_autoscalers
     )
     changes = Changes(cluster, deployment)
     tuning = Tuning(cluster, deployment, autoscalers, changes)

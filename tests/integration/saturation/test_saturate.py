@@ -360,7 +360,8 @@ def test_agents_divide_a_load_and_their_samples_are_merged(
             line = ["--queue", "q", *load, *stored, "--", "1"]
         done = call("saturate", *line)
     check_verdict(done.returncode, json.loads(done.stdout))
-    first = SaturationFolder(tmp_path / "run").load().samples[0]
+    folder = SaturationFolder(tmp_path / "run")
+    first = folder.samples(folder.steps())[0]
     # expect the very pace that one would have followed, each a third of it, and every reply
     pace = list(exact_poisson(2.0, 6.0, random.Random(0)))
     assert sorted(sample.due_s for sample in first) == pytest.approx(pace, abs=1e-6)
