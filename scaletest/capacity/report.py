@@ -21,7 +21,7 @@ from scaletest.render.axis import Axis, axis_end
 from scaletest.render.blocks import Block, Facts, Figure, Pairs, Table, Text
 from scaletest.render.chart import Chart, Point
 from scaletest.render.contents import Head, Report, Section, Sheet, make_page
-from scaletest.render.numbers import NOTHING, format_duration, format_seconds, plural
+from scaletest.render.numbers import format_duration, format_seconds, plural
 
 WIDTH, HEIGHT = 860.0, 240.0
 PHONE = (360.0, 260.0)
@@ -103,7 +103,7 @@ def simulation_report(simulation: Simulation) -> Report:
         facts=[
             ("requests killed", str(best.killed)),
             ("direction changes", str(best.flips)),
-            ("mean wait", _seconds(best.mean_wait_s)),
+            ("mean wait", format_seconds(best.mean_wait_s)),
             ("pod-seconds", f"{best.pod_s:.0f}"),
             ("most pods at once", str(best.peak)),
         ],
@@ -137,8 +137,8 @@ def _reason(simulation: Simulation, choice: BestRule) -> str:
     if best.flips:
         turned = f"turn {plural(best.flips, 'time')} between growing and shrinking"
     reason = (
-        f"{best.rule}: {ended}, {killed}, the mean wait is {_seconds(best.mean_wait_s)}, and the"
-        f" replicas {turned}"
+        f"{best.rule}: {ended}, {killed}, the mean wait is {format_seconds(best.mean_wait_s)},"
+        f" and the replicas {turned}"
     )
     if len(simulation.played) == 1:
         return f"{reason}; no other rule was played"
@@ -194,8 +194,8 @@ def _rules_table(simulation: Simulation, choice: BestRule) -> Table:
                 str(result.changes),
                 str(result.flips),
                 str(result.killed),
-                _seconds(result.mean_wait_s),
-                _seconds(result.wait_s(0.95)),
+                format_seconds(result.mean_wait_s),
+                format_seconds(result.wait_s(0.95)),
                 "never" if result.makespan_s is None else format_duration(result.makespan_s),
                 f"{result.pod_s:.0f}",
                 str(result.peak),
@@ -206,10 +206,6 @@ def _rules_table(simulation: Simulation, choice: BestRule) -> Table:
 
 def _marked(rule: str, is_best: bool) -> str:
     return f"{rule} (best)" if is_best else rule
-
-
-def _seconds(wait_s: float | None) -> str:
-    return NOTHING if wait_s is None else format_seconds(wait_s)
 
 
 def _weakness_lines(simulation: Simulation) -> list[str]:
@@ -249,7 +245,7 @@ def chart(result: SimulationResult, until_s: float, top: int, *, is_best: bool =
     """Draw one rule's course: what waits and runs, and the wanted replicas, as steps."""
     title = (
         f"{_marked(result.rule, is_best)}: {plural(result.flips, 'direction change')},"
-        f" {result.killed} killed, mean wait {_seconds(result.mean_wait_s)}"
+        f" {result.killed} killed, mean wait {format_seconds(result.mean_wait_s)}"
     )
     most_marks = min(6, top + 1)  # whole counts have no more
     drawn = Chart(

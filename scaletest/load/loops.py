@@ -39,10 +39,10 @@ class Pending(NamedTuple):
 class Observer(Protocol):
     """Receives figures of the loop itself."""
 
-    def turn(self, busy_s: float, in_flight: int) -> None:
+    def note_turn(self, busy_s: float, in_flight: int) -> None:
         """Note a turn of the loop: its time without waiting, and requests in flight."""
 
-    def late(self, seconds: float) -> None:
+    def note_lateness(self, seconds: float) -> None:
         """Note that a request was submitted this long after its intended start."""
 
 
@@ -69,15 +69,15 @@ class LoadLoop(ABC):
         self._log_messages = log_messages
         self._observer = observer
         self._clock = clock
-        self._pending: dict[str, Pending] = {}
-        self._stumbled = False
-        self._step = self._repeat = 0
+        self._pending: dict[str, Pending] = {}  # by the request's id
+        self._stumbled = False  # an error may have lost requests: recover them
+        self._step = self._repeat = 0  # of records
         self._closing = False
-        self._idle = Wake()
+        self._idle = Wake()  # awake while nothing is in flight or due
         self._idle.set()
-        # for the parallel requests together with the idle event
+        # held to change what is asked for together with the idle event
         self._deciding = threading.Lock()
-        self._failure: BaseException | None = None
+        self._failure: BaseException | None = None  # what ended the loop
         self._backoff_s = self._resume_at = 0.0
         self._turn_began: float | None = None
         # when the replies of the current records were read, on the loop's clock
@@ -232,7 +232,7 @@ class LoadLoop(ABC):
         self._take_back(begins[accepted:])
         if self._observer is not None:
             for began in begins[:accepted]:
-                self._observer.late(now - began)
+                self._observer.note_lateness(now - began)
         if accepted < len(requests):
             self.refused += len(requests) - accepted
             self._back_off()
@@ -243,7 +243,7 @@ class LoadLoop(ABC):
         """Wait for replies until the next request is due, and make records of them."""
         now = self._clock()
         if self._observer is not None and self._turn_began is not None:
-            self._observer.turn(now - self._turn_began, len(self._pending))
+            self._observer.note_turn(now - self._turn_began, len(self._pending))
         patience_s = self._resume_at - now if now < self._resume_at else self._patience_s(now)
         finished = self._client.replies(min(patience_s, READ_TIMEOUT_S))
         now = self._turn_began = self.read_at = self._clock()

@@ -73,20 +73,21 @@ class Statistics:
         self._epoch = clock()
         self._epoch_s = wall()
         self._records: deque[Record] = deque(maxlen=keep)
-        self._record_seq = 0
-        self._generation = 0
-        self._asked: float | None = None
+        self._record_seq = 0  # the number of the last record
+        self._generation = 0  # number of resets so far
+        self._asked: float | None = None  # in flight, or a second
         self._points: deque[SeriesPoint] = deque(maxlen=MOST_POINTS)
         # before the last reset, since then until this second, and in this second
         self._before, self._since, self._now = _Counts(), _Counts(), _Counts()
         self._tally = LoadTally()
-        self._first_at: float | None = None
-        # of this second: the most that was in flight, None before a turn of the loop, and asked for
+        self._first_at: float | None = None  # when the first request began, since the last reset
+        # this second: its number, the most that was in flight (None before a turn of the loop), and
+        # the most that was asked for
+        self._second = 0
         self._in_flight: int | None = None
         self._most_asked: float | None = None
-        self._second = 0
 
-    def watch(self, gauges: Callable[[], Gauges]) -> None:
+    def read_gauges_by(self, gauges: Callable[[], Gauges]) -> None:
         """Use this function to read the load's settings and counters."""
         self._gauges = gauges
 
@@ -109,7 +110,7 @@ class Statistics:
             times["total"].add(record.total_s)
             self._tally.add_success(reply)
 
-    def turn(self, busy_s: float, in_flight: int) -> None:
+    def note_turn(self, busy_s: float, in_flight: int) -> None:
         """Note a turn of the loop: how long it took, and how many requests are in flight."""
         with self._lock:
             self._tick()
@@ -117,7 +118,7 @@ class Statistics:
             if self._in_flight is None or in_flight > self._in_flight:
                 self._in_flight = in_flight
 
-    def late(self, seconds: float) -> None:
+    def note_lateness(self, seconds: float) -> None:
         """Note that a request was submitted this long after its intended start."""
         with self._lock:
             now = self._tick()
@@ -125,7 +126,7 @@ class Statistics:
                 self._first_at = now - seconds
             self._now.times["late"].add(seconds)
 
-    def ask(self, wanted: float) -> None:
+    def note_asked(self, wanted: float) -> None:
         """Note what is asked for from now on: in flight, or a second."""
         with self._lock:
             self._tick()
@@ -202,6 +203,7 @@ class Statistics:
         return now
 
     def _begin_second(self, number: int) -> None:
+        """Count from nothing in this second."""
         self._second = number
         self._now = _Counts()
         self._in_flight = None

@@ -55,9 +55,9 @@ class Steering:
         if isinstance(loop, OpenLoop) and isinstance(loop.pace, RatePace):
             self._pace = loop.pace
         self._resume_with = 1.0 if self.steered is Steered.PARALLEL else self.rate
-        statistics.watch(self._gauges)
+        statistics.read_gauges_by(self._gauges)
         if self.rate is not None:
-            statistics.ask(self.rate)
+            statistics.note_asked(self.rate)
 
     @property
     def steered(self) -> Steered:
@@ -106,8 +106,9 @@ class Steering:
             self._note(rate)
 
     def _note(self, wanted: float) -> None:
+        """Remember what is asked for; a pause is resumed with what was before."""
         self._resume_with = wanted or self._resume_with
-        self.statistics.ask(wanted)
+        self.statistics.note_asked(wanted)
 
     def reset(self) -> None:
         """Reset the statistics."""

@@ -33,8 +33,7 @@ from scaletest.saturation.measure.agent import Work
 from scaletest.saturation.options import AgentOptions
 from scaletest.saturation.plan import SaturationPlan
 
-# Seconds that agents have to come, to bring their results after a step, and to end.
-JOIN_S = 60.0
+# Seconds that agents have to bring their results after a step, and to end.
 LATE_S = 30.0
 END_S = 15.0
 # Between two looks whether they have come.
@@ -115,7 +114,7 @@ class AgentsLoad:
         self._clock, self._sleep = clock, sleep
         self._number = 0
 
-    def wait(self, patience_s: float = JOIN_S) -> None:
+    def wait(self, patience_s: float) -> None:
         """Wait until all agents have joined. Raises WaitTimeout."""
         deadline = self._clock() + patience_s
         while self._rendezvous.joined() < self._agents:

@@ -34,12 +34,12 @@ class _Turns:
         # that is backlog, and no lateness of the tester
         self._held = False
 
-    def turn(self, busy_s: float, in_flight: int) -> None:
+    def note_turn(self, busy_s: float, in_flight: int) -> None:
         """Note a turn of the loop."""
         self.busy_s.append(busy_s)
         self._held = self._held or in_flight >= self._maximum
 
-    def late(self, seconds: float) -> None:
+    def note_lateness(self, seconds: float) -> None:
         """Note a submission; held requests are submitted over several turns."""
         self._held = self._held and seconds > IN_TIME_S
         self.waits_s.append(seconds)
@@ -99,13 +99,15 @@ class QueueLoad:
             )
 
         # load the queue, until the step's time or count is over or it falls behind
-        more: dict[str, Any] = {"observer": turns, "clock": self._clock, **self._options}
+        settings: dict[str, Any] = {"observer": turns, "clock": self._clock, **self._options}
         loop: LoadLoop
         if order.pace is not None:
-            more |= {"began": began, "ends_s": math.inf if order.count else order.seconds}
-            loop = OpenLoop(client, self._queue, take, order.pace, maximum=self._maximum, **more)
+            settings |= {"began": began, "ends_s": math.inf if order.count else order.seconds}
+            loop = OpenLoop(
+                client, self._queue, take, order.pace, maximum=self._maximum, **settings
+            )
         else:
-            loop = ClosedLoop(client, self._queue, take, total=order.count or None, **more)
+            loop = ClosedLoop(client, self._queue, take, total=order.count or None, **settings)
             loop.set_parallel(order.parallel)
         has_loop.set()
         try:
