@@ -116,11 +116,11 @@ def simulation_report(simulation: Simulation) -> Report:
         head=head,
         summary=lambda: [rules, Text(weaknesses), Text(MEANINGS, "soft", optional=True)],
         comment=lambda: [rules, Text(weaknesses, "list")],
-        sections=lambda: sections(simulation, choice),
+        sections=lambda: make_sections(simulation, choice),
         sheet=lambda: Sheet(list(rows[0]), [list(row.values()) for row in rows]),
         cases=list,
         data=simulation.to_dict,
-        picture=lambda: charts(simulation, choice),
+        picture=lambda: draw_courses(simulation, choice),
     )
 
 
@@ -147,7 +147,7 @@ def _reason(simulation: Simulation, choice: BestRule) -> str:
     )
 
 
-def sections(simulation: Simulation, choice: BestRule) -> list[Section]:
+def make_sections(simulation: Simulation, choice: BestRule) -> list[Section]:
     """Return all sections of a page."""
     criteria = Table(
         ("criterion", "rules left"),
@@ -161,7 +161,7 @@ def sections(simulation: Simulation, choice: BestRule) -> list[Section]:
         {"queues": {"NAME": to_values(choice.played.rule)}}, sort_keys=False
     ).rstrip()
     courses: list[Block] = []
-    rules = zip(_best_first(simulation, choice), charts(simulation, choice), strict=True)
+    rules = zip(_best_first(simulation, choice), draw_courses(simulation, choice), strict=True)
     for played, chart_of_rule in rules:
         caption = f"{chart_of_rule.title}. The rule: {played.rule.note}."
         courses.append(Figure(chart_of_rule, caption, PHONE))
@@ -190,7 +190,7 @@ def _rules_table(simulation: Simulation, choice: BestRule) -> Table:
         result = played.result
         rows.append(
             [
-                _marked(result.rule, played.rule.name == best),
+                _rule_title(result.rule, played.rule.name == best),
                 str(result.changes),
                 str(result.flips),
                 str(result.killed),
@@ -204,7 +204,7 @@ def _rules_table(simulation: Simulation, choice: BestRule) -> Table:
     return Table(COLUMNS, rows, texts=(0,), spare=("replica changes", "most pods"))
 
 
-def _marked(rule: str, is_best: bool) -> str:
+def _rule_title(rule: str, is_best: bool) -> str:
     return f"{rule} (best)" if is_best else rule
 
 
@@ -220,18 +220,18 @@ def _weakness_lines(simulation: Simulation) -> list[str]:
     ]
 
 
-def charts(simulation: Simulation, choice: BestRule) -> list[Chart]:
+def draw_courses(simulation: Simulation, choice: BestRule) -> list[Chart]:
     """Draw a chart of each rule, the best one first, all on one scale."""
     results = [played.result for played in _best_first(simulation, choice)]
-    until_s, top = scales(results)
-    return [chart(result, until_s, top, is_best=result is results[0]) for result in results]
+    until_s, top = common_scale(results)
+    return [draw_course(result, until_s, top, is_best=result is results[0]) for result in results]
 
 
 def _best_first(simulation: Simulation, choice: BestRule) -> list[PlayedRule]:
     return sorted(simulation.played, key=lambda played: played is not choice.played)
 
 
-def scales(results: Sequence[SimulationResult]) -> tuple[float, int]:
+def common_scale(results: Sequence[SimulationResult]) -> tuple[float, int]:
     """Return the scale of all charts: the latest end in seconds, and the largest number."""
     until_s, largest = 0.0, 1
     for result in results:
@@ -241,10 +241,12 @@ def scales(results: Sequence[SimulationResult]) -> tuple[float, int]:
     return until_s or 1.0, largest
 
 
-def chart(result: SimulationResult, until_s: float, top: int, *, is_best: bool = False) -> Chart:
+def draw_course(
+    result: SimulationResult, until_s: float, top: int, *, is_best: bool = False
+) -> Chart:
     """Draw one rule's course: what waits and runs, and the wanted replicas, as steps."""
     title = (
-        f"{_marked(result.rule, is_best)}: {plural(result.flips, 'direction change')},"
+        f"{_rule_title(result.rule, is_best)}: {plural(result.flips, 'direction change')},"
         f" {result.killed} killed, mean wait {format_seconds(result.mean_wait_s)}"
     )
     most_marks = min(6, top + 1)  # whole counts have no more

@@ -173,7 +173,9 @@ def packed_nodes(demand: CapacityDemand, pods: int, spare: int = 0) -> int | Non
     return 1 + bisect_left(range(1, enough), pods, key=partial(pods_that_fit, demand)) + spare
 
 
-def sizes(demand: CapacityDemand, headroom: float = HEADROOM, spare: int = 1) -> list[Size]:
+def size_alternatives(
+    demand: CapacityDemand, headroom: float = HEADROOM, spare: int = 1
+) -> list[Size]:
     """Return the alternatives, from the bare formula to pods with headroom and spare nodes.
 
     InvalidValue for a demand that makes no sense.
@@ -202,27 +204,27 @@ def sizes(demand: CapacityDemand, headroom: float = HEADROOM, spare: int = 1) ->
         # the formula pools CPU, but a pod cannot be split between nodes
         room = pods_that_fit(demand, nodes) if nodes else plain
         note = f"only {room} of these pods fit on {nodes} nodes" if room < plain else ""
-        alternatives.append(_size(demand, "formula", plain, nodes, part=1.0, note=note))
+        alternatives.append(_alternative(demand, "formula", plain, nodes, part=1.0, note=note))
         if real != plain:
             nodes = formula_nodes(demand, real)
             note = f"short requests reach {part:.0%} of the formula"
             alternatives.append(
-                _size(demand, "formula, efficiency", real, nodes, part=part, note=note)
+                _alternative(demand, "formula, efficiency", real, nodes, part=part, note=note)
             )
     method, note = f"placed, at {headroom:.0%}", "runs below its saturation point"
     alternatives += [
-        _size(demand, "placed", real, packed_nodes(demand, real), part=part),
-        _size(demand, method, safe, packed_nodes(demand, safe), part=part, note=note),
+        _alternative(demand, "placed", real, packed_nodes(demand, real), part=part),
+        _alternative(demand, method, safe, packed_nodes(demand, safe), part=part, note=note),
     ]
     if spare:
         method += f", N-{spare}"
         note = f"and when {'a node is' if spare == 1 else f'{spare} nodes are'} lost"
         nodes = packed_nodes(demand, safe, spare)
-        alternatives.append(_size(demand, method, safe, nodes, part=part, note=note))
+        alternatives.append(_alternative(demand, method, safe, nodes, part=part, note=note))
     return alternatives
 
 
-def _size(
+def _alternative(
     demand: CapacityDemand,
     method: str,
     pods: int,

@@ -78,7 +78,7 @@ class _HttpStep:
         """Send requests, wait for those in flight, and return the measurement."""
         order, effort = self._order, Effort()
         self._began = time.monotonic()
-        beating = asyncio.create_task(self._beat())
+        beating = asyncio.create_task(self._measure_timers())
         pacing = asyncio.create_task(
             self._send_closed() if order.pace is None else self._send_open(order.pace)
         )
@@ -87,7 +87,7 @@ class _HttpStep:
             tell(len(self._samples), self._failed)
             is_behind = self._number - len(self._samples) > order.most_behind
             if stopping() or (is_behind and order.pace is not None):
-                self._end()
+                self._end_sending()
         pacing.result()
         seconds = self._now() if order.count else min(self._now(), order.seconds)
         beating.cancel()
@@ -117,7 +117,7 @@ class _HttpStep:
             throttled_periods=throttled_periods,
         )
 
-    def _end(self) -> None:
+    def _end_sending(self) -> None:
         self._over = True
         self._wake.set()
 
@@ -142,7 +142,7 @@ class _HttpStep:
             self._start_waiting()
             await asyncio.sleep(0)
         if not order.count and not self._over and self._now() < order.seconds:
-            await self._rest(order.seconds - self._now())
+            await self._sleep(order.seconds - self._now())
         while order.count and self._waiting and not self._over:
             await asyncio.sleep(LOOK_S / 10)  # exactly `count` are sent, however long that takes
 
@@ -152,12 +152,12 @@ class _HttpStep:
             self._enqueue_next()
         self._start_waiting()
         if not self._order.count:
-            await self._rest(self._order.seconds)
+            await self._sleep(self._order.seconds)
         while self._order.count and not self._has_count() and not self._over:
-            await self._rest(LOOK_S)
+            await self._sleep(LOOK_S)
         self._over = True
 
-    async def _rest(self, seconds: float) -> None:
+    async def _sleep(self, seconds: float) -> None:
         """Sleep until the time is over or the step ends."""
         ends = self._now() + seconds
         while not self._over and self._now() < ends:
@@ -185,7 +185,7 @@ class _HttpStep:
     def _start_waiting(self) -> None:
         """Start waiting requests as long as connections are free."""
         while self._waiting and len(self._tasks) < self._call.connections:
-            task = asyncio.create_task(self._request(*self._waiting.popleft()))
+            task = asyncio.create_task(self._send_request(*self._waiting.popleft()))
             self._tasks.add(task)
             task.add_done_callback(self._note_end)
 
@@ -197,12 +197,12 @@ class _HttpStep:
         if task.exception() is not None:
             # the request could not even be sent; a step without its record would be wrong
             self._failure = task.exception()
-            self._end()
+            self._end_sending()
         elif self._order.pace is None:
             self._enqueue_next()
         self._start_waiting()
 
-    async def _request(self, number: int, due: float, noticed: float) -> None:
+    async def _send_request(self, number: int, due: float, noticed: float) -> None:
         """Send one request and record it."""
         body = self._bodies[number % len(self._bodies)]
         sent = self._now()
@@ -220,7 +220,7 @@ class _HttpStep:
         self._samples.append(attempt)
         self._failed += not attempt.ok
 
-    async def _beat(self) -> None:
+    async def _measure_timers(self) -> None:
         """Note how late timers of this event loop fire: closed load's only measure of that."""
         while True:
             wanted = time.monotonic() + 0.01

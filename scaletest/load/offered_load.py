@@ -49,9 +49,9 @@ class OfferedLoad:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.kept > self.maximum:
+        if self.initial_parallel > self.maximum:
             raise InvalidValue(
-                f"parallel {self.kept} is more than the maximum {self.maximum}",
+                f"parallel {self.initial_parallel} is more than the maximum {self.maximum}",
                 hint="raise <max_parallel>",
             )
         kinds = [kind for kind in (*PACES, "batch") if getattr(self, kind) is not None]
@@ -83,7 +83,7 @@ class OfferedLoad:
         return usual if self.max_parallel is None else self.max_parallel
 
     @property
-    def kept(self) -> int:
+    def initial_parallel(self) -> int:
         """Requests that closed load keeps in flight at first."""
         return 1 if self.parallel is None else self.parallel
 
@@ -142,7 +142,7 @@ class OfferedLoad:
         """
         ends = time.monotonic() + (self.duration_s or math.inf)
         if steering.steered is Steered.PARALLEL:
-            steering.set_parallel(self.maximum if self.batch else self.kept)
+            steering.set_parallel(self.maximum if self.batch else self.initial_parallel)
         while not stop.is_set() and (left_s := ends - time.monotonic()) > 0:
             left_s = min(LOOK_EVERY_S, left_s)
             if not (self.batch or self.is_open):

@@ -56,21 +56,21 @@ class LoadTally:
 
     def add_success(self, reply: Reply) -> None:
         """Count a request that succeeded."""
-        counts = self._row(reply)
+        counts = self._touch_row(reply)
         counts.succeeded += 1
         counts.run_total_s += reply.run_s
         counts.run_high_s = max(counts.run_high_s or 0.0, reply.run_s)
 
     def add_failure(self, reply: Reply, now_s: float) -> None:
         """Count a request that failed. now_s: seconds since the epoch."""
-        self._row(reply).failed += 1
+        self._touch_row(reply).failed += 1
         self.failures.add(reply, now_s)
 
     def places(self) -> tuple[PlaceCount, ...]:
         """Return counts by place, sorted by name."""
         return tuple(replace(self._places[key]) for key in sorted(self._places))
 
-    def _row(self, reply: Reply) -> PlaceCount:
+    def _touch_row(self, reply: Reply) -> PlaceCount:
         key = RequestPlace(reply.node, reply.pod, reply.device, reply.worker)
         counts = self._places.pop(key, None)
         if counts is None:

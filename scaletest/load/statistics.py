@@ -95,7 +95,7 @@ class Statistics:
         """Count a record."""
         reply = record.reply
         with self._lock:
-            now = self._tick()
+            now = self._close_seconds()
             self._records.append(record)
             self._record_seq += 1
             outcome = reply.outcome
@@ -113,7 +113,7 @@ class Statistics:
     def note_turn(self, busy_s: float, in_flight: int) -> None:
         """Note a turn of the loop: how long it took, and how many requests are in flight."""
         with self._lock:
-            self._tick()
+            self._close_seconds()
             self._now.times["turn"].add(busy_s)
             if self._in_flight is None or in_flight > self._in_flight:
                 self._in_flight = in_flight
@@ -121,7 +121,7 @@ class Statistics:
     def note_lateness(self, seconds: float) -> None:
         """Note that a request was submitted this long after its intended start."""
         with self._lock:
-            now = self._tick()
+            now = self._close_seconds()
             if self._first_at is None:
                 self._first_at = now - seconds
             self._now.times["late"].add(seconds)
@@ -129,14 +129,14 @@ class Statistics:
     def note_asked(self, wanted: float) -> None:
         """Note what is asked for from now on: in flight, or a second."""
         with self._lock:
-            self._tick()
+            self._close_seconds()
             self._asked = wanted
             self._most_asked = highest_known((self._most_asked, wanted))
 
     def reset(self) -> None:
         """Start again; lifetime counts, kept records and the numbers of seconds are not reset."""
         with self._lock:
-            now = self._tick()
+            now = self._close_seconds()
             self._before = self._before.plus(self._since).plus(self._now)
             self._since = _Counts()
             self._tally = LoadTally()
@@ -157,7 +157,7 @@ class Statistics:
         """Return all statistics at this moment."""
         gauges = self._gauges()
         with self._lock:
-            now = self._tick()
+            now = self._close_seconds()
             counts = self._since.plus(self._now)
             before, first_at, points = self._before, self._first_at, tuple(self._points)
             tables: dict[str, Any] = {
@@ -188,17 +188,17 @@ class Statistics:
             recent_per_s=sum(point.succeeded for point in recent) / max(1, len(recent)),
         )
 
-    def _tick(self) -> float:
+    def _close_seconds(self) -> float:
         """Close the seconds that are over; return the time since the load began."""
         now = self._clock() - self._epoch
         second = int(now)
         if second > self._second:
-            self._points.append(self._point())
+            self._points.append(self._present_point())
             self._since = self._since.plus(self._now)
             # after a long silence the older seconds would be dropped at once
             for number in range(max(self._second + 1, second - MOST_POINTS), second):
                 self._begin_second(number)
-                self._points.append(self._point())
+                self._points.append(self._present_point())
             self._begin_second(second)
         return now
 
@@ -209,7 +209,7 @@ class Statistics:
         self._in_flight = None
         self._most_asked = self._asked
 
-    def _point(self) -> SeriesPoint:
+    def _present_point(self) -> SeriesPoint:
         """Return the present second."""
         counts, in_flight = self._now, self._in_flight
         return SeriesPoint(

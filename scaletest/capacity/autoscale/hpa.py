@@ -120,14 +120,16 @@ class Hpa:
                 down = max(down, proposed)
         stable = min(max(replicas, up), down)
         if stable > replicas:
-            limit = max(replicas, *self._limits(now_s, replicas, behavior.up, 1))
+            limit = max(replicas, *self._policy_limits(now_s, replicas, behavior.up, 1))
             return min(stable, self.spec.maximum, limit)
         if stable < replicas:
-            limit = min(replicas, *self._limits(now_s, replicas, behavior.down, -1))
+            limit = min(replicas, *self._policy_limits(now_s, replicas, behavior.down, -1))
             return max(stable, self.spec.minimum, limit)
         return stable
 
-    def _limits(self, now_s: float, replicas: int, rules: ScalingRules, sign: int) -> list[int]:
+    def _policy_limits(
+        self, now_s: float, replicas: int, rules: ScalingRules, sign: int
+    ) -> list[int]:
         """Return how far each policy lets the replicas go, up (sign 1) or down (-1)."""
         limits = []
         for policy in rules.policies:

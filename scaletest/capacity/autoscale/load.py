@@ -135,7 +135,7 @@ class PlayedLoad(Document):
             self.pod_start_s, grace_s=self.grace_s, start=max(0, self.min_workers)
         )
 
-    def arrivals(
+    def draw_requests(
         self,
         chance: Chance,
         run_times: Sequence[float] | None,
@@ -157,7 +157,7 @@ class PlayedLoad(Document):
             return Arrivals(tuple(times), tuple(runs() for _ in times))
         return draw_arrivals(self.pattern, chance, runs, self.rate, self.duration_s)
 
-    def within(self, rule: Rule) -> Rule:
+    def limit_replicas(self, rule: Rule) -> Rule:
         """Return the rule with the fewest and most replicas of the load, unless it has its own."""
         base = RULES[rule.name.partition(":")[0]]
         if base.minimum == rule.minimum and rule.minimum:

@@ -50,7 +50,7 @@ class Rule:
         checks.count(self.maximum, "maximum", minimum=max(1, self.minimum), maximum=100_000)
         checks.number(self.target, "target", maximum=1e9)
 
-    def hpa(self) -> HpaSpec:
+    def hpa_spec(self) -> HpaSpec:
         """Return the HPA of this rule."""
         return HpaSpec(
             max(self.minimum, 1) if self.kind == "keda" else self.minimum,  # KEDA scales to none

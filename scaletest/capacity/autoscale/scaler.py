@@ -21,7 +21,7 @@ class Scaler:
         self.interval_s = READ_S if rule.metric == "desired_workers" else SYNC_S
         if rule.kind == "job":
             self.interval_s = rule.polling_s
-        self._hpa = Hpa(rule.hpa())
+        self._hpa = Hpa(rule.hpa_spec())
         self._keda = ScaledObject(rule.minimum) if rule.kind == "keda" else None
         self._job = ScaledJob(rule.strategy, rule.maximum, rule.minimum, rule.target)
         # as the exporter counts

@@ -171,7 +171,7 @@ class _World:
                 self.scaler.request_arrived(self.now_s)
                 self.waiting.append(arrived)
                 arrived += 1
-                self.serve()
+                self.serve_waiting()
                 continue
             heapq.heappop(self.events)
             self.now_s = min(at_s, until_s)
@@ -184,9 +184,9 @@ class _World:
             elif kind == READY:
                 self.become_ready(pod)
             elif kind == FINISH:
-                self.finish(pod)
+                self.finish_request(pod)
             else:
-                self.kill(pod)
+                self.kill_pod(pod)
         self.note_point()
         return SimulationResult(
             rule=self.rule.name,
@@ -205,7 +205,7 @@ class _World:
     # -- requests
     # ----------------------------------------------------------------------------------------------
 
-    def serve(self) -> None:
+    def serve_waiting(self) -> None:
         """Give waiting requests to idle pods."""
         while self.waiting and self.idle:
             pod = next(iter(self.idle))
@@ -215,25 +215,25 @@ class _World:
             self.busy += 1
             self.schedule(self.now_s + self.workload.runs[pod.request], FINISH, pod)
 
-    def finish(self, pod: SimulatedPod) -> None:
+    def finish_request(self, pod: SimulatedPod) -> None:
         """End the request of a pod successfully."""
         request, pod.request = pod.request, -1
         self.busy -= 1
         self.waits_s[request] = wait_s = pod.began_s - self.workload.arrivals[request]
         self.scaler.request_ended(self.now_s, wait_s, self.workload.runs[request])
         if pod.draining or self.has_jobs:
-            self.remove(pod)
+            self.remove_pod(pod)
         else:
             self.idle[pod] = None
-            self.serve()
+            self.serve_waiting()
 
-    def kill(self, pod: SimulatedPod) -> None:
+    def kill_pod(self, pod: SimulatedPod) -> None:
         """Kill a pod at the end of its grace period: its request starts again."""
         self.killed += 1
         self.busy -= 1
         self.waiting.appendleft(pod.request)
-        self.remove(pod)
-        self.serve()
+        self.remove_pod(pod)
+        self.serve_waiting()
 
     # -- pods
     # ----------------------------------------------------------------------------------------------
@@ -248,7 +248,7 @@ class _World:
         }
         if self.has_jobs:
             count = self.scaler.jobs_to_create(self.now_s, **state)
-            self.add(count)
+            self.add_pods(count)
             if count > 0:
                 self.changes.append(count)
             self.replicas = len(self.pods)
@@ -264,13 +264,13 @@ class _World:
         if change:
             self.changes.append(change)
         present = len(self.pods) - self.draining
-        self.add(replicas - present)
+        self.add_pods(replicas - present)
         if replicas < present:
             staying = (pod for pod in self.pods if not pod.draining)
             for pod in choose_victims(staying, present - replicas, self.now_s):
-                self.terminate(pod)
+                self.terminate_pod(pod)
 
-    def add(self, count: int) -> None:
+    def add_pods(self, count: int) -> None:
         """Create so many pods; none for a number below 1."""
         for _ in range(count):
             pod = SimulatedPod(self.chance.random(), self.now_s)
@@ -282,14 +282,14 @@ class _World:
         """Let a pod serve from now on; a job's pod ends when there is nothing to serve."""
         pod.ready_s = self.now_s
         self.idle[pod] = None
-        self.serve()
+        self.serve_waiting()
         if self.has_jobs and pod.request < 0:
-            self.remove(pod)
+            self.remove_pod(pod)
 
-    def terminate(self, pod: SimulatedPod) -> None:
+    def terminate_pod(self, pod: SimulatedPod) -> None:
         """Send SIGTERM: an idle pod ends, a busy one finishes its request within the grace time."""
         if pod.request < 0:
-            self.remove(pod)
+            self.remove_pod(pod)
             return
         pod.draining = True
         self.draining += 1
@@ -297,7 +297,7 @@ class _World:
         if pod.began_s + self.workload.runs[pod.request] > killed_at_s:
             self.schedule(killed_at_s, KILL, pod)
 
-    def remove(self, pod: SimulatedPod) -> None:
+    def remove_pod(self, pod: SimulatedPod) -> None:
         """Remove a pod that has ended."""
         self.draining -= pod.draining
         self.idle.pop(pod, None)

@@ -30,9 +30,9 @@ RULE = "rule"
 def compare_rules(options: PlayOptions, texts: Sequence[str], output: Output, form: str) -> int:
     """Play rules side by side, and name the best; exit code 0. form: of the progress."""
     load = options.load
-    rules = [load.within(rule) for rule in list(map(parse_rule, texts))]
+    rules = [load.limit_replicas(rule) for rule in list(map(parse_rule, texts))]
     arrivals = draw_requests(options)
-    with playing(options, arrivals, len(rules), form) as play:
+    with rule_player(options, arrivals, len(rules), form) as play:
         played = [PlayedRule(rule, play(rule), load.setting.grace_of(rule)) for rule in rules]
     # the load, as names and values
     run_time = f"{format_seconds(load.seconds)} on average, deviation {100 * load.variation:g} %"
@@ -61,7 +61,7 @@ def search_rule(options: PlayOptions, wait_target_s: float, output: Output, form
     checks.seconds(wait_target_s, "wait target", zero=False)
     arrivals, load = draw_requests(options), options.load
     rules = list(candidate_rules(load.max_workers, load.min_workers, wait_target_s))
-    with playing(options, arrivals, len(rules), form) as play:
+    with rule_player(options, arrivals, len(rules), form) as play:
         ranking = rank_rules(rules, play, wait_target_s)
     best = ranking[0]
     values = to_values(best.rule)
@@ -108,11 +108,11 @@ def draw_requests(options: PlayOptions) -> Arrivals:
                 f"the trace cannot be read: {error}", hint="give a file with a number a line"
             ) from error
         times = [checks.seconds(value, "an arrival", maximum=1e9) for value in values]
-    return options.load.arrivals(random.Random(options.seed), run_times, times)
+    return options.load.draw_requests(random.Random(options.seed), run_times, times)
 
 
 @contextmanager
-def playing(
+def rule_player(
     options: PlayOptions, arrivals: Arrivals, count: int, form: str
 ) -> Iterator[Callable[[Rule], SimulationResult]]:
     """Yield a function that plays these requests against one of `count` rules.

@@ -18,7 +18,7 @@ from scaletest.capacity.sizing import (
     PodSize,
     Size,
     chart_values,
-    sizes,
+    size_alternatives,
 )
 from scaletest.cli import options as shared
 from scaletest.cli import stored
@@ -202,7 +202,8 @@ def command(options: SizeOptions) -> None:
     """
     demand, nodes, notes = _read_demand(options)
     sizes_of_nodes = [
-        sizes(replace(demand, node=node), options.headroom, options.spare) for node in nodes
+        size_alternatives(replace(demand, node=node), options.headroom, options.spare)
+        for node in nodes
     ]
     queue = chart_values(demand.pod, sizes_of_nodes[0][-1].pods, options.headroom)
     values = {"queues": {"NAME": queue}}

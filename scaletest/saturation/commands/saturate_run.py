@@ -45,11 +45,11 @@ def run_tuning(
     cells = [
         (
             " ".join(f"{key}={value}" for key, value in row.setting.items()),
-            _rate(row.per_s),
+            _rate_text(row.per_s),
             format_seconds(row.latency_s),
-            _share(row.used_cpu, row.cpu),
-            _share(row.used_memory, row.memory),
-            _rate(row.worth),
+            _share_text(row.used_cpu, row.cpu),
+            _share_text(row.used_memory, row.memory),
+            _rate_text(row.worth),
             ", ".join([*row.marks, *filter(None, [row.trouble])]),
         )
         for row in tried
@@ -61,11 +61,11 @@ def run_tuning(
     return code
 
 
-def _rate(per_s: float | None) -> str:
+def _rate_text(per_s: float | None) -> str:
     return f"{format_significant(per_s)}/s" if per_s else NOTHING
 
 
-def _share(used: float | None, asked: float) -> str:
+def _share_text(used: float | None, asked: float) -> str:
     return format_percent(used / asked, 0) if used is not None and asked else NOTHING
 
 
@@ -76,11 +76,11 @@ def show_plan(plan: SaturationPlan, tuning: Sequence[str], output: Output) -> No
     row = expected.to_dict()
     output.show(
         {**plan.to_dict(), "longest_s": row["longest_s"], "forecast": row},
-        (f"{label:10}{text}" for label, text in _facts(plan, expected, count)),
+        (f"{label:10}{text}" for label, text in _plan_lines(plan, expected, count)),
     )
 
 
-def _facts(
+def _plan_lines(
     plan: SaturationPlan, expected: SaturationForecast, count: int
 ) -> Iterator[tuple[str, str]]:
     """Yield target, load, steps and duration, and their limits, in words. count: of settings."""

@@ -68,18 +68,18 @@ class _OpenSearch:
         failed = self._tried[self._high][-1] if self._high else None
         if failed and failed.unfit and not failed.saturated:
             # the tester failed, not the service: bisecting would search the tester's limit
-            return self._bracket(len(self._tried), is_confirmed=False, is_unfit=True)
+            return self._make_bracket(len(self._tried), is_confirmed=False, is_unfit=True)
         # narrow the bracket, and measure its ends again
         yield from self._bisect(MOST_STEPS - len(self._tried))
         steps, is_confirmed = self._step_count(), False
         if self._low:
-            is_confirmed = yield from self._confirm(self._low)
+            is_confirmed = yield from self._confirm_ends(self._low)
         # the high end failed with the tester in time, most times or in all trials together
         trials = self._tried.get(self._high or 0.0, [])
         failures = sum(trial.saturated and not trial.unfit for trial in trials)
-        is_refuted = 2 * failures > len(trials) or _grew(trials)
+        is_refuted = 2 * failures > len(trials) or _has_grown(trials)
         is_unfit = self._high is not None and not is_refuted
-        return self._bracket(steps, is_confirmed=is_confirmed, is_unfit=is_unfit)
+        return self._make_bracket(steps, is_confirmed=is_confirmed, is_unfit=is_unfit)
 
     def _measure(self, level: float, phase: Phase) -> Generator[Probe, Trial, Finding]:
         trial = yield Probe(level, phase)
@@ -89,7 +89,7 @@ class _OpenSearch:
     def _step_count(self) -> int:
         return sum(map(len, self._tried.values()))
 
-    def _bracket(self, steps: int, *, is_confirmed: bool, is_unfit: bool) -> Bracket:
+    def _make_bracket(self, steps: int, *, is_confirmed: bool, is_unfit: bool) -> Bracket:
         return Bracket(
             self._low,
             self._high,
@@ -150,7 +150,7 @@ class _OpenSearch:
         """Whether the ends of a bracket are as near as the plan wants."""
         return high / low <= (1 + self._plan.precision) * 1.0001
 
-    def _confirm(self, low: float) -> Generator[Probe, Trial, bool]:
+    def _confirm_ends(self, low: float) -> Generator[Probe, Trial, bool]:
         """Measure both ends again; return whether both turn out the same in most of their repeats.
 
         An end that does not moves. One that turns out the contrary becomes the other end; an
@@ -161,7 +161,7 @@ class _OpenSearch:
         for _ in range(MOST_CORRECTIONS):
             if self._step_count() + 2 * TRIALS > most_steps:
                 break
-            finding = yield from self._repeat(low)
+            finding = yield from self._repeat_until_sure(low)
             if finding is not Finding.HELD:
                 self._high = low if finding is Finding.FAILED else self._high
                 low = self._low = self._step_away(low, -jump - 1)
@@ -170,7 +170,7 @@ class _OpenSearch:
             high = self._high
             if high is None:
                 return True
-            finding = yield from self._repeat(high)
+            finding = yield from self._repeat_until_sure(high)
             if finding is not Finding.FAILED:
                 if finding is Finding.HELD:
                     low = self._low = high
@@ -199,7 +199,7 @@ class _OpenSearch:
             [target, self._plan.highest, *(tried for tried in decided if level < tried < target)]
         )
 
-    def _repeat(self, level: float) -> Generator[Probe, Trial, Finding]:
+    def _repeat_until_sure(self, level: float) -> Generator[Probe, Trial, Finding]:
         """Measure a level until the finding of most of its trials is sure; return it.
 
         Trials that each leave open whether the backlog grows may show together that it does: then
@@ -212,12 +212,12 @@ class _OpenSearch:
             findings = [trial.finding for trial in trials]
             successes, failures = findings.count(Finding.HELD), findings.count(Finding.FAILED)
             if successes + failures >= TRIALS or max(successes, failures) > TRIALS / 2:
-                holds = successes > failures and not _grew(trials)
+                holds = successes > failures and not _has_grown(trials)
                 return Finding.HELD if holds else Finding.FAILED
             yield from self._measure(level, Phase.CONFIRM)
 
 
-def _grew(trials: Sequence[Trial]) -> bool:
+def _has_grown(trials: Sequence[Trial]) -> bool:
     """Whether the backlog grew over all trials of a level in which the tester was in time."""
     growths = [trial.growth for trial in trials if trial.growth is not None and not trial.unfit]
     return bool(growths) and pool_estimates(growths).low > 0

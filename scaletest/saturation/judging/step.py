@@ -75,7 +75,7 @@ class AssessedStep(Written):
     @property
     def saturated(self) -> str:
         """Why the level is too much; "" when it is not, or that is unknown."""
-        if not self.overload and self.exceeded and self.exceeded.refuted:
+        if not self.overload and self.exceeded and self.exceeded.is_refuted:
             return str(self.exceeded)
         return self.overload
 
@@ -83,7 +83,7 @@ class AssessedStep(Written):
     def undecided(self) -> str:
         """Why the latency limit is undecided; "" when it is decided. A probe needs no decision."""
         limit = self.exceeded
-        if self.saturated or limit is None or limit.shown or self.step.phase == Phase.WARM:
+        if self.saturated or limit is None or limit.is_shown or self.step.phase == Phase.WARM:
             return ""
         return f"{limit}: neither refuted nor shown"
 

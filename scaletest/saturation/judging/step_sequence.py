@@ -136,7 +136,9 @@ class SaturationSequence:
         if step.undecided and step.exceeded and step.alone and probe.phase is not Phase.OPERATE:
             further = (LONGEST - self._lengths) * step.alone.count
             may_decide = (
-                self._lengths < LONGEST and not step.tester and step.exceeded.decidable(further)
+                self._lengths < LONGEST
+                and not step.tester
+                and step.exceeded.may_be_decided_by(further)
             )
         self._lengths = self._lengths + 1 if may_decide else 1
         return may_decide

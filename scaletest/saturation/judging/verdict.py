@@ -165,9 +165,9 @@ def _agreement(sequence: SaturationSequence, bracket: Bracket) -> str:
     for step in steps:
         limit = step.alone
         if is_same_level(step.step.level, low):
-            disagreeing += bool(step.overload) or (limit is not None and limit.refuted)
+            disagreeing += bool(step.overload) or (limit is not None and limit.is_refuted)
         else:
-            disagreeing += not step.overload and (limit is None or limit.shown)
+            disagreeing += not step.overload and (limit is None or limit.is_shown)
     if not disagreeing:
         return ", and the same when repeated"
     return f", although {disagreeing} of the {len(steps)} steps at these rates disagree"
@@ -218,5 +218,5 @@ def _undecided_ground(sequence: SaturationSequence, bracket: Bracket) -> Ground 
         Rank.OPEN,
         f"{last.step.level:.4g} {sequence.plan.unit}: {last.undecided}",
         f"give a longer <step_time>, or limit a lower percentile: {limit.percentile} needs"
-        f" {limit.needed} requests of a level at least, and more where some take longer",
+        f" {limit.needed_count} requests of a level at least, and more where some take longer",
     )

@@ -138,7 +138,7 @@ class AgentsLoad:
             # give each agent its part
             self._number += 1
             begin_s = self._clock() + self._rendezvous.offset_s() + HEAD_START_S
-            parts = _divide(order, self._agents)
+            parts = _divide_order(order, self._agents)
             self._rendezvous.order(
                 [{**part, "number": self._number, "begin_s": begin_s} for part in parts]
             )
@@ -176,7 +176,7 @@ class AgentsLoad:
         self._rendezvous.close()
 
 
-def _divide(order: LoadOrder, agents: int) -> list[dict[str, Any]]:
+def _divide_order(order: LoadOrder, agents: int) -> list[dict[str, Any]]:
     """Return the order of each agent: its part of the load."""
     common: dict[str, Any] = {
         "seconds": math.inf if order.count else order.seconds,

@@ -74,7 +74,9 @@ class _MachineWatch:
         self._schedule = self._own.read()
         self._ends = threading.Event()
         self._activities: tuple[Activity, ...] = ()
-        self._thread = threading.Thread(target=self._sample, name="scaletest-looks", daemon=True)
+        self._thread = threading.Thread(
+            target=self._sample_processes, name="scaletest-looks", daemon=True
+        )
         if servers:
             self._thread.start()
 
@@ -103,7 +105,7 @@ class _MachineWatch:
             activities=self._activities,
         )
 
-    def _sample(self) -> None:
+    def _sample_processes(self) -> None:
         """Sample the service's processes, each when it is due, until the step ends."""
         sampler = RequestSampler()
         blocking = Blocking(Sockets(served=self._port), denied=sampler.tell)

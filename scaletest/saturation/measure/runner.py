@@ -185,7 +185,7 @@ class Runner:
                 left_s = (usual_steps - done) * expected.usual_s / usual_steps
             self._progress.at(done, max(usual_steps, done + 1), left_s=left_s, is_estimate=True)
             try:
-                step, samples = self._measure(probe, sequence)
+                step, samples = self._measure_level(probe, sequence)
             except (AgentLost, Unreachable) as error:
                 # a step without one of its agents is no step; those before it are
                 self.lost = error
@@ -208,7 +208,7 @@ class Runner:
             elapsed_s=self._clock() - began,
         )
 
-    def _measure(
+    def _measure_level(
         self, probe: Probe, sequence: SaturationSequence
     ) -> tuple[SaturationStep, Sequence[Attempt]]:
         """Measure one level; return the step and its samples."""

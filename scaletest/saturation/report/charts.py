@@ -79,7 +79,7 @@ class Level:
         return f"{self.at:g}: {text}, {self.state}{measurings}"
 
 
-def charts(result: SaturationResult, point: str) -> Charts | None:
+def draw_charts(result: SaturationResult, point: str) -> Charts | None:
     """Draw latency and throughput beside each other; None with fewer than two levels.
 
     point: the saturation point as a sentence.
@@ -100,7 +100,7 @@ def charts(result: SaturationResult, point: str) -> Charts | None:
     sentences = {
         f"{point[:1].upper()}{point[1:]}.": True,
         "The dotted line is that point, and the shaded area its interval.": _has_interval(result),
-        "Hollow points are levels that are too much.": SATURATED in _states(levels),
+        "Hollow points are levels that are too much.": SATURATED in _states_of(levels),
         "Measurements of one level are one point, in the state that most of them had.": any(
             len(level.steps) > 1 for level in levels
         ),
@@ -203,14 +203,14 @@ def _draw_point(chart: Chart, result: SaturationResult) -> None:
 
 def _add_state_legend(chart: Chart, levels: Sequence[Level]) -> None:
     """Explain the dots of states other than held, as far as they occur."""
-    states = _states(levels)
+    states = _states_of(levels)
     if SATURATED in states:
         chart.legend(SATURATED, DOTS[SATURATED], "dot")
     if states & {UNDECIDED, TESTER}:
         chart.legend("not decided", FAINT, "dot")
 
 
-def _states(levels: Sequence[Level]) -> set[str]:
+def _states_of(levels: Sequence[Level]) -> set[str]:
     return {level.state for level in levels}
 
 

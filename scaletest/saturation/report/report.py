@@ -30,7 +30,7 @@ from scaletest.saturation.judging.pods import PodTimes, times_of_pods
 from scaletest.saturation.judging.step import AssessedStep, level_text
 from scaletest.saturation.judging.step_sequence import OPERATING_SHARE
 from scaletest.saturation.plan import Phase, SaturationPlan
-from scaletest.saturation.report.charts import charts
+from scaletest.saturation.report.charts import draw_charts
 from scaletest.saturation.report.steps import (
     COLUMNS,
     FEW_QUANTILES,
@@ -48,7 +48,7 @@ MOST_ERRORS, MOST_COMMENT_ERRORS, MOST_WARNINGS, MOST_LINES = 6, 10, 3, 20
 def saturation_report(run: SaturationRun) -> Report:
     """Return what every format shows of a saturation run."""
     return Report(
-        head=_head(run),
+        head=_make_head(run),
         summary=lambda: summary(run),
         comment=lambda: comment(run),
         sections=lambda: sections(run),
@@ -78,7 +78,7 @@ def _pod_times(run: SaturationRun) -> list[PodTimes]:
     return times_of_pods(run.samples.get(operating.step.number, ())) if operating else []
 
 
-def _head(run: SaturationRun) -> Head:
+def _make_head(run: SaturationRun) -> Head:
     """Return what stands above a report: verdict, conditions and the few numbers beside it."""
     result, plan = run.result, run.result.plan
     name = shlex.quote(run.name)
@@ -154,7 +154,7 @@ def sections(run: SaturationRun) -> list[Section]:
         {
             "What it can take": [
                 Text(sentences(result), "list"),
-                charts(result, point_sentence(result) or "no saturation point is known"),
+                draw_charts(result, point_sentence(result) or "no saturation point is known"),
             ],
             "Settings and target": [Text(_setting_lines(run), "code")],
             "Steps": step_details(result),

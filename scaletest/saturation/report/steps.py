@@ -25,7 +25,7 @@ QUANTILES = ("p50", "p90", "p95", "p99")
 FEW_QUANTILES = ("p50", "p95", "p99")
 
 
-def _goodput(assessed: AssessedStep) -> str:
+def _goodput_text(assessed: AssessedStep) -> str:
     """Write successes a second with their interval."""
     goodput = assessed.goodput
     if not math.isfinite(goodput.high):
@@ -75,7 +75,7 @@ def step_table(steps: Sequence[AssessedStep]) -> Table:
     rows = [
         {
             **_first_cells(assessed),
-            "succeeded/s": _goodput(assessed),
+            "succeeded/s": _goodput_text(assessed),
             **_quantile_cells(assessed.latency, FEW_QUANTILES),
             "queueing": format_percent(assessed.queueing, 0) if queueing else "",
             "ok": format_percent(assessed.success),
@@ -108,7 +108,7 @@ def step_details(result: SaturationResult) -> list[Block]:
                 "offered/s": format_significant(assessed.offered)
                 if step.load == LoadKind.OPEN
                 else "",
-                "succeeded/s": _goodput(assessed),
+                "succeeded/s": _goodput_text(assessed),
                 "backlog/s": backlog,
                 "ok": format_percent(assessed.success),
                 "errors": errors_by_kind(assessed),

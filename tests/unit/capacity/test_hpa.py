@@ -1,4 +1,4 @@
-"""An HPA and KEDA compute as their controllers do."""
+"""An HPA computes as its controller does."""
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,6 @@ from scaletest.capacity.autoscale.hpa import (
     TargetType,
     propose,
 )
-from scaletest.capacity.autoscale.keda import ScaledJob, ScaledObject
 from tests.unit.capacity.simulations import syncs
 
 AVERAGE_5 = HpaSpec(0, 100, TargetType.AVERAGE_VALUE, 5000)
@@ -110,40 +109,3 @@ def test_replicas_stay_within_bounds_and_hold_still_when_demand_does(
     else:
         assert all(1 <= number <= 100 for number in course)
         assert 18 <= course[-1] <= 23
-
-
-@pytest.mark.parametrize(
-    ("strategy", "length", "running", "pending", "created"),
-    [
-        ("default", 10, 4, 0, 6),
-        ("default", 3, 5, 0, 0),
-        ("default", 100, 4, 0, 16),
-        ("custom", 10, 4, 0, 10),
-        ("custom", 0, 4, 0, 0),
-        ("accurate", 10, 4, 2, 8),
-        ("accurate", 18, 4, 1, 16),
-        ("accurate", 0, 4, 2, 0),
-        ("eager", 100, 4, 3, 13),
-        ("eager", 5, 4, 3, 5),
-    ],
-)
-def test_a_scaled_job_creates_jobs_by_length_running_and_pending(
-    strategy: str, length: int, running: int, pending: int, created: int
-) -> None:
-    assert ScaledJob(strategy, maximum=20).create(length, running, pending) == created
-
-
-def test_jobs_are_never_fewer_than_the_minimum() -> None:
-    assert ScaledJob(maximum=20, minimum=3).create(0, 1, 0) == 2
-    assert ScaledJob(maximum=20, minimum=3).create(5, 4, 0) == 4
-
-
-def test_keda_wakes_at_once_and_sleeps_after_its_cooldown() -> None:
-    keda = ScaledObject(minimum=0)
-    assert [
-        keda.poll(at, value, replicas)
-        for at, value, replicas in ((0, 0, 0), (30, 1, 0), (60, 0, 3))
-    ] == [0, 1, 3]
-    assert keda.poll(330, 0, 3) == 3
-    assert keda.poll(331, 0, 3) == 0
-    assert ScaledObject(minimum=2).poll(9999, 0, 5) == 5
