@@ -68,11 +68,11 @@ class _MachineWatch:
 
     def __init__(self, servers: Sequence[int], port: int) -> None:
         self._servers, self._port = servers, port
-        self._own = OwnSchedule()
-        self._began, self._machine = time.monotonic(), machine_time()
-        self._used_s, self._served_s = own_processes_cpu_s(), cpu_used_s(servers)
-        self._schedule = self._own.read()
-        self._ends = threading.Event()
+        self._own_schedule = OwnSchedule()
+        self._began, self._machine_before = time.monotonic(), machine_time()
+        self._tester_cpu_s, self._service_cpu_s = own_processes_cpu_s(), cpu_used_s(servers)
+        self._schedule_before = self._own_schedule.read()
+        self._has_ended = threading.Event()
         self._activities: tuple[Activity, ...] = ()
         self._thread = threading.Thread(
             target=self._sample_processes, name="scaletest-looks", daemon=True
@@ -82,7 +82,7 @@ class _MachineWatch:
 
     def close(self) -> MachineUse | None:
         """Return what happened since; None when that cannot be told."""
-        self._ends.set()
+        self._has_ended.set()
         if self._servers:
             self._thread.join()
         passed_s = time.monotonic() - self._began
@@ -90,17 +90,19 @@ class _MachineWatch:
             machine = machine_time()
         except OSError:
             return None
-        after = self._own.read()
-        waited_s = after.wait_s - self._schedule.wait_s if after and self._schedule else 0.0
+        after = self._own_schedule.read()
+        waited_s = (
+            after.wait_s - self._schedule_before.wait_s if after and self._schedule_before else 0.0
+        )
 
         def cores(seconds: float) -> float:
             return max(0.0, seconds) / passed_s
 
         return MachineUse(
             cores=float(machine.cores),
-            busy=cores(machine.busy_s - self._machine.busy_s),
-            tester=cores(own_processes_cpu_s() - self._used_s),
-            service=cores(cpu_used_s(self._servers) - self._served_s),
+            busy=cores(machine.busy_s - self._machine_before.busy_s),
+            tester=cores(own_processes_cpu_s() - self._tester_cpu_s),
+            service=cores(cpu_used_s(self._servers) - self._service_cpu_s),
             waited=min(1.0, cores(waited_s)),
             activities=self._activities,
         )
@@ -115,7 +117,7 @@ class _MachineWatch:
             watch.resume(tree)
         while True:
             due = min(watch.due for watch in watches)
-            if self._ends.wait(max(0.0, min(LONGEST_S, due - time.monotonic()))):
+            if self._has_ended.wait(max(0.0, min(LONGEST_S, due - time.monotonic()))):
                 break
             for watch in watches:
                 if watch.due <= time.monotonic():

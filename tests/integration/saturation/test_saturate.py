@@ -72,7 +72,7 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
     )
     folder = SaturationFolder(Path(result["folder"]))
     assert "secret" not in (folder.path / "environment.json").read_text()
-    assert sum(step.requests for step in folder.load().steps) == len(
+    assert sum(step.requests for step in folder.steps()) == len(
         (folder.path / "records.jsonl").read_text().splitlines()
     )
     for form in ("text", "html", "md", "csv", "json", "junit"):
@@ -380,7 +380,7 @@ def test_an_agent_that_dies_ends_the_run_with_its_reason(url: str) -> None:
         raise ScaletestError("an agent ended by itself")
 
     with pytest.raises(ScaletestError, match="ended by itself"):
-        AgentsLoad(rendezvous, 1, died).wait()
+        AgentsLoad(rendezvous, 1, died).wait(60.0)
     with pytest.raises(WaitTimeout, match="0 of 1 agents"):
         AgentsLoad(rendezvous, 1).wait(0.1)
     # and nothing outlives a coordinator that was killed: it says all the time that it lives
