@@ -142,16 +142,15 @@ def _reason(simulation: Simulation, choice: BestRule) -> str:
     )
     if len(simulation.played) == 1:
         return f"{reason}; no other rule was played"
-    return (
-        f"{reason}; it is chosen of {len(simulation.played)} rules by: {choice.steps[-1].criterion}"
-    )
+    deciding = list(choice.left_after)[-1]
+    return f"{reason}; it is chosen of {len(simulation.played)} rules by: {deciding}"
 
 
 def make_sections(simulation: Simulation, choice: BestRule) -> list[Section]:
     """Return all sections of a page."""
     criteria = Table(
         ("criterion", "rules left"),
-        [(step.criterion, ", ".join(step.left)) for step in choice.steps],
+        [(criterion, ", ".join(left)) for criterion, left in choice.left_after.items()],
         texts=(0, 1),
         layout="wrapped",
         title="How it was chosen",

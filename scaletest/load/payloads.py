@@ -20,8 +20,7 @@ def read_payloads(path: str) -> list[bytes | None]:
     root = Path(path)
     try:
         files = sorted(filter(Path.is_file, root.iterdir())) if root.is_dir() else [root]
-        size = sum(file.stat().st_size for file in files)
-        if size > MOST_BYTES:
+        if sum(file.stat().st_size for file in files) > MOST_BYTES:
             raise UsageError(
                 f"the payloads exceed {MOST_BYTES} bytes", hint="give fewer or smaller ones"
             )

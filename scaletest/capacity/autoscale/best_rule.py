@@ -26,19 +26,12 @@ class PlayedRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Elimination:
-    """One criterion of the choice."""
-
-    criterion: str
-    left: tuple[str, ...]  # names of the rules that remain after it
-
-
-@dataclass(frozen=True, slots=True)
 class BestRule:
     """The best of several rules."""
 
     played: PlayedRule
-    steps: tuple[Elimination, ...]  # the criteria in their order, up to the deciding one
+    # names of the rules that remain after each criterion, up to the deciding one
+    left_after: dict[str, list[str]]
 
 
 def choose_best(played: Sequence[PlayedRule], mean_run_s: float) -> BestRule:
@@ -51,15 +44,15 @@ def choose_best(played: Sequence[PlayedRule], mean_run_s: float) -> BestRule:
         "fewest pod-seconds": lambda result: result.pod_s,
     }
     left = list(played)
-    steps = []
+    left_after = {}
     for criterion, measure in criteria.items():
         slack = EQUAL_WAIT * mean_run_s if measure is _wait_s else 0.0
         least = min(measure(candidate.result) for candidate in left)
         left = [candidate for candidate in left if measure(candidate.result) <= least + slack]
-        steps.append(Elimination(criterion, tuple(candidate.rule.name for candidate in left)))
+        left_after[criterion] = [candidate.rule.name for candidate in left]
         if len(left) == 1:
             break
-    return BestRule(left[0], tuple(steps))
+    return BestRule(left[0], left_after)
 
 
 def _wait_s(result: SimulationResult) -> float:

@@ -6,6 +6,8 @@ ScaledObject drives an HPA, and the step between none and one; ScaledJob creates
 import math
 from dataclasses import dataclass
 
+from scaletest.capacity.autoscale.rule import Rule
+
 COOLDOWN_S = 300.0
 
 
@@ -26,32 +28,23 @@ class ScaledObject:
         return replicas
 
 
-@dataclass(frozen=True, slots=True)
-class ScaledJob:
-    """A ScaledJob with one of KEDA's strategies."""
+def jobs_to_create(rule: Rule, length: float, unfinished: int, pending: int) -> int:
+    """Return how many jobs one poll of a ScaledJob creates, by the rule's strategy.
 
-    strategy: str = "default"  # default, custom (without a deduction), accurate or eager
-    maximum: int = 100
-    minimum: int = 0
-    target: float = 1.0  # queue entries a job
-
-    def create(self, length: float, unfinished: int, pending: int) -> int:
-        """Return how many jobs one poll creates.
-
-        length: of the queue. unfinished: jobs that have not ended. pending: those of them without a
-        running pod.
-        """
-        wanted = min(self.maximum, math.ceil(length / self.target))
-        if unfinished < self.minimum:
-            return self.minimum - unfinished
-        unfinished -= self.minimum
-        if self.strategy == "custom":
-            number = wanted
-        elif self.strategy == "accurate":
-            is_full = wanted + unfinished - pending > self.maximum
-            number = self.maximum - unfinished if is_full else wanted - pending
-        elif self.strategy == "eager":
-            number = min(self.maximum - unfinished - pending, wanted)
-        else:
-            number = wanted - unfinished
-        return max(0, number)
+    length: of the queue. unfinished: jobs that have not ended. pending: those of them without a
+    running pod.
+    """
+    wanted = min(rule.maximum, math.ceil(length / rule.target))
+    if unfinished < rule.minimum:
+        return rule.minimum - unfinished
+    unfinished -= rule.minimum
+    if rule.strategy == "custom":  # without a deduction
+        number = wanted
+    elif rule.strategy == "accurate":
+        is_full = wanted + unfinished - pending > rule.maximum
+        number = rule.maximum - unfinished if is_full else wanted - pending
+    elif rule.strategy == "eager":
+        number = min(rule.maximum - unfinished - pending, wanted)
+    else:
+        number = wanted - unfinished
+    return max(0, number)

@@ -3,7 +3,7 @@
 from collections import deque
 
 from scaletest.capacity.autoscale.hpa import SYNC_S, Hpa
-from scaletest.capacity.autoscale.keda import ScaledJob, ScaledObject
+from scaletest.capacity.autoscale.keda import ScaledObject, jobs_to_create
 from scaletest.capacity.autoscale.rule import Rule
 from scaletest.model.desired_workers import History, QueueDemand, desired_workers, wanted_workers
 from scaletest.model.time_slots import RING, SLOT_S, TimeSlot, window_until
@@ -23,7 +23,6 @@ class Scaler:
             self.interval_s = rule.polling_s
         self._hpa = Hpa(rule.hpa_spec())
         self._keda = ScaledObject(rule.minimum) if rule.kind == "keda" else None
-        self._job = ScaledJob(rule.strategy, rule.maximum, rule.minimum, rule.target)
         # as the exporter counts
         self._slots: deque[TimeSlot] = deque(maxlen=RING)
         self._max_wait_s = 0.0  # of requests that ended since the HPA last read it
@@ -45,7 +44,8 @@ class Scaler:
         self, now_s: float, *, waiting: int, running: int, present: int, ready: int
     ) -> int:
         """Return how many jobs a poll creates. present, ready: pods."""
-        return self._job.create(self._metric(now_s, waiting, running), present, present - ready)
+        length = self._metric(now_s, waiting, running)
+        return jobs_to_create(self.rule, length, present, present - ready)
 
     def replicas(
         self, now_s: float, replicas: int, *, waiting: int, running: int, present: int, ready: int

@@ -40,8 +40,7 @@ class _Trial:
     ) -> None:
         self._plan, self._tuning, self._progress = plan, tuning, progress
         # autoscalers are held already
-        cluster = replace(options.cluster, pause_autoscalers=True)
-        self._options = replace(options, cluster=cluster)
+        self._options = replace(options, cluster=replace(options.cluster, pause_autoscalers=True))
         self.stop = StopRequest()
 
     def measure(self, setting: dict[str, str], labels: Labels) -> TriedSetting:

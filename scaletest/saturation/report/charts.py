@@ -112,6 +112,7 @@ def draw_charts(result: SaturationResult, point: str) -> Charts | None:
 
 
 def _has_interval(result: SaturationResult) -> bool:
+    """Whether the saturation point has an interval that can be drawn."""
     point = result.point
     return point is not None and point.low < point.high < math.inf
 

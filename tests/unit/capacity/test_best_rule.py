@@ -26,12 +26,12 @@ def test_the_best_rule_is_found_criterion_by_criterion() -> None:
     choice = chosen(*rules)
     assert choice.played.rule.name == "best"
     # expect one rule less after each criterion
-    assert [step.left for step in choice.steps] == [
-        ("kills", "slow", "restless", "dear", "best"),
-        ("slow", "restless", "dear", "best"),
-        ("restless", "dear", "best"),
-        ("dear", "best"),
-        ("best",),
+    assert list(choice.left_after.values()) == [
+        ["kills", "slow", "restless", "dear", "best"],
+        ["slow", "restless", "dear", "best"],
+        ["restless", "dear", "best"],
+        ["dear", "best"],
+        ["best"],
     ]
 
 
@@ -66,7 +66,7 @@ def replace_wait(rule: PlayedRule, wait_s: float) -> PlayedRule:
 def test_some_rule_is_always_the_best(rules: Sequence[PlayedRule]) -> None:
     choice = chosen(*rules)
     assert choice.played in rules
-    left = [len(step.left) for step in choice.steps]
+    left = [len(names) for names in choice.left_after.values()]
     assert left == sorted(left, reverse=True) and left[-1] >= 1
     # no rule that ends more requests is left out
     assert choice.played.result.ended == max(rule.result.ended for rule in rules)

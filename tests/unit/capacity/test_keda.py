@@ -2,7 +2,8 @@
 
 import pytest
 
-from scaletest.capacity.autoscale.keda import ScaledJob, ScaledObject
+from scaletest.capacity.autoscale.keda import ScaledObject, jobs_to_create
+from scaletest.capacity.autoscale.rule import Rule
 
 
 @pytest.mark.parametrize(
@@ -23,12 +24,14 @@ from scaletest.capacity.autoscale.keda import ScaledJob, ScaledObject
 def test_a_scaled_job_creates_jobs_by_length_running_and_pending(
     strategy: str, length: int, running: int, pending: int, created: int
 ) -> None:
-    assert ScaledJob(strategy, maximum=20).create(length, running, pending) == created
+    rule = Rule("jobs", "", strategy=strategy, minimum=0, maximum=20)
+    assert jobs_to_create(rule, length, running, pending) == created
 
 
 def test_jobs_are_never_fewer_than_the_minimum() -> None:
-    assert ScaledJob(maximum=20, minimum=3).create(0, 1, 0) == 2
-    assert ScaledJob(maximum=20, minimum=3).create(5, 4, 0) == 4
+    rule = Rule("jobs", "", strategy="default", minimum=3, maximum=20)
+    assert jobs_to_create(rule, 0, 1, 0) == 2
+    assert jobs_to_create(rule, 5, 4, 0) == 4
 
 
 def test_keda_wakes_at_once_and_sleeps_after_its_cooldown() -> None:
