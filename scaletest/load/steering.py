@@ -45,12 +45,13 @@ class Steering:
         ready: whether Redis answers.
         """
         self.loop = loop
+        # held to change the loop and to note the change as one; reentrant, as a change may reset
         self._lock = threading.RLock()
         self.statistics = statistics
         self._load = load
         self.maximum = maximum
         self._ready = ready
-        # of a load whose rate can be set
+        # of a load whose rate can be set; other paces are a schedule
         self._pace: RatePace | None = None
         if isinstance(loop, OpenLoop) and isinstance(loop.pace, RatePace):
             self._pace = loop.pace
@@ -88,7 +89,7 @@ class Steering:
             raise NotSteerable(f"this client does not keep a number in flight: {self.load}")
         wanted = min(parallel, self.maximum)
         with self._lock:
-            if reset:
+            if reset:  # before the change, so that the new numbers are those of the new load
                 self.reset()
             self.loop.set_parallel(wanted)
             self._note(wanted)

@@ -65,7 +65,7 @@ def search_rule(options: PlayOptions, wait_target_s: float, output: Output, form
         ranking = rank_rules(rules, play, wait_target_s)
     best = ranking[0]
     values = to_values(best.rule)
-    if not output.is_data:
+    if not output.is_data:  # beside the YAML that may be piped
         met = sum(tried.met for tried in ranking)
         echo(f"{met} of {len(ranking)} rules keep the target; the best:", err=True)
         for tried in ranking[:5]:
@@ -92,6 +92,7 @@ def search_rule(options: PlayOptions, wait_target_s: float, output: Output, form
 def draw_requests(options: PlayOptions) -> Arrivals:
     """Draw the requests, which every rule gets."""
     run_times, times = None, None
+    # run times as they were recorded
     if options.run:
         folder = stored.find(options.run)
         if folder.kind != "validation":
@@ -100,6 +101,7 @@ def draw_requests(options: PlayOptions) -> Arrivals:
             )
         records = registry.type_of(folder).folder(folder.path).rows(RECORDS)
         run_times = [record.reply.run_s for record in records if record.ok]
+    # arrivals as a file says
     if options.trace:
         try:
             values = sorted(float(line) for line in options.trace.read_text("utf-8").split())
@@ -125,6 +127,7 @@ def rule_player(
 
         def play(rule: Rule) -> SimulationResult:
             progress.note(rule.name)
+            # the same chance for every rule, so that they differ by what they decide alone
             result = simulate(arrivals, rule, options.load.setting, random.Random(options.seed))
             number = next(numbers)
             left_s = (time.monotonic() - began_s) * (count / number - 1)

@@ -201,6 +201,7 @@ def command(options: SizeOptions) -> None:
     lost.
     """
     demand, nodes, notes = _read_demand(options)
+    # an alternative for each kind of node; the chart gets the safest one of the first kind
     sizes_of_nodes = [
         size_alternatives(replace(demand, node=node), options.headroom, options.spare)
         for node in nodes
@@ -284,6 +285,7 @@ def _read_saturation(options: SizeOptions) -> tuple[float, float, int, Verdict]:
         raise UsageError(
             f"run {options.run} has no saturation point", hint="name a run of: scaletest saturate"
         )
+    # a run without an operating point has at least the latency of one request at a time
     step = run.result.operating or run.result.warm
     latency_s = step.latency.mean if step else None
     if latency_s is None:

@@ -49,8 +49,10 @@ def read_plan_file(name: str, command: click.Command) -> dict[str, object]:
     for key, value in read_members(_file_class(command), data, label).items():
         option = options[key]
         if _takes_many(option):
+            # click takes texts, one for each time that the flag is given
             value = list(map(str, value if isinstance(value, list) else [value]))
         else:
+            # click would convert it later too, and could not say that it stands in a file
             try:
                 option.type.convert(value, option, None)
             except (click.BadParameter, UsageError) as error:

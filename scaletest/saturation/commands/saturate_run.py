@@ -28,6 +28,7 @@ def run_saturation(
     """Measure, and print the run in that form; return its exit code."""
     with watch_runs(watch, options.agents.redis_url) as progress:
         folder, code = saturate(plan, options, progress)
+    # judged again from what is on disk, as every later report of the run is
     judged = RUN_TYPE.judge(folder)
     extra = {"extra": judged.extra} if judged.extra else {}
     data = {**judged.result.to_dict(), "folder": judged.folder, **extra}
@@ -62,10 +63,12 @@ def run_tuning(
 
 
 def _rate_text(per_s: float | None) -> str:
+    """Write a rate that may be unknown."""
     return f"{format_significant(per_s)}/s" if per_s else NOTHING
 
 
 def _share_text(used: float | None, asked: float) -> str:
+    """Write the used part of a resource; nothing where either is unknown."""
     return format_percent(used / asked, 0) if used is not None and asked else NOTHING
 
 
@@ -92,6 +95,7 @@ def _plan_lines(
     if count:
         yield "settings", f"{count}, all this for each"
     if expected.usual_s is None or expected.longest_s is None:
+        # steps of a fixed number of requests end when these do
         takes = "as long as so many requests take in each step; nobody knows that before"
     else:
         condition = "if requests are fast" + (" and pods ready at once" if count else "")

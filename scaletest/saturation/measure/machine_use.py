@@ -55,7 +55,7 @@ class WatchedMachine:
         try:
             result = self._load.measure(order, stopping, tell)
         finally:
-            use = watch.close()
+            use = watch.close()  # ends its thread also when the load fails
         return replace(result, around=use)
 
     def close(self) -> None:
@@ -68,6 +68,7 @@ class _MachineWatch:
 
     def __init__(self, servers: Sequence[int], port: int) -> None:
         self._servers, self._port = servers, port
+        # all figures are taken now and when the step ends
         self._own_schedule = OwnSchedule()
         self._began, self._machine_before = time.monotonic(), machine_time()
         self._tester_cpu_s, self._service_cpu_s = own_processes_cpu_s(), cpu_used_s(servers)
@@ -116,6 +117,7 @@ class _MachineWatch:
         for watch, tree in zip(watches, trees, strict=True):
             watch.resume(tree)
         while True:
+            # the sampler says when each process is due next, so that looks cost little
             due = min(watch.due for watch in watches)
             if self._has_ended.wait(max(0.0, min(LONGEST_S, due - time.monotonic()))):
                 break

@@ -115,12 +115,14 @@ def tune(
     deployment = Service(cluster, options.cluster.service).deployment()
     if deployment is None:
         raise UsageError("no single Deployment stands behind this Service", hint="<tune> needs one")
+    # what a tuning before this one changed and could not put back must not pass for the original
     refuse_changed(deployment)
     autoscalers, scaler_line = find_autoscalers(
         cluster, deployment, may_hold=options.cluster.pause_autoscalers
     )
     changes = Changes(cluster, deployment)
     tuning = Tuning(cluster, deployment, autoscalers, changes)
+    # amounts that Kubernetes would refuse are told before anything is changed
     for setting in combinations:
         for name in ("cpu", "memory"):
             amount = parse_quantity(setting.get(name, "1"))
@@ -132,7 +134,7 @@ def tune(
     progress.message(scaler_line)
     trial = _Trial(plan, options, tuning, progress)
     with stop_on_signals(trial.stop, unwind=True) as stack:
-        stack.callback(changes.close)
+        stack.callback(changes.close)  # puts the Deployment back, whatever happens
         tried = [
             trial.measure(setting, labels)
             for setting, labels in zip(combinations, labels_of_runs, strict=True)

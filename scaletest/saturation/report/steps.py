@@ -71,6 +71,7 @@ def _quantile_cells(times: Distribution, names: Sequence[str]) -> dict[str, str]
 
 def step_table(steps: Sequence[AssessedStep]) -> Table:
     """Make a row for each step, in short."""
+    # the column stays empty, and is left out, where the service does not say its own time
     queueing = any(assessed.server.count for assessed in steps)
     rows = [
         {
@@ -120,6 +121,7 @@ def step_details(result: SaturationResult) -> list[Block]:
         reason = assessed.tester or assessed.saturated or assessed.undecided
         if reason:
             reasons.append({**first, "state": step_state(assessed), "reason": reason})
+        # under closed load requests are sent when they are due, so both latencies are one
         kinds = {"since sent": assessed.service, "in the service": assessed.server}
         if step.load == LoadKind.OPEN or step.phase == Phase.WARM:
             kinds = {"latency": assessed.latency, **kinds}
