@@ -20,7 +20,6 @@ from scaletest.load.http import HttpLoad
 from scaletest.load.http_call import CAUSES, HttpCall
 from scaletest.load.level_load import LoadOrder
 from scaletest.load.pace import constant
-from scaletest.load.payloads import Payloads
 from scaletest.model import Record
 from scaletest.model.attempt import OK
 from tests.conftest import eventually
@@ -30,7 +29,7 @@ from tests.integration.services import running
 
 def loaded(call: HttpCall, order: LoadOrder) -> Any:
     """What a load brings."""
-    load = HttpLoad(call, Payloads([b"{}"]))
+    load = HttpLoad(call, [b"{}"])
     try:
         return load.measure(order, lambda: False, lambda ended, failed: None)
     finally:
