@@ -1,9 +1,10 @@
-"""Rights, checked before a run begins, so that it does not fail half-way without one."""
+"""Check our rights before a run begins, so that it does not fail half-way without one."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from scaletest.cluster.connection import ApiCalls, Cluster
+from scaletest.cluster.api_calls import ApiCalls
+from scaletest.cluster.connection import Cluster
 from scaletest.model.errors import Unreachable
 
 
@@ -22,7 +23,7 @@ class Right(NamedTuple):
         return f"{self.verb} {name}{scope}"
 
     def attributes(self, namespace: str) -> dict[str, str]:
-        """Return what the API server is asked about it."""
+        """Return it as a SelfSubjectAccessReview asks for it."""
         resource, _, subresource = self.resource.partition("/")
         return {
             "verb": self.verb,
@@ -69,7 +70,7 @@ CAPACITY = (
 
 
 def refusal(lacking: Iterable[object], namespace: str) -> Unreachable:
-    """Return the error of who may not do what must be done. lacking: rights, or their texts."""
+    """Return the error for missing rights. lacking: rights, or their texts."""
     return Unreachable(
         f"we may not {', '.join(map(str, lacking))} in namespace {namespace}",
         hint=(
@@ -81,11 +82,11 @@ def refusal(lacking: Iterable[object], namespace: str) -> Unreachable:
 
 def missing_rights(cluster: Cluster, wanted: tuple[Right, ...]) -> list[Right]:
     """Return the rights of `wanted` that the API server does not grant us."""
-    raw = ApiCalls(cluster)
+    api = ApiCalls(cluster)
     lacking = []
     for right in wanted:
         attributes = right.attributes("" if right.everywhere else cluster.namespace)
-        answer = raw.write(
+        answer = api.write(
             "POST",
             "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
             {"spec": {"resourceAttributes": attributes}},

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from scaletest.cluster.api_calls import ApiCalls
 from scaletest.cluster.bulk_objects import Objects
-from scaletest.cluster.connection import ApiCalls, Cluster, connect_cluster
+from scaletest.cluster.connection import Cluster, connect_cluster
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.measure import submit_tools
 from scaletest.lifecycle.measure.sampling import ProgressReport, Sampler, steady_clock
@@ -116,7 +117,7 @@ def delete_objects(plan: LifecyclePlan, objects: Objects) -> int:
     """Delete the run's objects by its label, or by name where the tool set no label."""
     resource = objects.resource(plan.api_version, plan.object_kind)
     labelled = plan.tool != "runai"
-    names = objects.names(resource, plan.namespace, plan.label if labelled else "")
+    names = objects.list_names(resource, plan.namespace, plan.label if labelled else "")
     if not labelled:
         present = set(names)
         names = [name for name in plan.names() if name in present]

@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
-from scaletest.cluster.connection import ApiCalls, Busy, Cluster
-from scaletest.cluster.objects import NODES
+from scaletest.cluster.api_calls import ApiCalls
+from scaletest.cluster.api_errors import Busy
+from scaletest.cluster.connection import Cluster
 from scaletest.cluster.pod_requests import parse_quantity
+from scaletest.cluster.resources import NODES
 from scaletest.lifecycle import kinds
 from scaletest.lifecycle.folder import LifecycleFolder, new_run
 from scaletest.lifecycle.measure import templating

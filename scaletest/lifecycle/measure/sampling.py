@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
+from scaletest.cluster.api_calls import ApiCalls
+from scaletest.cluster.api_errors import Missing
 from scaletest.cluster.bulk_objects import Objects
-from scaletest.cluster.connection import ApiCalls, Missing
 from scaletest.cluster.watch import Collection, Feeds
 from scaletest.lifecycle import kinds
 from scaletest.lifecycle.folder import LifecycleFolder
@@ -58,12 +59,12 @@ class Sampler:
         self,
         plan: LifecyclePlan,
         store: LifecycleFolder,
-        raw: ApiCalls,
+        api: ApiCalls,
         clock: Callable[[], float],
         stopping: Callable[[], bool] = bool,
         backend: dict[str, float] | None = None,
     ) -> None:
-        self._plan, self._store, self._raw, self._clock = plan, store, raw, clock
+        self._plan, self._store, self._api, self._clock = plan, store, api, clock
         self._stopping = stopping
         self._backend = backend or {}
         self.tracker = Tracker(set(plan.names()), store.workloads(), bare=plan.object_kind == "Pod")
@@ -91,8 +92,8 @@ class Sampler:
         submitting: whether somebody may still submit; when nobody does, the run ends with what
         there is.
         """
-        watched = collections_of(self._plan, Objects(self._raw))
-        feeds = Feeds(self._raw, watched, self._clock)
+        watched = collections_of(self._plan, Objects(self._api))
+        feeds = Feeds(self._api, watched, self._clock)
         missing = {collection.role for collection in watched}
         until, done_since = time.monotonic() + timeout_s, 0.0
         written_s, every_s = time.monotonic(), KEEP_EVERY_S
@@ -166,11 +167,11 @@ class Sampler:
 
     def keep(self, feeds: Feeds) -> None:
         """Write everything down."""
-        self._course.append((round(self._clock() - self._began_s, 1), feeds.raw.sent))
+        self._course.append((round(self._clock() - self._began_s, 1), feeds.api.sent))
         sample = {
             "began_s": self._began_s,
             "ended_s": self._clock(),
-            "requests": feeds.raw.sent,
+            "requests": feeds.api.sent,
             "sightings": self.tracker.events,
             "foreign": dict(self.tracker.untracked_events),
             "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,

@@ -76,7 +76,7 @@ class Gone:
     def resource(self, api_version: str, kind: str) -> str:
         return kind
 
-    def names(self, resource: str, namespace: str, selector: str) -> list[str]:
+    def list_names(self, resource: str, namespace: str, selector: str) -> list[str]:
         self.selector = selector
         return list(self.names_left)
 
