@@ -1,4 +1,4 @@
-"""scaletest lifecycle: how fast a cluster brings workloads up; the names of its commands."""
+"""The command group `scaletest lifecycle`, whose commands are imported when they are called."""
 
 import cloup
 

@@ -1,4 +1,7 @@
-"""scaletest lifecycle submit, sample, run, delete and plot: their options, and one call."""
+"""The commands submit, sample, run, delete and plot, with their options.
+
+Each imports what it does in its body: that takes a while, and --help needs none of it.
+"""
 
 from pathlib import Path
 
@@ -32,7 +35,6 @@ def submit(output_dir: Path | None, workload: LifecycleWorkloadOptions, dry_run:
     Without --output-dir the run lies with all others. Exit code 0 when all were accepted, 3 when
     some were rejected, 7 when the cluster cannot be reached.
     """
-    # what a run needs takes a while to import, and --help needs none of it
     from scaletest.lifecycle.commands import lifecycle_run
 
     if dry_run:
@@ -120,6 +122,7 @@ def sample(
 @options.dry_run
 @shared.call_with_groups
 def run(
+    *,
     output_dir: Path | None,
     workload: LifecycleWorkloadOptions,
     dry_run: bool,
@@ -146,7 +149,14 @@ def run(
     if dry_run:
         return lifecycle_run.print_first(output_dir, workload)
     return lifecycle_run.run(
-        output_dir, workload, timeout, judged, labels, watch, output, keep=keep
+        output_dir,
+        workload,
+        judged,
+        timeout_s=timeout,
+        labels=labels,
+        watch=watch,
+        output=output,
+        keep=keep,
     )
 
 

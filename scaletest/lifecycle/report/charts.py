@@ -137,7 +137,7 @@ def phase_charts(result: LifecycleResult, names: Sequence[str]) -> list[Chart]:
         ]
         shares = ", ".join([f"average {format_seconds(spread.mean)}", *quantiles])
         # seconds since the first submission, and the duration in s of each workload
-        zero_s = chart_data.first_s(result.courses)
+        zero_s = chart_data.first_submission(result.courses)
         points = []
         for start_s, value_s in zip(map(start_time, result.courses), phase.values, strict=True):
             if start_s is not None and value_s is not None:

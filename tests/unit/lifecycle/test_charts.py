@@ -183,7 +183,7 @@ def seen_until(stamps: Stamps, end_s: float) -> Stamps:
 
 def test_nodes_are_ordered_by_their_median_and_compared() -> None:
     lifecycle = of(*made(60))
-    nodes = chart_data.by_node(lifecycle.courses)
+    nodes = chart_data.pods_by_node(lifecycle.courses)
     assert nodes[0].node == "node-00000" and sum(node.pods for node in nodes) == 60
     assert nodes[0].median_s > 2 * nodes[1].median_s
     page = formats.render(lifecycle_report(LifecycleRun("", "/r", lifecycle, title="l")), "html")
@@ -222,7 +222,7 @@ def test_a_run_of_which_nothing_is_known_draws_nothing() -> None:
     bare = of(LifecycleObject("j"), until="ready")
     assert pods_figure(bare) is None and waterfall_figure(bare) is None
     assert list(everything_drawn(bare)) == [] == main_charts(bare)
-    assert chart_data.by_node(lifecycle.courses) == []
+    assert chart_data.pods_by_node(lifecycle.courses) == []
 
 
 @pytest.mark.parametrize("form", ["text", "md"])
