@@ -175,7 +175,17 @@ def delete(output_dir: Path, yes: bool) -> None:
     lifecycle_run.delete(output_dir, yes=yes)
 
 
-@cloup.command()
+@cloup.command(
+    help="""Write times.csv and general.png or detailed.png beside the data. Needs the extra:
+    pip install 'scaletest[plot]'.
+
+    \b
+    scaletest lifecycle plot -o out
+    scaletest lifecycle plot -o out --plot detailed --head 100
+
+    Reads the submitted.json and sampled.json of the Run:ai scale test tool as well.
+    """
+)
 @under_heading("Target")
 @options.output_dir()
 @under_heading("Output")
@@ -190,15 +200,7 @@ def delete(output_dir: Path, yes: bool) -> None:
 @options.view_options
 @shared.call_with_groups
 def plot(output_dir: Path, figure: str, view: WorkloadSelection) -> None:
-    """Write times.csv and general.png or detailed.png beside the data. Needs the extra: pip install
-    'scaletest[plot]'.
-
-    \b
-    scaletest lifecycle plot -o out
-    scaletest lifecycle plot -o out --plot detailed --head 100
-
-    Reads the submitted.json and sampled.json of the Run:ai scale test tool as well.
-    """
+    """Write the times as a table and a picture."""
     from scaletest.lifecycle.commands import lifecycle_run
 
     lifecycle_run.plot(output_dir, view, figure)
