@@ -16,9 +16,9 @@ from itertools import repeat
 from typing import Any
 from urllib.parse import quote
 
-from scaletest.cluster.api_calls import ApiCalls
-from scaletest.cluster.api_errors import (
+from scaletest.cluster.api_calls import (
     LONGEST_OBEYED_S,
+    ApiCalls,
     Busy,
     Missing,
     Refused,

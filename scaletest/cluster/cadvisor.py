@@ -42,14 +42,14 @@ def parse_usage(text: str, namespace: str) -> dict[str, PodCounters]:
         pod = labels.get("pod")
         if labels.get("namespace") != namespace or not is_container or not pod:
             continue
-        counters, amount = usage[pod], float(match[3])
+        total, amount = usage[pod], float(match[3])
         if match[1] == MEMORY:
-            usage[pod] = counters._replace(memory=counters.memory + amount)
+            usage[pod] = total._replace(memory=total.memory + amount)
             continue
-        usage[pod] = counters._replace(cpu_s=counters.cpu_s + amount)
+        read_s = total.read_s
         if match[4]:
-            read_s = max(counters.read_s or 0.0, int(match[4]) / 1000)
-            usage[pod] = usage[pod]._replace(read_s=read_s)
+            read_s = max(read_s or 0.0, int(match[4]) / 1000)
+        usage[pod] = total._replace(cpu_s=total.cpu_s + amount, read_s=read_s)
     return dict(sorted(usage.items()))
 
 

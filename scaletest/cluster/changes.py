@@ -17,8 +17,7 @@ from typing import Any
 
 import msgspec
 
-from scaletest.cluster.api_calls import MERGE_PATCH, STRATEGIC_PATCH
-from scaletest.cluster.api_errors import Busy, Conflict, Refused
+from scaletest.cluster.api_calls import MERGE_PATCH, STRATEGIC_PATCH, Busy, Conflict, Refused
 from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.objects import Document, ObjectClient
@@ -155,13 +154,14 @@ class Changes:
             raise Refused(f"{resource.kind} {name} no longer exists", hint="it was deleted")
         text = _annotations(document).get(BEFORE)
         if text is None:
-            note = Note(datetime.now(UTC).isoformat(), undo_patch(patch, document))
+            note = Note(at=datetime.now(UTC).isoformat(), undo=undo_patch(patch, document))
             text = msgspec.json.encode(note).decode()
             # known before it is written, so that it is undone even when no answer comes
             self._notes[resource, name] = text
             # of two runs that begin at once, the second meets a conflict, and then this note
-            version = document["metadata"]["resourceVersion"]
-            self._write(resource, name, Patch(), text, version=version)
+            self._write(
+                resource, name, Patch(), text, version=document["metadata"]["resourceVersion"]
+            )
         elif text != self._notes.get((resource, name)):
             title = f"{resource.kind} {name}"
             raise _changed_by_another(title, read_note(title, text), self._deployment)

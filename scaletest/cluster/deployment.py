@@ -67,8 +67,7 @@ class Deployment:
 
         Needs the right to list events.
         """
-        selector = "involvedObject.kind=Pod,type=Warning"
-        return [pod_warning(event) for event in self._events(selector)]
+        return list(map(pod_warning, self._events("involvedObject.kind=Pod,type=Warning")))
 
     def trouble(self) -> str:
         """Describe the states of the pods, and for the first failing one its events and log."""

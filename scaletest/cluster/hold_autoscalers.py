@@ -10,8 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from scaletest.cluster import discovery
-from scaletest.cluster.api_calls import ApiCalls
-from scaletest.cluster.api_errors import Busy
+from scaletest.cluster.api_calls import ApiCalls, Busy
 from scaletest.cluster.changes import BEFORE, Changes, Patch
 from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment

@@ -22,17 +22,6 @@ class Right(NamedTuple):
         scope = " in all namespaces" if self.everywhere else ""
         return f"{self.verb} {name}{scope}"
 
-    def attributes(self, namespace: str) -> dict[str, str]:
-        """Return it as a SelfSubjectAccessReview asks for it."""
-        resource, _, subresource = self.resource.partition("/")
-        return {
-            "verb": self.verb,
-            "group": self.group,
-            "resource": resource,
-            "subresource": subresource,
-            "namespace": namespace,
-        }
-
 
 # Required for a validation.
 NEEDED: tuple[Right, ...] = (
@@ -85,7 +74,14 @@ def missing_rights(cluster: Cluster, wanted: tuple[Right, ...]) -> list[Right]:
     api = ApiCalls(cluster)
     lacking = []
     for right in wanted:
-        attributes = right.attributes("" if right.everywhere else cluster.namespace)
+        resource, _, subresource = right.resource.partition("/")
+        attributes = {
+            "verb": right.verb,
+            "group": right.group,
+            "resource": resource,
+            "subresource": subresource,
+            "namespace": "" if right.everywhere else cluster.namespace,
+        }
         answer = api.write(
             "POST",
             "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",

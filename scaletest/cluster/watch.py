@@ -18,8 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from scaletest.cluster.api_calls import ApiCalls
-from scaletest.cluster.api_errors import LONGEST_OBEYED_S, Busy, read_message, status_error
+from scaletest.cluster.api_calls import LONGEST_OBEYED_S, ApiCalls, Busy, read_message, status_error
 from scaletest.cluster.objects import selector_query
 from scaletest.model.errors import ScaletestError
 

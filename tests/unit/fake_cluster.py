@@ -16,7 +16,7 @@ from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.operator import benchmark_reconciler, reporting, set_reconciler, status
 from scaletest.benchmarks.operator.reporting import ReconcileSettings
-from scaletest.cluster.api_errors import Conflict, Missing
+from scaletest.cluster.api_calls import Conflict, Missing
 from scaletest.cluster.resources import JOBS, PODS, Resource
 
 IPERF = KINDS["IPerf"]

@@ -22,7 +22,7 @@ from scaletest.benchmarks.objects.config_maps import (
     read_agreed,
     read_packed,
 )
-from scaletest.cluster.api_errors import Busy, Conflict
+from scaletest.cluster.api_calls import Busy, Conflict
 from scaletest.cluster.objects import ObjectClient
 from scaletest.cluster.resources import CLAIMS, CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
 from scaletest.model import wire

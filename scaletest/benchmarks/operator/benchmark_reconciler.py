@@ -26,7 +26,7 @@ from scaletest.benchmarks.operator.reporting import (
     owner_reference,
     report,
 )
-from scaletest.cluster.api_errors import Busy, Conflict, Missing
+from scaletest.cluster.api_calls import Busy, Conflict, Missing
 from scaletest.cluster.objects import ObjectClient
 from scaletest.cluster.resources import CONFIG_MAPS, LEASES
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from scaletest.benchmarks.documents.result import BenchmarkPhase
 from scaletest.benchmarks.operator import status
 from scaletest.benchmarks.plan import BenchmarkPlan
-from scaletest.cluster.api_errors import Conflict, Missing
+from scaletest.cluster.api_calls import Conflict, Missing
 from scaletest.cluster.objects import ObjectClient
 from scaletest.cluster.resources import Resource
 

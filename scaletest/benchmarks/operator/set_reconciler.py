@@ -32,7 +32,7 @@ from scaletest.benchmarks.operator.reporting import (
 )
 from scaletest.benchmarks.operator.status import Document
 from scaletest.benchmarks.plan import BenchmarkPlan
-from scaletest.cluster.api_errors import Busy, Missing, Refused
+from scaletest.cluster.api_calls import Busy, Missing, Refused
 from scaletest.cluster.objects import ObjectClient
 from scaletest.cluster.resources import CONFIG_MAPS, Resource
 from scaletest.model import checks, wire

@@ -4,7 +4,7 @@ A milestone of a workload with many pods is passed when as many pods as it needs
 it: a gang of eight is scheduled when its eighth pod is.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from itertools import chain
 from typing import Annotated, NamedTuple
@@ -186,20 +186,24 @@ def timeline_of(workload: LifecycleObject) -> WorkloadTimeline:
     passed = set(stamps)
     needed = workload.expected or len(workload.pods)
     if workload.pods and needed:
-        created = _pod_stamps(workload, "created")
+        created = _pod_stamps(workload.pods.values(), "created")
         stamps["first_pod_created"] = _nth(created, 1)
         stamps["last_pod_created"] = _nth(created, needed)
         for name in (*POD_MILESTONES[1:], "decided"):
-            if name == "finished" and workload.kind in SAY_THEIR_END and name not in passed:
-                continue
-            reached = _pod_stamps(workload, name)
-            needed_here = workload.expected or len(_pods_for(workload, name))
-            if len(reached) >= needed_here > 0:
+            pods = list(workload.pods.values())
+            if name == "finished":
+                if workload.kind in SAY_THEIR_END and name not in passed:
+                    continue
+                # pods that failed have not finished anything
+                pods = [pod for pod in pods if not pod.failed]
+            reached = _pod_stamps(pods, name)
+            needed = workload.expected or len(pods)
+            if len(reached) >= needed > 0:
                 passed.add(name)
             if stamps.get(name, Stamp()) == Stamp():
-                stamps[name] = _nth(reached, needed_here)
+                stamps[name] = _nth(reached, needed)
         # one eviction is enough, of a pod or of the workload
-        evicted = _pod_stamps(workload, "evicted")
+        evicted = _pod_stamps(workload.pods.values(), "evicted")
         if evicted:
             stamps["evicted"] = _nth([*evicted, *filter(None, [stamps.get("evicted")])], 1)
     return WorkloadTimeline(
@@ -209,14 +213,9 @@ def timeline_of(workload: LifecycleObject) -> WorkloadTimeline:
     )
 
 
-def _pod_stamps(workload: LifecycleObject, name: str) -> list[Stamp]:
-    """Return the stamps of its pods for a milestone."""
-    return [pod.stamps[name] for pod in _pods_for(workload, name) if name in pod.stamps]
-
-
-def _pods_for(workload: LifecycleObject, name: str) -> list[LifecyclePod]:
-    """Return the pods that count for a milestone: pods that failed have not finished anything."""
-    return [pod for pod in workload.pods.values() if not (name == "finished" and pod.failed)]
+def _pod_stamps(pods: Iterable[LifecyclePod], name: str) -> list[Stamp]:
+    """Return the stamps of those pods that have passed a milestone."""
+    return [pod.stamps[name] for pod in pods if name in pod.stamps]
 
 
 def _nth(stamps: Sequence[Stamp], number: int) -> Stamp:

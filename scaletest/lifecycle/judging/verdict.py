@@ -48,11 +48,10 @@ def judge_thresholds(
 ) -> tuple[ThresholdResult, ...]:
     """Judge each threshold, in their order."""
     by_name = {phase.step.name: phase for phase in steps}
-    results = []
-    for text in texts:
-        threshold = parse_threshold(text, MEASURES, EXAMPLE)
-        results.append(judge_threshold(threshold, [_measure(threshold, by_name, books, per_s)]))
-    return tuple(results)
+    return tuple(
+        judge_threshold(threshold, [_measure(threshold, by_name, books, per_s)])
+        for threshold in [parse_threshold(text, MEASURES, EXAMPLE) for text in texts]
+    )
 
 
 def _measure(
@@ -101,7 +100,7 @@ def decide_verdict(
     interrupted: str = "",
 ) -> Verdict:
     """Decide the verdict of a run. tolerate: how many workloads may fail or be rejected."""
-    grounds: list[Ground | None] = []
+    grounds = [ground_of(thresholds, Rank.REFUTED)]
     if not books.balanced:
         counted = books.measured + books.pending + books.failed + books.lost
         grounds.append(
@@ -111,7 +110,6 @@ def decide_verdict(
                 "look into the output folder, or measure it again",
             )
         )
-    grounds.append(ground_of(thresholds, Rank.REFUTED))
     if books.failed + books.rejected > tolerate:
         reason = next(iter([*books.rejections, *books.failures]), "")
         grounds.append(

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from scaletest.cluster.api_calls import ApiCalls
-from scaletest.cluster.api_errors import Busy
+from scaletest.cluster.api_calls import ApiCalls, Busy
 from scaletest.cluster.connection import Cluster
 from scaletest.cluster.pod_requests import parse_quantities
 from scaletest.cluster.resources import NODES

@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
-from scaletest.cluster.api_calls import ApiCalls
-from scaletest.cluster.api_errors import Missing
+from scaletest.cluster.api_calls import ApiCalls, Missing
 from scaletest.cluster.bulk_objects import Objects
 from scaletest.cluster.watch import Collection, Feeds
 from scaletest.lifecycle import kinds
@@ -114,7 +113,11 @@ class Sampler:
                     self.watching.set()
                 # end when all is done, and what belongs to it had time to come
                 is_submitting = submitting() and len(self._accepted) < self._plan.count
-                if not is_listed or is_submitting or self._is_any_pending():
+                is_pending = any(
+                    accepted and self._fates.get(name, Fate.PENDING) is Fate.PENDING
+                    for name, accepted in self._accepted.items()
+                )
+                if not is_listed or is_submitting or is_pending:
                     last_busy_s = time.monotonic()
                 elif time.monotonic() - last_busy_s > SETTLE_S:
                     return
@@ -128,12 +131,6 @@ class Sampler:
             feeds.close()
             self._judge_changes()
             self._keep()
-
-    def _is_any_pending(self) -> bool:
-        return any(
-            accepted and self._fates.get(name, Fate.PENDING) is Fate.PENDING
-            for name, accepted in self._accepted.items()
-        )
 
     def _judge_changes(self) -> LifecycleProgress:
         """Take new submissions in, and judge again what changed."""
@@ -229,7 +226,7 @@ class _NewSubmissions:
     def read(self) -> Iterator[Submission]:
         """Yield the submissions that were written since the last call."""
         if not self._path.exists():
-            # submitted.json of the original tool may stand for it
+            # submitted.json of the Run:ai scale test tool may stand for it
             if self._is_first:
                 yield from self._store.submissions()
                 self._is_first = False

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from scaletest.broker import Client, connect
 from scaletest.broker.samples import SampleReader
 from scaletest.cluster import connection, discovery, rights
-from scaletest.cluster.api_errors import Busy
+from scaletest.cluster.api_calls import Busy
 from scaletest.cluster.capacity import Supply
 from scaletest.cluster.changes import BEFORE, Changes, Patch, refuse_changed
 from scaletest.cluster.client_access import Direct, ServiceProxy

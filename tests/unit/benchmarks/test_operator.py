@@ -15,7 +15,7 @@ from scaletest.benchmarks.objects.config_maps import load_result
 from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.objects.reconcile import Observation
 from scaletest.benchmarks.operator import set_status, status
-from scaletest.cluster.api_errors import Busy
+from scaletest.cluster.api_calls import Busy
 from scaletest.cluster.resources import CONFIG_MAPS, JOBS, LEASES, Resource
 from scaletest.model.errors import ScaletestError, Unreachable
 from tests.unit.fake_cluster import (

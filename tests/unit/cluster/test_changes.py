@@ -11,7 +11,7 @@ import pytest
 
 from scaletest.cli.main import run
 from scaletest.cluster import hold_autoscalers
-from scaletest.cluster.api_errors import Busy, Refused
+from scaletest.cluster.api_calls import Busy, Refused
 from scaletest.cluster.changes import (
     BEFORE,
     TRIES,

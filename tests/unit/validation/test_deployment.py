@@ -14,7 +14,7 @@ import pytest
 
 from scaletest.cli.main import run
 from scaletest.cluster import connection, discovery, rights
-from scaletest.cluster.api_errors import Busy, Refused
+from scaletest.cluster.api_calls import Busy, Refused
 from scaletest.cluster.changes import BEFORE, Patch
 from scaletest.cluster.hold_autoscalers import Autoscaler, Autoscalers
 from scaletest.cluster.pods import PodState
