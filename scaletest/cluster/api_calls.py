@@ -114,8 +114,10 @@ class ApiCalls:
 
         Raises as `get`; Conflict when the object exists already, or was changed since it was read.
         """
-        form = patch_form if method == "PATCH" else "application/json"
-        headers = {"Content-Type": form, "Accept": "application/json"}
+        headers = {
+            "Content-Type": patch_form if method == "PATCH" else "application/json",
+            "Accept": "application/json",
+        }
         answer = self.send(method, path, action, headers, json.dumps(body).encode())
         return _parse_answer(answer, action, right)
 

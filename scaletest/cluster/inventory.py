@@ -171,10 +171,8 @@ def _node_row(
 def worker_container(spec: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the container that runs a worker, empty when none does."""
     containers: list[Mapping[str, Any]] = spec.get("containers", [])
-    for container in containers:
-        if "worker" in _command_line(container)[:4]:
-            return container
-    return {}
+    workers = (container for container in containers if "worker" in _command_line(container)[:4])
+    return next(workers, {})
 
 
 def without_causes(spec: Mapping[str, Any]) -> bool:

@@ -15,6 +15,7 @@ import queue
 import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -48,11 +49,6 @@ class Collection:
     selector: str = ""
     fields: str = ""
 
-    @property
-    def query(self) -> dict[str, str]:
-        """The selectors as a query."""
-        return selector_query(self.selector, self.fields)
-
 
 class WatchEvent(NamedTuple):
     """An event of a collection, or what its list shows."""
@@ -78,7 +74,7 @@ class _Feed:
 
     def __init__(self, feeds: Feeds, collection: Collection) -> None:
         self._feeds, self._role, self._path = feeds, collection.role, collection.path
-        self._query = collection.query
+        self._query = selector_query(collection.selector, collection.fields)
         self._version = ""  # from which to go on; "" to list first
         self._unwatched_since = feeds.clock()
         self.sees_from: float | None = None  # since when events arrive as they happen
@@ -206,11 +202,9 @@ class Feeds:
     def put(self, message: _EventLine | WatchEvent | threading.Event | Exception) -> None:
         """Queue a message of a reader; wait while the queue is full and not closed."""
         while not self.stopped.is_set():
-            try:
+            with suppress(queue.Full):
                 self._queue.put(message, timeout=0.5)
                 return
-            except queue.Full:
-                continue
 
     def events(self, seconds: float) -> Iterator[WatchEvent]:
         """Yield events so far, waiting for the first one at most `seconds`.

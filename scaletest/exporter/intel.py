@@ -22,11 +22,6 @@ class Alias:
     ours: str
     value: Callable[[QueueView], float]
 
-    @property
-    def is_maximum(self) -> bool:
-        """Whether it is the longest duration of a window."""
-        return "_max" in self.name
-
 
 def _count(view: QueueView, *counters: str) -> int:
     return sum(map(view.queue.counter, counters))
@@ -100,7 +95,7 @@ def families(view: ExporterView, interval_s: int = 0) -> Iterator[Family]:
         )
     for alias in QUEUE_ALIASES:
         text, labels = f"As {alias.ours}.", {}
-        if interval_s and alias.is_maximum:
+        if interval_s and "_max" in alias.name:
             text = f"As {alias.ours}, for requests that ended in the last {interval_s} s at most."
             labels = {"interval": f"{interval_s}s"}
         make = CounterMetricFamily if alias.name.endswith("_total") else GaugeMetricFamily

@@ -127,8 +127,9 @@ class ViewReader:
                 # first recommendation.
                 history = self._histories.get(queue.name) or ((now, len(queue.workers)),)
                 desired, histories[queue.name] = desired_workers(now, wanted, history, window_s)
-                nodes = tuple(samples.get(queue.name, ()))
-                views.append(QueueView(queue, window, wanted, desired, nodes))
+                views.append(
+                    QueueView(queue, window, wanted, desired, tuple(samples.get(queue.name, ())))
+                )
             self._histories = histories
         return ExporterView(
             at_s=snapshot.at_s,

@@ -3,7 +3,6 @@
 Times are epoch seconds, and None where a field is missing.
 """
 
-import math
 import re
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
@@ -107,9 +106,3 @@ def latest_time(times: Sequence[float | None]) -> float | None:
     """Return the last of these times; None where one of them is unknown, or there is none."""
     known_times = [time for time in times if time is not None]
     return max(known_times) if len(known_times) == len(times) and known_times else None
-
-
-def event_time(body: Mapping[str, Any]) -> float | None:
-    """Return an Event's time in microseconds, where it has one."""
-    time_s = parse_time(body.get("eventTime"))
-    return time_s if time_s is not None and math.isfinite(time_s) else None

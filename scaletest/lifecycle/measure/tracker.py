@@ -185,7 +185,7 @@ class Tracker:
         if not name:
             self.untracked_events["event"] += 1
             return
-        workload, event_s = self._changed(name), milestones.event_time(body)
+        workload, event_s = self._changed(name), parse_time(body.get("eventTime"))
         if own_milestone:
             first_s = parse_time(body.get("firstTimestamp"))
             workload.mark(own_milestone, Stamp(first_s, _arrival(event), event_s))

@@ -83,8 +83,7 @@ def lifecycle_report(run: LifecycleRun) -> Report:
 
 def main_charts(result: LifecycleResult) -> list[Chart]:
     """Return the charts of a picture: pods over time, and phases of workloads."""
-    figures = (pods_figure(result), waterfall_figure(result))
-    return [figure.wide for figure in figures if figure is not None]
+    return [figure.wide for figure in (pods_figure(result), waterfall_figure(result)) if figure]
 
 
 def summary(result: LifecycleResult) -> list[Block]:
@@ -130,8 +129,8 @@ def phase_table(result: LifecycleResult, note: str = "") -> Table:
                 phase.step.name,
             )
         )
-    text_columns = (0, len(HEADINGS) - 2, len(HEADINGS) - 1)
-    return Table(HEADINGS, rows, text_columns, spare=("source",), note=note)
+    columns_of_text = map(HEADINGS.index, ("phase", "source", "measure"))
+    return Table(HEADINGS, rows, tuple(columns_of_text), spare=("source",), note=note)
 
 
 def describe_books(result: LifecycleResult) -> str:
