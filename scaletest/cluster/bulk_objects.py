@@ -152,8 +152,9 @@ class Objects:
     def list_names(self, resource: Resource, namespace: str, selector: str) -> list[str]:
         """Return the names of all objects with these labels that are not being deleted."""
         names = []
-        action = f"list {resource.plural}"
-        for page in self._api.pages(resource.path(namespace), action, labelSelector=selector):
+        for page in self._api.pages(
+            resource.path(namespace), f"list {resource.plural}", labelSelector=selector
+        ):
             for listed in page["items"]:
                 if "deletionTimestamp" not in listed["metadata"]:
                     names.append(listed["metadata"]["name"])

@@ -172,7 +172,7 @@ def _draw(store: LifecycleFolder, run: LifecycleRun, figure: str) -> list[Path]:
     table = store.put("times.csv", formats.render(report.lifecycle_report(run), "csv"))
     names = report.GENERAL if figure == "general" else report.DETAILED
     charts = phase_charts(run.result, names)
-    picture = png.picture(charts, plural(len(run.result.courses), "workload"))
+    picture = png.picture(charts, plural(len(run.result.timelines), "workload"))
     return [table, store.put(f"{figure}.png", picture)]
 
 

@@ -37,7 +37,7 @@ class LifecycleResult(Written):
 
     until: Annotated[str, choice(UNTIL), "the milestone that ends a workload"]
     books: Books
-    courses: Annotated[tuple[WorkloadTimeline, ...], INNER, "timelines of those that are shown."]
+    timelines: Annotated[tuple[WorkloadTimeline, ...], INNER, "timelines of those that are shown."]
     steps: Annotated[
         tuple[PhaseDurations, ...], "one for every phase of which something was measured"
     ]
@@ -45,7 +45,7 @@ class LifecycleResult(Written):
     skipped: Annotated[dict[str, int], "workloads left out as erroneous, by reason"]
     thresholds: Annotated[tuple[ThresholdResult, ...], "conditions of a PASS, as they were given"]
     verdict: Verdict
-    uncut: Annotated[
+    uncut_timelines: Annotated[
         tuple[WorkloadTimeline, ...], INNER, "timelines before the first and last ones were cut."
     ] = ()
 
@@ -92,11 +92,11 @@ def judge_run(
     return LifecycleResult(
         until=until,
         books=books,
-        courses=tuple(shown),
+        timelines=tuple(shown),
         steps=steps,
         throughput=throughput,
         skipped=dict(skipped),
         thresholds=results,
         verdict=decide_verdict(books, results, tolerate_failures, until, interrupted),
-        uncut=tuple(uncut),
+        uncut_timelines=tuple(uncut),
     )

@@ -112,12 +112,11 @@ class Sampler:
                 if is_listed and feeds.watching:
                     self.watching.set()
                 # end when all is done, and what belongs to it had time to come
-                is_submitting = submitting() and len(self._accepted) < self._plan.count
-                is_pending = any(
-                    accepted and self._fates.get(name, Fate.PENDING) is Fate.PENDING
-                    for name, accepted in self._accepted.items()
-                )
-                if not is_listed or is_submitting or is_pending:
+                if (
+                    not is_listed
+                    or (submitting() and len(self._accepted) < self._plan.count)
+                    or self._is_any_pending()
+                ):
                     last_busy_s = time.monotonic()
                 elif time.monotonic() - last_busy_s > SETTLE_S:
                     return
@@ -131,6 +130,12 @@ class Sampler:
             feeds.close()
             self._judge_changes()
             self._keep()
+
+    def _is_any_pending(self) -> bool:
+        return any(
+            accepted and self._fates.get(name, Fate.PENDING) is Fate.PENDING
+            for name, accepted in self._accepted.items()
+        )
 
     def _judge_changes(self) -> LifecycleProgress:
         """Take new submissions in, and judge again what changed."""
@@ -266,8 +271,9 @@ def collections_of(plan: LifecyclePlan, objects: Objects) -> list[Collection]:
     pod_label = own_label if kind is None or kind.labelled else ""
     collections = [Collection("pod", path("v1", "Pod"), pod_label)]
     if plan.object_kind != "Pod":
-        own_path = path(plan.api_version, plan.object_kind)
-        collections.append(Collection("workload", own_path, own_label))
+        collections.append(
+            Collection("workload", path(plan.api_version, plan.object_kind), own_label)
+        )
     if kind and kind.child:
         collections += present("job", [kind.child])
     collections += present("podgroup", PODGROUPS)

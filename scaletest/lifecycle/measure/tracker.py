@@ -74,8 +74,7 @@ class Tracker:
             # a child between a workload and its pods, a pod group or a volume claim: the first of
             # each counts
             workload = self._changed(name)
-            created_s = milestones.creation_time(event.object)
-            _note_passed(workload.stamps, CREATED[event.role], created_s, _arrival(event))
+            _note_created(workload.stamps, CREATED[event.role], event)
             # a workload of Run:ai ends when its child does
             if event.role == "job" and workload.kind.endswith("Workload"):
                 self._note_end(workload, event)
@@ -107,7 +106,7 @@ class Tracker:
         if workload.expected is None:
             workload.expected = kinds.pods_needed(body)
         self._uids[body["metadata"]["uid"]] = name
-        _note_passed(workload.stamps, "created", milestones.creation_time(body), _arrival(event))
+        _note_created(workload.stamps, "created", event)
         self._note_end(workload, event)
         if event.kind == "DELETED":
             workload.gone = True
@@ -157,8 +156,7 @@ class Tracker:
         if owner is None:
             return
         pod = self._pod_of(self._changed(name), owner["uid"], owner["name"])
-        created_s = milestones.creation_time(event.object)
-        _note_passed(pod.stamps, "claim_created", created_s, _arrival(event))
+        _note_created(pod.stamps, "claim_created", event)
         allocation = status.get("allocation")
         if allocation is not None:
             # not every version of the API has a field for the time
@@ -225,6 +223,11 @@ def _note_passed(stamps: Stamps, milestone: str, time_s: float | None, at_s: flo
     elif noted.api_s is None:
         # the API may tell the time later; it arrived before
         mark(stamps, milestone, Stamp(time_s))
+
+
+def _note_created(stamps: Stamps, milestone: str, event: WatchEvent) -> None:
+    """Note when the object of an event was created."""
+    _note_passed(stamps, milestone, milestones.creation_time(event.object), _arrival(event))
 
 
 def _arrival(event: WatchEvent) -> float | None:

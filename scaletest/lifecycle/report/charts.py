@@ -45,7 +45,7 @@ EXTREMES_EVERY = 10
 
 def pods_figure(result: LifecycleResult) -> Figure | None:
     """Draw pods over time; None where no pod was scheduled."""
-    pods = chart_data.pods_over_time(result.courses)
+    pods = chart_data.pods_over_time(result.timelines)
     if pods is None:
         return None
     size, unit = time_unit(pods.moments_s[-1])
@@ -83,7 +83,7 @@ def time_unit(span_s: float) -> tuple[float, str]:
 
 def waterfall_figure(result: LifecycleResult) -> Figure | None:
     """Draw the phases of single workloads below each other; None where none is known."""
-    rows = chart_data.waterfall(result.courses)
+    rows = chart_data.waterfall(result.timelines)
     longest_s = max((row.ends[-1][1] for row in rows), default=0.0)
     if not longest_s:
         return None
@@ -135,9 +135,9 @@ def phase_charts(result: LifecycleResult, names: Sequence[str]) -> list[Chart]:
             texts.append(f"{percentile} {format_percentile(spread, percentile)}")
         statistics = ", ".join(texts)
         # seconds since the first submission, and the duration in s of each workload
-        zero_s = chart_data.first_submission(result.courses)
+        zero_s = chart_data.first_submission(result.timelines)
         points = []
-        for start_s, value_s in zip(map(start_time, result.courses), phase.values, strict=True):
+        for start_s, value_s in zip(map(start_time, result.timelines), phase.values, strict=True):
             if start_s is not None and value_s is not None:
                 points.append((start_s - zero_s, value_s))
         values = [value_s for _, value_s in points]

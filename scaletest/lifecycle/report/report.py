@@ -149,7 +149,7 @@ def describe_throughput(result: LifecycleResult) -> str:
     throughput = result.throughput
     if not throughput.seen:
         # files of Run:ai's tool have times of pods but no number
-        had_pods = any(timeline.stamp("first_pod_created") for timeline in result.uncut)
+        had_pods = any(timeline.stamp("first_pod_created") for timeline in result.uncut_timelines)
         return "the number of pods is unknown" if had_pods else "no pod was seen"
     pods = plural(throughput.seen, "pod")
     if not throughput.pods:
@@ -197,7 +197,7 @@ def sections(result: LifecycleResult) -> list[Section]:
 
 def _node_table(result: LifecycleResult) -> Table:
     """Return how long pods took from scheduling to ready on each node, the slowest nodes first."""
-    nodes = pods_by_node(result.courses)
+    nodes = pods_by_node(result.timelines)
     longest_s = max((node.median_s or 0.0 for node in nodes), default=0.0) or 1.0
     rows: list[dict[str, Cell]] = [
         {
@@ -258,7 +258,7 @@ def sheet(run: LifecycleRun) -> Sheet:
     of_workloads = [phase.name for phase in PHASES if not phase.of_pods]
     for name in dict.fromkeys((*runai.DURATION_COLUMNS, *of_workloads)):
         phase = BY_NAME[name]
-        since = reference_milestone(phase, result.uncut)
+        since = reference_milestone(phase, result.uncut_timelines)
         columns[phase.title] = partial(_duration_cell, phase, since)
     columns |= {
         "Fate": lambda timeline: str(fate_of(timeline, result.until)),
@@ -270,7 +270,7 @@ def sheet(run: LifecycleRun) -> Sheet:
         ),
         "Reason": lambda timeline: timeline.workload.reason,
     }
-    return Sheet.of_columns(columns, result.uncut, line_end="\n")
+    return Sheet.of_columns(columns, result.uncut_timelines, line_end="\n")
 
 
 def _time_cell(name: str, timeline: WorkloadTimeline) -> str:

@@ -57,7 +57,9 @@ def test_a_job_is_finished_by_its_own_status_and_not_by_that_of_a_pod() -> None:
     for name in ("j", "k"):
         tracker.see(sighting("workload", "MODIFIED", job(name, done=9.0), 9.0))
     assert of(*rows).books.measured == 2
-    assert {course.milestones["finished"].watch_s for course in of(*rows).courses} == {BEGAN + 9}
+    assert {timeline.milestones["finished"].watch_s for timeline in of(*rows).timelines} == {
+        BEGAN + 9
+    }
 
 
 def test_a_failed_pod_of_an_unseen_workload_is_no_success() -> None:
