@@ -87,7 +87,7 @@ def allowance(cluster: Cluster, deployment: str) -> ClusterAllowance:
     rooms: list[RoomRow] = []
     warnings: list[str] = []
     if not set(rights.NEEDED) & set(lacking):
-        rooms, warnings = _rooms(cluster, deployment)
+        rooms, warnings = _read_rooms(cluster, deployment)
     return ClusterAllowance(
         namespace=cluster.namespace,
         version=ObjectClient(cluster).version(),
@@ -104,7 +104,7 @@ def allowance(cluster: Cluster, deployment: str) -> ClusterAllowance:
     )
 
 
-def _rooms(cluster: Cluster, name: str) -> tuple[list[RoomRow], list[str]]:
+def _read_rooms(cluster: Cluster, name: str) -> tuple[list[RoomRow], list[str]]:
     """Return the room for the workers of Deployments, and warnings about what these ask for."""
     if name:
         templates = {name: Deployment(cluster, name).template}

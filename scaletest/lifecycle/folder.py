@@ -48,7 +48,7 @@ class LifecycleFolder(TypedFolder[LifecyclePlan]):
     remedy = "give the <output_dir> of: scaletest lifecycle submit"
 
     @contextmanager
-    def submitting(self) -> Iterator[IO[str]]:
+    def open_submissions(self) -> Iterator[IO[str]]:
         """Open submissions.jsonl to append to it; it is on disk at the end."""
         with self.trouble("written"):
             path = self.path / SUBMISSIONS

@@ -121,7 +121,7 @@ def _time_of(timeline: WorkloadTimeline, name: str) -> str | None:
 def read_submitted(text: str) -> list[Submission]:
     """Read a submitted.json of either tool. Raises InvalidValue."""
     submissions = []
-    for row in _rows(text, "submitted.json"):
+    for row in _parse_rows(text, "submitted.json"):
         name, submitted_s = row.get("jobName"), parse_time(row.get("submitTimestamp"))
         if not isinstance(name, str) or submitted_s is None:
             raise InvalidValue("submitted.json has a row without jobName or submitTimestamp")
@@ -140,7 +140,7 @@ def read_submitted(text: str) -> list[Submission]:
 def read_sampled(text: str) -> list[LifecycleObject]:
     """Read a sampled.json of either tool. Raises InvalidValue."""
     workloads = []
-    for row in _rows(text, "sampled.json"):
+    for row in _parse_rows(text, "sampled.json"):
         if not isinstance(row.get("jobName"), str):
             raise InvalidValue("sampled.json has a row without jobName")
         workload = LifecycleObject(
@@ -156,7 +156,7 @@ def read_sampled(text: str) -> list[LifecycleObject]:
     return workloads
 
 
-def _rows(text: str, file: str) -> list[dict[str, Any]]:
+def _parse_rows(text: str, file: str) -> list[dict[str, Any]]:
     try:
         rows = json.loads(text)
     except ValueError as error:

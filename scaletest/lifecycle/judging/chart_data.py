@@ -47,7 +47,7 @@ class PodsOverTime:
 def pods_over_time(timelines: Sequence[WorkloadTimeline]) -> PodsOverTime | None:
     """Count the pods of all workloads over time; None when no pod has a time."""
     pods = list(chain.from_iterable(timeline.workload.pods.values() for timeline in timelines))
-    scheduled_s = _times(pods, "scheduled")
+    scheduled_s = _milestone_times(pods, "scheduled")
     if not scheduled_s:
         return None
     # when the object of each pod was submitted
@@ -59,13 +59,13 @@ def pods_over_time(timelines: Sequence[WorkloadTimeline]) -> PodsOverTime | None
     # when each pod that had been ready was so no more
     ended_s: list[float] = []
     for pod in pods:
-        ends_s = [time_s for name in ENDS for time_s in _times([pod], name)]
-        if ends_s and _times([pod], "ready"):
+        ends_s = [time_s for name in ENDS for time_s in _milestone_times([pod], name)]
+        if ends_s and _milestone_times([pod], "ready"):
             ended_s.append(min(ends_s))
     times = {
         "submitted": sorted(submitted_s),
         "scheduled": scheduled_s,
-        "ready": _times(pods, "ready"),
+        "ready": _milestone_times(pods, "ready"),
     }
     zero_s = first_submission(timelines)
     last_s = max(chain(ended_s, *times.values()))
@@ -84,7 +84,7 @@ def first_submission(timelines: Iterable[WorkloadTimeline]) -> float:
     return min((start for start in map(start_time, timelines) if start is not None), default=0.0)
 
 
-def _times(pods: Iterable[LifecyclePod], name: str) -> list[float]:
+def _milestone_times(pods: Iterable[LifecyclePod], name: str) -> list[float]:
     """Return when pods passed this milestone, in order."""
     times = [best_time(pod.stamps.get(name)) for pod in pods]
     return sorted(time for time in times if time is not None)

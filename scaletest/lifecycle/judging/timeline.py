@@ -187,8 +187,8 @@ def timeline_of(workload: LifecycleObject) -> WorkloadTimeline:
     needed = workload.expected or len(workload.pods)
     if workload.pods and needed:
         created = _pod_stamps(workload.pods.values(), "created")
-        stamps["first_pod_created"] = _nth(created, 1)
-        stamps["last_pod_created"] = _nth(created, needed)
+        stamps["first_pod_created"] = _nth_times(created, 1)
+        stamps["last_pod_created"] = _nth_times(created, needed)
         for name in (*POD_MILESTONES[1:], "decided"):
             pods = list(workload.pods.values())
             if name == "finished":
@@ -201,11 +201,11 @@ def timeline_of(workload: LifecycleObject) -> WorkloadTimeline:
             if len(reached) >= needed > 0:
                 passed.add(name)
             if stamps.get(name, Stamp()) == Stamp():
-                stamps[name] = _nth(reached, needed)
+                stamps[name] = _nth_times(reached, needed)
         # one eviction is enough, of a pod or of the workload
         evicted = _pod_stamps(workload.pods.values(), "evicted")
         if evicted:
-            stamps["evicted"] = _nth([*evicted, *filter(None, [stamps.get("evicted")])], 1)
+            stamps["evicted"] = _nth_times([*evicted, *filter(None, [stamps.get("evicted")])], 1)
     return WorkloadTimeline(
         workload,
         {name: stamp for name, stamp in stamps.items() if stamp != Stamp()},
@@ -218,7 +218,7 @@ def _pod_stamps(pods: Iterable[LifecyclePod], name: str) -> list[Stamp]:
     return [pod.stamps[name] for pod in pods if name in pod.stamps]
 
 
-def _nth(stamps: Sequence[Stamp], number: int) -> Stamp:
+def _nth_times(stamps: Sequence[Stamp], number: int) -> Stamp:
     """Return when `number` pods had passed, by each source; None where fewer did."""
     times = []
     for source_times in zip(*map(astuple, stamps), strict=True):

@@ -59,7 +59,7 @@ def sample(
             stopping=stop.asked,
             backend=backend,
         )
-        with progress.of_run(store, plan.workload), attentive():
+        with progress.of_run(store, plan.workload), short_switch_interval():
             sampler.follow(math.inf, ProgressReport(progress).tell, once=once)
 
 
@@ -97,7 +97,7 @@ def measure(
         thread = threading.Thread(target=submit_when_watched, name="submitter")
         thread.start()
         try:
-            with attentive():
+            with short_switch_interval():
                 sampler.follow(timeout_s, ProgressReport(progress).tell, submitting=thread.is_alive)
         finally:
             interrupted = stop.asked()
@@ -166,7 +166,7 @@ def _submitter(
 
 
 @contextmanager
-def attentive() -> Iterator[None]:
+def short_switch_interval() -> Iterator[None]:
     """Let the threads that stamp what arrives have their turn sooner."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_S)

@@ -142,7 +142,7 @@ class Sampler:
         for row in self._submissions.read():
             self._accepted[row.name] = row.accepted
             if row.accepted:
-                self._tracker.submitted(row.name, row.namespace, row.submitted_s, row.accepted_s)
+                self._tracker.note_submission(row)
         for name in self._tracker.changed_names:
             workload = self._tracker.workloads.get(name)
             # a lost one may come back: its list was older than its submission

@@ -62,7 +62,7 @@ class Submitter:
         self.done.update(settled.values())
         names = [name for name in self._plan.names() if name not in settled]
         with (
-            self._store.submitting() as file,
+            self._store.open_submissions() as file,
             ThreadPoolExecutor(min(self._plan.processes, max(1, len(names)))) as pool,
         ):
             self._submit_bursts(pool, names, file)

@@ -92,7 +92,7 @@ class Workloads:
         if body["kind"] == "Pod":
             self._add_volume(body["spec"])
         # pod templates, however deep, of which a JobSet has several
-        for table in _tables(body.get("spec")):
+        for table in _walk_tables(body.get("spec")):
             template = table.get("template")
             if isinstance(template, dict) and (template.get("spec") or {}).get("containers"):
                 _add_labels(template, labels)
@@ -100,7 +100,7 @@ class Workloads:
         if self._plan.pvc and self.of_runai:
             claim = {"ephemeral": True, "size": "1Mi", "path": MOUNT_PATH, "readWriteOnce": True}
             body["spec"]["pvcs"] = {"items": {"pvc": {"value": claim}}}
-        for table in _tables(body):
+        for table in _walk_tables(body):
             if isinstance(claims := table.get("volumeClaimTemplate"), dict):
                 _add_labels(claims, labels)  # by which the sampler finds the claims
             if isinstance(limits := table.get("limits"), dict):
@@ -118,7 +118,7 @@ class Workloads:
         A part of a device, which only Run:ai knows, needs a whole one.
         """
         devices: dict[str, Decimal] = {}
-        for table in _tables(self.make("j-000000")):
+        for table in _walk_tables(self.make("j-000000")):
             limits = table.get("limits")
             requests = dict(limits) if isinstance(limits, dict) else {}
             if self.of_runai and isinstance(table.get("gpu"), dict):
@@ -142,13 +142,13 @@ class Workloads:
             mounts.append({"name": VOLUME, "mountPath": MOUNT_PATH})
 
 
-def _tables(value: Any) -> Iterator[dict[str, Any]]:
+def _walk_tables(value: Any) -> Iterator[dict[str, Any]]:
     """Yield every table within a value, and the value if it is one."""
     if isinstance(value, dict):
         yield value
     if isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
-            yield from _tables(inner)
+            yield from _walk_tables(inner)
 
 
 def _rename_runai(text: str) -> str:

@@ -13,7 +13,14 @@ from itertools import chain
 from scaletest.cluster.watch import WatchEvent
 from scaletest.lifecycle import kinds
 from scaletest.lifecycle.measure import milestones
-from scaletest.lifecycle.records import LifecycleObject, LifecyclePod, Stamp, Stamps, mark
+from scaletest.lifecycle.records import (
+    LifecycleObject,
+    LifecyclePod,
+    Stamp,
+    Stamps,
+    Submission,
+    mark,
+)
 from scaletest.model.times import parse_time
 
 # Reason of an Event -> milestone of the pod.
@@ -30,7 +37,7 @@ CREATED = {"job": "job_created", "podgroup": "pod_group_created", "pvc": "pvc_re
 
 
 class Tracker:
-    """Knows the workloads of a run. bare: they are pods, and have no pods of their own."""
+    """Knows the workloads of a run. bare: each is a pod, and that is its only one."""
 
     def __init__(
         self,
@@ -73,7 +80,7 @@ class Tracker:
         else:
             # a child between a workload and its pods, a pod group or a volume claim: the first of
             # each counts
-            workload = self._changed(name)
+            workload = self._touch(name)
             _note_created(workload.stamps, CREATED[event.role], event)
             # a workload of Run:ai ends when its child does
             if event.role == "job" and workload.kind.endswith("Workload"):
@@ -83,23 +90,22 @@ class Tracker:
             if event.role == "pvc" and phase == "Bound":
                 _note_passed(workload.stamps, "pvc_bound", None, event.at_s)
 
-    def submitted(
-        self, name: str, namespace: str, submitted_s: float | None, accepted_s: float | None
-    ) -> None:
-        """Note that a submission was accepted: from now on its workload is expected to be there."""
-        workload = self._changed(name)
-        workload.namespace = workload.namespace or namespace
-        for milestone, at_s in (("submitted", submitted_s), ("accepted", accepted_s)):
-            if at_s is not None:
-                workload.mark(milestone, Stamp(watch_s=at_s))
+    def note_submission(self, submission: Submission) -> None:
+        """Note an accepted submission: from now on its workload is expected to be there."""
+        workload = self._touch(submission.name)
+        workload.namespace = workload.namespace or submission.namespace
+        if submission.submitted_s is not None:
+            workload.mark("submitted", Stamp(watch_s=submission.submitted_s))
+        if submission.accepted_s is not None:
+            workload.mark("accepted", Stamp(watch_s=submission.accepted_s))
 
-    def _changed(self, name: str) -> LifecycleObject:
-        """Return a workload that is about to change."""
+    def _touch(self, name: str) -> LifecycleObject:
+        """Return a workload that is about to change, a new one when it was not seen yet."""
         self.changed_names.add(name)
         return self.workloads.setdefault(name, LifecycleObject(name))
 
     def _see_workload(self, event: WatchEvent, name: str) -> None:
-        body, workload = event.object, self._changed(name)
+        body, workload = event.object, self._touch(name)
         workload.seen = True
         workload.kind = str(body.get("kind") or workload.kind)
         workload.namespace = body["metadata"].get("namespace", workload.namespace)
@@ -124,7 +130,7 @@ class Tracker:
     def _see_pod(self, event: WatchEvent, name: str) -> None:
         body, metadata = event.object, event.object["metadata"]
         uid, spec = metadata["uid"], body.get("spec") or {}
-        pod = self._pod_of(self._changed(name), uid, metadata["name"])
+        pod = self._pod_of(self._touch(name), uid, metadata["name"])
         pod.node = pod.node or spec.get("nodeName", "")
         pod.failed = pod.failed or (body.get("status") or {}).get("phase") == "Failed"
         for milestone, time_s in milestones.pod_milestones(body).items():
@@ -155,7 +161,7 @@ class Tracker:
         )
         if owner is None:
             return
-        pod = self._pod_of(self._changed(name), owner["uid"], owner["name"])
+        pod = self._pod_of(self._touch(name), owner["uid"], owner["name"])
         _note_created(pod.stamps, "claim_created", event)
         allocation = status.get("allocation")
         if allocation is not None:
@@ -183,7 +189,7 @@ class Tracker:
         if not name:
             self.untracked_events["event"] += 1
             return
-        workload, event_s = self._changed(name), parse_time(body.get("eventTime"))
+        workload, event_s = self._touch(name), parse_time(body.get("eventTime"))
         if own_milestone:
             first_s = parse_time(body.get("firstTimestamp"))
             workload.mark(own_milestone, Stamp(first_s, _arrival(event), event_s))
