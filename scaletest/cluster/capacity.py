@@ -150,9 +150,9 @@ class Headroom:
     """Room for pods."""
 
     room: int | None  # pods that fit in all, None when unknown
-    by: str  # what limits it, the nodes or a quota
-    scarce: str  # the resource that runs out first on the nodes, where they limit it
     doubt: str  # what could not be counted, "" for nothing
+    by: str = ""  # what limits it, the nodes or a quota
+    scarce: str = ""  # the resource that runs out first on the nodes, where they limit it
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ class Supply:
         on_nodes = None if self.nodes is None else placed + room_on_nodes(spec, self.nodes)
         quota = quota_room(spec, self.quotas or ())
         if quota and (on_nodes is None or placed + quota[0] < on_nodes):
-            return Headroom(placed + quota[0], quota[1], "", doubt)
+            return Headroom(placed + quota[0], doubt, by=quota[1])
         if self.nodes is None:
-            return Headroom(None, "", "", doubt)
-        return Headroom(on_nodes, "the nodes", scarcest_resource(spec, self.nodes), doubt)
+            return Headroom(None, doubt)
+        return Headroom(on_nodes, doubt, "the nodes", scarcest_resource(spec, self.nodes))

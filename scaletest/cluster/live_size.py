@@ -54,5 +54,13 @@ def live_size(cluster: Cluster, name: str) -> LiveSize:
         notes.append(f"{len(taken)} nodes of {cores:g} CPU, {gib:.3g} GiB")
         overhead_cpu = max(0.0, *(taken_cpu for taken_cpu, _ in taken))
         overhead_memory = max(0.0, *(taken_memory for _, taken_memory in taken))
-        nodes.append(NodeSize(cores, gib, 0.0, pods, overhead_cpu, overhead_memory))
+        nodes.append(
+            NodeSize(
+                cpu=cores,
+                memory=gib,
+                pods=pods,
+                overhead_cpu=overhead_cpu,
+                overhead_memory=overhead_memory,
+            )
+        )
     return LiveSize(cpu, memory, nodes, notes)

@@ -11,7 +11,7 @@ class Resource:
     kind: str  # as in Job
     api: str  # as in /api/v1 or /apis/batch/v1
     plural: str  # as in jobs, which paths and Roles use
-    namespaced: bool  # whether its objects are in a namespace, and not in the whole cluster
+    namespaced: bool = True  # whether its objects are in a namespace, not in the whole cluster
 
     def path(self, namespace: str, name: str = "") -> str:
         """Return the path of the collection in a namespace ("": in all), or of one object."""
@@ -19,17 +19,17 @@ class Resource:
         return f"{self.api}{namespace_path}/{self.plural}" + (f"/{quote(name)}" if name else "")
 
 
-CONFIG_MAPS = Resource("ConfigMap", "/api/v1", "configmaps", True)
-PODS = Resource("Pod", "/api/v1", "pods", True)
-SECRETS = Resource("Secret", "/api/v1", "secrets", True)
-SERVICES = Resource("Service", "/api/v1", "services", True)
-CLAIMS = Resource("PersistentVolumeClaim", "/api/v1", "persistentvolumeclaims", True)
-NODES = Resource("Node", "/api/v1", "nodes", False)
-QUOTAS = Resource("ResourceQuota", "/api/v1", "resourcequotas", True)
-DEPLOYMENTS = Resource("Deployment", "/apis/apps/v1", "deployments", True)
-JOBS = Resource("Job", "/apis/batch/v1", "jobs", True)
-HPAS = Resource("HorizontalPodAutoscaler", "/apis/autoscaling/v2", "horizontalpodautoscalers", True)
-ENDPOINT_SLICES = Resource("EndpointSlice", "/apis/discovery.k8s.io/v1", "endpointslices", True)
-SCALED_OBJECTS = Resource("ScaledObject", "/apis/keda.sh/v1alpha1", "scaledobjects", True)
-EVENTS = Resource("Event", "/api/v1", "events", True)
-LEASES = Resource("Lease", "/apis/coordination.k8s.io/v1", "leases", True)
+CONFIG_MAPS = Resource("ConfigMap", "/api/v1", "configmaps")
+PODS = Resource("Pod", "/api/v1", "pods")
+SECRETS = Resource("Secret", "/api/v1", "secrets")
+SERVICES = Resource("Service", "/api/v1", "services")
+CLAIMS = Resource("PersistentVolumeClaim", "/api/v1", "persistentvolumeclaims")
+NODES = Resource("Node", "/api/v1", "nodes", namespaced=False)
+QUOTAS = Resource("ResourceQuota", "/api/v1", "resourcequotas")
+DEPLOYMENTS = Resource("Deployment", "/apis/apps/v1", "deployments")
+JOBS = Resource("Job", "/apis/batch/v1", "jobs")
+HPAS = Resource("HorizontalPodAutoscaler", "/apis/autoscaling/v2", "horizontalpodautoscalers")
+ENDPOINT_SLICES = Resource("EndpointSlice", "/apis/discovery.k8s.io/v1", "endpointslices")
+SCALED_OBJECTS = Resource("ScaledObject", "/apis/keda.sh/v1alpha1", "scaledobjects")
+EVENTS = Resource("Event", "/api/v1", "events")
+LEASES = Resource("Lease", "/apis/coordination.k8s.io/v1", "leases")

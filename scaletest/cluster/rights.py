@@ -53,8 +53,8 @@ LISTED = (
 )
 QUOTA = (Right("list", "", "resourcequotas", "how many pods the quota admits"),)
 CAPACITY = (
-    Right("list", "", "nodes", "how many pods the nodes can take", True),
-    Right("list", "", "pods", "how many pods the nodes can take", True),
+    Right("list", "", "nodes", "how many pods the nodes can take", everywhere=True),
+    Right("list", "", "pods", "how many pods the nodes can take", everywhere=True),
 )
 
 

@@ -40,7 +40,14 @@ class WorkloadKind:
 
 def _of_runai(name: str, version: str, child: str) -> WorkloadKind:
     """Return a kind of Run:ai, with the defaults of its scale test tool."""
-    return WorkloadKind(name, "scheduled", (version, child), False, "1", "infinity")
+    return WorkloadKind(
+        name,
+        until="scheduled",
+        child=(version, child),
+        labelled=False,
+        gpus="1",
+        seconds="infinity",
+    )
 
 
 KINDS: Mapping[str, WorkloadKind] = {

@@ -72,10 +72,12 @@ class LifecycleType(RunType):
                 measures.append(replace(measure, decides=decides))
         per_s = lifecycle.throughput.per_s
         if per_s is not None:
-            measures.append(Measure("throughput", NOWHERE, exact_estimate(per_s), "1/s", True))
+            measures.append(
+                Measure("throughput", NOWHERE, exact_estimate(per_s), "1/s", more_is_better=True)
+            )
         for name in COUNTS:
             count = exact_estimate(getattr(lifecycle.books, name))
-            measures.append(Measure(name, NOWHERE, count, "workloads", False))
+            measures.append(Measure(name, NOWHERE, count, "workloads", more_is_better=False))
         return measures
 
     def contrast(self, base: LifecycleRun, candidate: LifecycleRun) -> Contrast:

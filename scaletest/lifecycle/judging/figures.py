@@ -83,7 +83,15 @@ def count_scheduled(timelines: Sequence[WorkloadTimeline]) -> PodThroughput:
     scheduled = [best_time(pod.stamps.get("scheduled")) for pod in pods]
     times_s = sorted(time_s for time_s in scheduled if time_s is not None)
     if not times_s:
-        return PodThroughput(0, None, None, 0.0, 1.0, (), seen=len(scheduled))
+        return PodThroughput(
+            pods=0,
+            per_s=None,
+            peak_per_s=None,
+            began_s=0.0,
+            bin_s=1.0,
+            counts=(),
+            seen=len(scheduled),
+        )
     span_s = times_s[-1] - times_s[0]
     bin_s = float(max(1, math.ceil(int(span_s + 1) / MOST_BINS)))
     counts = [0] * (int(span_s / bin_s) + 1)

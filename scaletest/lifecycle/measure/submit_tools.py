@@ -60,15 +60,18 @@ def _run_program(line: list[str], stdin: str = "") -> Applied:
             line, input=stdin, capture_output=True, text=True, timeout=LIMIT_S, check=False
         )
     except subprocess.TimeoutExpired:
-        return Applied(False, False, 124, f"it took longer than {LIMIT_S:.0f} s")
+        return _failure(124, f"it took longer than {LIMIT_S:.0f} s")
     except OSError as error:
-        return Applied(False, False, 126, cut_text(str(error), 200))
+        return _failure(126, str(error))
     if done.returncode:
-        message = " ".join((done.stderr or done.stdout).split())  # its lines as one
-        return Applied(False, False, done.returncode, cut_text(message, 200))
+        return _failure(done.returncode, " ".join((done.stderr or done.stdout).split()))
     # kubectl says so where the object was there before
     is_created = "unchanged" not in done.stdout and "configured" not in done.stdout
-    return Applied(True, is_created, 0)
+    return Applied(accepted=True, created=is_created, status=0)
+
+
+def _failure(exit_code: int, message: str) -> Applied:
+    return Applied(accepted=False, created=False, status=exit_code, reason=cut_text(message, 200))
 
 
 def runai_tool(plan: LifecyclePlan) -> Tool:
