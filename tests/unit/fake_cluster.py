@@ -16,8 +16,8 @@ from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.operator import benchmark_reconciler, reporting, set_reconciler, status
 from scaletest.benchmarks.operator.reporting import ReconcileSettings
-from scaletest.cluster.connection import Conflict, Missing
-from scaletest.cluster.objects import JOBS, PODS, Resource
+from scaletest.cluster.api_calls import Conflict, Missing
+from scaletest.cluster.resources import JOBS, PODS, Resource
 
 IPERF = KINDS["IPerf"]
 

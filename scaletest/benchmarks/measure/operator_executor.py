@@ -17,7 +17,8 @@ from scaletest.benchmarks.kinds.registry import API_VERSION
 from scaletest.benchmarks.measure.runner import PhaseListener
 from scaletest.benchmarks.objects.config_maps import load_result
 from scaletest.benchmarks.objects.manifests import SPARE_S, Document, refuse, start_s
-from scaletest.cluster.objects import NODES, ObjectClient, Resource
+from scaletest.cluster.objects import ObjectClient
+from scaletest.cluster.resources import NODES, Resource
 
 RUN = "scaletest.dev/run"
 LOOK_S = 1.0

@@ -13,7 +13,8 @@ from scaletest.benchmarks.documents.benchmark import Benchmark, read_benchmark
 from scaletest.benchmarks.documents.result import BenchmarkResult
 from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
 from scaletest.benchmarks.objects import manifests
-from scaletest.cluster.objects import CONFIG_MAPS, ObjectClient
+from scaletest.cluster.objects import ObjectClient
+from scaletest.cluster.resources import CONFIG_MAPS
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue
 

@@ -11,7 +11,8 @@ from scaletest.benchmarks.documents.benchmark import Benchmark
 from scaletest.benchmarks.kinds.spec import VOLCANO
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.pod_status import conditions, has_condition, seconds
-from scaletest.cluster.objects import ObjectClient, Resource
+from scaletest.cluster.objects import ObjectClient
+from scaletest.cluster.resources import Resource
 
 POD_GROUPS = Resource("PodGroup", "/apis/scheduling.volcano.sh/v1beta1", "podgroups", True)
 GROUP_NAME = "scheduling.k8s.io/group-name"

@@ -22,17 +22,9 @@ from scaletest.benchmarks.objects.config_maps import (
     read_agreed,
     read_packed,
 )
-from scaletest.cluster.connection import Busy, Conflict
-from scaletest.cluster.objects import (
-    CLAIMS,
-    CONFIG_MAPS,
-    JOBS,
-    PODS,
-    SECRETS,
-    SERVICES,
-    ObjectClient,
-    Resource,
-)
+from scaletest.cluster.api_calls import Busy, Conflict
+from scaletest.cluster.objects import ObjectClient
+from scaletest.cluster.resources import CLAIMS, CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
 from scaletest.model import wire
 
 

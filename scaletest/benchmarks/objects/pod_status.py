@@ -9,7 +9,8 @@ from scaletest.benchmarks.documents.benchmark import Benchmark
 from scaletest.benchmarks.documents.result import BenchmarkResult
 from scaletest.benchmarks.kinds.kind import PartAddress
 from scaletest.benchmarks.objects.manifests import INDEX, MULTUS_STATUS, ROLE, Document, name_of
-from scaletest.cluster.objects import EVENTS, ObjectClient
+from scaletest.cluster.objects import ObjectClient
+from scaletest.cluster.resources import EVENTS
 from scaletest.render.numbers import plural
 
 MOST_PLACES = 32

@@ -19,8 +19,9 @@ from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
 from scaletest.benchmarks.objects import gang_scheduling, manifests, pod_status
 from scaletest.benchmarks.objects.config_maps import measuring_s
 from scaletest.benchmarks.objects.owned_objects import NameConflict, OwnedObjects
-from scaletest.cluster.connection import Busy, Missing, Refused
-from scaletest.cluster.objects import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES, ObjectClient
+from scaletest.cluster.api_calls import Busy, Missing, Refused
+from scaletest.cluster.objects import ObjectClient
+from scaletest.cluster.resources import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES
 from scaletest.model.errors import Unreachable, UsageError
 
 # Written into a pod as an annotation: a kubelet looks at the ConfigMap at once when its pod

@@ -26,8 +26,9 @@ from scaletest.benchmarks.operator.reporting import (
     owner_reference,
     report,
 )
-from scaletest.cluster.connection import Busy, Conflict, Missing
-from scaletest.cluster.objects import CONFIG_MAPS, LEASES, ObjectClient
+from scaletest.cluster.api_calls import Busy, Conflict, Missing
+from scaletest.cluster.objects import ObjectClient
+from scaletest.cluster.resources import CONFIG_MAPS, LEASES
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 from scaletest.model.wording import as_options
 

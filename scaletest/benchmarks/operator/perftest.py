@@ -9,7 +9,8 @@ from scaletest.benchmarks.documents.result import BenchmarkPhase
 from scaletest.benchmarks.objects.config_maps import is_owned
 from scaletest.benchmarks.operator.reporting import ReconcileSettings, owner_reference, report
 from scaletest.benchmarks.operator.status import Document
-from scaletest.cluster.objects import ObjectClient, Resource
+from scaletest.cluster.objects import ObjectClient
+from scaletest.cluster.resources import Resource
 
 
 def reconcile(

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from scaletest.benchmarks.documents.result import BenchmarkPhase
 from scaletest.benchmarks.operator import status
 from scaletest.benchmarks.plan import BenchmarkPlan
-from scaletest.cluster.connection import Conflict, Missing
-from scaletest.cluster.objects import ObjectClient, Resource
+from scaletest.cluster.api_calls import Conflict, Missing
+from scaletest.cluster.objects import ObjectClient
+from scaletest.cluster.resources import Resource
 
 # Creates an event from object, type, reason and message.
 SendEvent = Callable[[status.Document, str, str, str], None]

@@ -32,8 +32,9 @@ from scaletest.benchmarks.operator.reporting import (
 )
 from scaletest.benchmarks.operator.status import Document
 from scaletest.benchmarks.plan import BenchmarkPlan
-from scaletest.cluster.connection import Busy, Missing, Refused
-from scaletest.cluster.objects import CONFIG_MAPS, ObjectClient, Resource
+from scaletest.cluster.api_calls import Busy, Missing, Refused
+from scaletest.cluster.objects import ObjectClient
+from scaletest.cluster.resources import CONFIG_MAPS, Resource
 from scaletest.model import checks, wire
 from scaletest.model.errors import Unreachable, UsageError
 from scaletest.model.wording import as_options

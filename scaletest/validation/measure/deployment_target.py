@@ -13,14 +13,15 @@ from dataclasses import dataclass
 from scaletest.broker import Client, connect
 from scaletest.broker.samples import SampleReader
 from scaletest.cluster import connection, discovery, rights
+from scaletest.cluster.api_calls import Busy
 from scaletest.cluster.capacity import Supply
 from scaletest.cluster.changes import BEFORE, Changes, Patch, refuse_changed
 from scaletest.cluster.client_access import Direct, ServiceProxy
-from scaletest.cluster.connection import Busy, Cluster
+from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import Autoscalers
-from scaletest.cluster.objects import DEPLOYMENTS
 from scaletest.cluster.pod_requests import warn_of_removed
+from scaletest.cluster.resources import DEPLOYMENTS
 from scaletest.load import ClosedLoop
 from scaletest.model import checks
 from scaletest.model.errors import UsageError, WaitTimeout

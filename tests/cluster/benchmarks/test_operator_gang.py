@@ -15,7 +15,7 @@ from hack.kubernetes.volcano import Volcano
 from scaletest.benchmarks.documents import benchmark
 from scaletest.benchmarks.documents.custom_resources import definitions
 from scaletest.benchmarks.objects import gang_scheduling, manifests
-from scaletest.cluster.objects import JOBS
+from scaletest.cluster.resources import JOBS
 from tests.cluster.benchmarks.test_operator import ACCOUNT, Operator
 from tests.cluster.charts import CHART
 from tests.cluster.conftest import Helm, established, kubeconfig_of, needs_own

@@ -15,8 +15,8 @@ from scaletest.benchmarks.objects.config_maps import load_result
 from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.objects.reconcile import Observation
 from scaletest.benchmarks.operator import set_status, status
-from scaletest.cluster.connection import Busy
-from scaletest.cluster.objects import CONFIG_MAPS, JOBS, LEASES, Resource
+from scaletest.cluster.api_calls import Busy
+from scaletest.cluster.resources import CONFIG_MAPS, JOBS, LEASES, Resource
 from scaletest.model.errors import ScaletestError, Unreachable
 from tests.unit.fake_cluster import (
     FakeCluster,

@@ -15,7 +15,7 @@ from scaletest.benchmarks.objects import manifests, pod_status
 from scaletest.benchmarks.objects.config_maps import load_result, read_agreed
 from scaletest.benchmarks.operator import benchmark_reconciler, queueing, status
 from scaletest.benchmarks.operator.reporting import ReconcileSettings
-from scaletest.cluster.objects import EVENTS
+from scaletest.cluster.resources import EVENTS
 from tests.unit.fake_cluster import (
     IPERF,
     FakeCluster,

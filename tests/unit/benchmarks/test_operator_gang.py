@@ -18,8 +18,8 @@ from scaletest.benchmarks.objects import gang_scheduling, manifests
 from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.operator import benchmark_reconciler, status
 from scaletest.benchmarks.operator.queueing import turn_of
-from scaletest.cluster.connection import Missing
-from scaletest.cluster.objects import JOBS, Resource
+from scaletest.cluster.api_calls import Missing
+from scaletest.cluster.resources import JOBS, Resource
 from scaletest.model.errors import InvalidValue, Unreachable
 from tests.unit.fake_cluster import (
     FakeCluster,

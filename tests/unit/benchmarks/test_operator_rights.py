@@ -17,7 +17,7 @@ from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResul
 from scaletest.benchmarks.kinds.registry import GROUP, KINDS
 from scaletest.benchmarks.operator import benchmark_reconciler
 from scaletest.cluster import rights
-from scaletest.cluster.objects import Resource
+from scaletest.cluster.resources import Resource
 from tests.unit.benchmarks.test_operator_gang import admit
 from tests.unit.fake_cluster import FakeCluster, asked, look, settings, until_set_ended
 

@@ -11,8 +11,8 @@ from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.operator import set_reconciler, status
-from scaletest.cluster.connection import Busy, Missing
-from scaletest.cluster.objects import Resource
+from scaletest.cluster.api_calls import Busy, Missing
+from scaletest.cluster.resources import Resource
 from scaletest.model.errors import Unreachable
 from tests.unit.fake_cluster import (
     FakeCluster,
