@@ -75,7 +75,7 @@ class ValidationType(RunType):
             for name, estimate in result.growth.coefficients.items()
         ]
         efficiencies = {row.workers: row.efficiency for row in result.growth.scaling}
-        steps = [of_step(step, efficiencies.get(step.level)) for step in result.steps]
+        steps = [measures_of_step(step, efficiencies.get(step.level)) for step in result.steps]
         return [*itertools.chain.from_iterable(steps), *law]
 
     def contrast(self, base: ValidationRun, candidate: ValidationRun) -> Contrast:
@@ -103,7 +103,7 @@ class ValidationType(RunType):
 RUN_TYPE = ValidationType()
 
 
-def of_step(step: Step, efficiency: Estimate | None) -> Iterator[Measure]:
+def measures_of_step(step: Step, efficiency: Estimate | None) -> Iterator[Measure]:
     """The numbers of one step; rates that are not sound have no interval."""
     where = {"workers": step.workers}
     repeats = [throughput_of_parts(pair).per_s for pair in pairs_of(step.judged_parts)]

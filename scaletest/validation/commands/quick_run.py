@@ -13,7 +13,7 @@ from scaletest.model.labels import UNLABELLED
 from scaletest.render.numbers import format_seconds, plural
 from scaletest.runs.environment import describe_host
 from scaletest.validation.before_run import device_names
-from scaletest.validation.judging.quick import quick_steps
+from scaletest.validation.judging.quick import fit_quick_steps
 from scaletest.validation.measure.launch import start
 from scaletest.validation.options import DeploymentOptions, ValidationPlace
 from scaletest.validation.plan import MAX_WORKERS, Plan
@@ -73,7 +73,7 @@ def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: s
             hint=f"try it alone with: scaletest worker --once -- {shlex.join(command)}",
         )
     run_s = first.run_s
-    steps = quick_steps(run_s, most)
+    steps = fit_quick_steps(run_s, most)
     if steps is None:
         raise _too_long(command, f"{run_s:.1f} s", run_s)
     plan = Plan(

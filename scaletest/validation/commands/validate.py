@@ -149,7 +149,7 @@ def command(
         raise UsageError("validate needs to know where to run", hint=hint)
     if resume:
         return validate_run.resume_validation(resume, place, output, watch)
-    plan, is_limited = validate_options.plan(click.get_current_context())
+    plan, is_limited = validate_options.read_plan(click.get_current_context())
     plan = validate_run.prepare_plan(plan, place, is_limited=is_limited)
     if dry_run:
         validate_run.show_plan(plan, output)

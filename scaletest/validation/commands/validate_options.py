@@ -29,14 +29,14 @@ class PlanFileOptions:
     file: str
 
 
-def plan(context: click.Context) -> tuple[Plan, bool]:
+def read_plan(context: click.Context) -> tuple[Plan, bool]:
     """Return the plan that the command line, the environment and the plan file make together; and
     whether they say how many workers it has at most.
 
     InvalidValue for an unknown key, or a value of the wrong type.
     """
     file = fill_parameters(PlanFileOptions, context.params).file
-    from_file = read(file) if file else {}
+    from_file = read_plan_file(file) if file else {}
     values, given = {}, set()
     for key, member in FILE_MEMBERS.items():
         name = member.attribute
@@ -53,7 +53,7 @@ def plan(context: click.Context) -> tuple[Plan, bool]:
     return Plan(queue=new_queue(), **values), "limit" in given
 
 
-def read(name: str) -> dict[str, Any]:
+def read_plan_file(name: str) -> dict[str, Any]:
     """The values of a plan file by the plan's attributes; - is standard input."""
     label = "the plan on standard input" if name == "-" else name
     document = reader.read_file(name, label, _HINT)

@@ -22,7 +22,7 @@ from scaletest.validation.judging.forecast import (
     forecast,
     longest_s,
 )
-from scaletest.validation.measure.launch import resume, start, unlike_devices
+from scaletest.validation.measure.launch import resume, start, warn_of_unlike_devices
 from scaletest.validation.options import DeploymentOptions, ValidationPlace
 from scaletest.validation.plan import Plan
 from scaletest.validation.run_type import RUN_TYPE
@@ -74,7 +74,7 @@ def _deliver(folder: ValidationFolder, result: Evaluation, output: Output) -> in
 def show_plan(plan: Plan, output: Output) -> None:
     """Print what a plan will do, how long it takes, and what it cannot tell."""
     expected = [forecast(plan, spread) for spread in (STEADY, SCATTERED)]
-    warnings = unlike_devices(plan, before_run.device_names)
+    warnings = warn_of_unlike_devices(plan, before_run.device_names)
     rows = [estimate.to_dict() for estimate in expected]
     facts = [*_facts(plan, expected), *(("warning", line) for line in map(as_options, warnings))]
     output.show(

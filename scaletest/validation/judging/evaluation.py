@@ -19,14 +19,14 @@ from scaletest.stats.chance import Chance
 from scaletest.stats.failures import FailureGroup, groups_of
 from scaletest.stats.thresholds import ThresholdResult
 from scaletest.validation.judging.doublings import failed_doubling
-from scaletest.validation.judging.growth import Growth, growth
+from scaletest.validation.judging.growth import Growth, fit_growth
 from scaletest.validation.judging.judge import judge
-from scaletest.validation.judging.measured_step import course_of
+from scaletest.validation.judging.measured_step import trend_of_steps
 from scaletest.validation.judging.measurement_grounds import worst_disturbances
-from scaletest.validation.judging.sharing import Sharing, sharing
+from scaletest.validation.judging.sharing import Sharing, compare_sharing
 from scaletest.validation.judging.steps import BackgroundStep, Step, summarise, summarise_background
 from scaletest.validation.judging.thresholds import evaluate_thresholds
-from scaletest.validation.judging.warnings import changed_evenly, warnings
+from scaletest.validation.judging.warnings import find_warnings, warn_of_trend
 from scaletest.validation.plan import Plan
 
 
@@ -90,9 +90,9 @@ def evaluate(
     are missing.
     """
     steps = summarise(plan, measurements, records)
-    grown = growth(steps, chance)
+    grown = fit_growth(steps, chance)
     thresholds = evaluate_thresholds(plan, steps, grown.coefficients)
-    shared = sharing(plan, steps)
+    shared = compare_sharing(plan, steps)
     missed = any(threshold.kind is VerdictKind.FAIL for threshold in thresholds)
     used, odd = resources_by_step(steps, records, samples)
     throttled = {
@@ -109,7 +109,7 @@ def evaluate(
     causes = add_evidence(grew, used)
     disturbed = find_interferences(steps, records, samples)
     worst = worst_disturbances(steps, disturbed)
-    trend_per_s = course_of([step.samples for step in steps]).per_s
+    trend_per_s = trend_of_steps([step.samples for step in steps]).per_s
     return Evaluation(
         plan=plan,
         steps=steps,
@@ -120,8 +120,8 @@ def evaluate(
         warnings=[
             *noticed,
             *missing_samples(damaged),
-            *warnings(steps, disturbed, worst),
-            *changed_evenly(trend_per_s),
+            *find_warnings(steps, disturbed, worst),
+            *warn_of_trend(trend_per_s),
             *odd,
         ],
         verdict=judge(plan, steps, interrupted, thresholds, shared, causes, worst),

@@ -17,7 +17,7 @@ from scaletest.model.writing import Written
 from scaletest.validation.judging.schedule import Turn
 from scaletest.validation.judging.stopping import PARTS, SHORTEST_STEP_S
 from scaletest.validation.judging.throughput import (
-    least_each,
+    least_per_worker,
 )
 from scaletest.validation.plan import Plan
 
@@ -78,5 +78,5 @@ def _part_s(plan: Plan, workers: int, spread: float) -> float:
     if plan.step_s:
         return plan.fixed_part_s
     needed = math.ceil((1.96 * spread / plan.precision) ** 2 / workers / PARTS) + 1
-    seconds = (plan.warmup_s or 0.0) + max(least_each(workers), needed) * plan.seconds
+    seconds = (plan.warmup_s or 0.0) + max(least_per_worker(workers), needed) * plan.seconds
     return min(plan.longest_part_s, max(SHORTEST_STEP_S / PARTS, seconds))

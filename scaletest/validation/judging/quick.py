@@ -27,7 +27,7 @@ class QuickSteps:
     step_s: float
 
 
-def quick_steps(run_s: float, limit: int) -> QuickSteps | None:
+def fit_quick_steps(run_s: float, limit: int) -> QuickSteps | None:
     """The steps that fit into the time; None when not even two do. run_s: of one request alone.
     limit: the most workers.
     """

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scaletest.model import VerdictKind
-from scaletest.validation.judging.doubling import doubling
-from scaletest.validation.judging.machine_trend import run_course
+from scaletest.validation.judging.doubling import doubling_ratio
+from scaletest.validation.judging.machine_trend import trend_of_run
 from scaletest.validation.judging.step_parts import StepPart, throughput_of_parts
 from scaletest.validation.judging.stopping import PARTS, WIDER
 from scaletest.validation.plan import Plan
@@ -34,7 +34,7 @@ class Turn:
         return self.workers, self.repeat
 
 
-def way(repeat: int) -> str:
+def way_name(repeat: int) -> str:
     """Return the name of a measurement: "way up" or "way down", and its pair beyond the first."""
     direction = "way down" if repeat % 2 else "way up"
     return f"{direction}, pair {repeat // 2 + 1}" if repeat > 1 else direction
@@ -57,17 +57,17 @@ def further_pair(plan: Plan, steps: Sequence[Sequence[StepPart]]) -> list[Turn]:
     """
     if plan.step_s or plan.compares or plan.repeats > 1:
         return []
-    course = run_course(steps)
+    trend = trend_of_run(steps)
     spent = {parts[0].workers: sum(part.seconds for part in parts) for parts in steps}
     # seconds of each way, for the steps of open doublings: as long as the shorter step of the
     # doubling was measured so far
     lengths: dict[int, float] = {}
     for first, second in itertools.pairwise(steps):
-        ratio = doubling(first, second, plan, course=course)
+        ratio = doubling_ratio(first, second, plan, trend=trend)
         if ratio and ratio.kind is VerdictKind.FAIL:
             return []  # a doubling that fails decides the run
         # measuring again may decide it: undecided by the wider interval, and still imprecise
-        wider = doubling(first, second, plan, wider=WIDER, course=course)
+        wider = doubling_ratio(first, second, plan, wider=WIDER, trend=trend)
         if wider is None or (
             wider.kind is VerdictKind.INVALID
             and (

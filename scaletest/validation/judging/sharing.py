@@ -78,7 +78,7 @@ class Sharing(Written):
         return ""
 
 
-def sharing(plan: Plan, steps: Sequence[Step]) -> Sharing | None:
+def compare_sharing(plan: Plan, steps: Sequence[Step]) -> Sharing | None:
     """Return the best number of workers per device; None for a run that compares none."""
     if not plan.compares:
         return None

@@ -68,7 +68,7 @@ class Tail:
         return 1.0 - math.pow(0.05, 1.0 / self.count) if self.count else 1.0
 
 
-def tail(completions: Completions) -> Tail:
+def find_slow(completions: Completions) -> Tail:
     """Return the slow requests among these completions."""
     mean = completions.usual_s
     if mean <= 0:

@@ -88,7 +88,7 @@ def throughput(completions: Completions, workers: int, *, cautious: bool = False
     measuring.
     """
     first, last = completions.span
-    enough = completed(completions, workers, MIN_COMPLETIONS, MIN_COMPLETIONS_PER_WORKER)
+    enough = has_completed(completions, workers, MIN_COMPLETIONS, MIN_COMPLETIONS_PER_WORKER)
     if not enough or last <= first:
         # to show while there is too little for an interval: the sum of 1 / mean cycle
         means = [
@@ -117,7 +117,7 @@ def throughput(completions: Completions, workers: int, *, cautious: bool = False
     return Throughput(completions.rate, estimate.half_width, completions.total, freedom, True)
 
 
-def completed(completions: Completions, workers: int, total: int, per_worker: int) -> bool:
+def has_completed(completions: Completions, workers: int, total: int, per_worker: int) -> bool:
     """Return whether there are `total` completions, and `per_worker` of each of `workers`."""
     return (
         len(completions.by_worker) >= workers
@@ -126,7 +126,7 @@ def completed(completions: Completions, workers: int, total: int, per_worker: in
     )
 
 
-def least_each(workers: int) -> int:
+def least_per_worker(workers: int) -> int:
     """How many completions of each of `workers` workers are enough, where all complete as many."""
     return max(MIN_COMPLETIONS_PER_WORKER, math.ceil(MIN_COMPLETIONS / workers))
 

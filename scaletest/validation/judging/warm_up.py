@@ -71,7 +71,7 @@ def cut_by_mser(completions: Completions) -> Warmup:
     if last <= first or count < LEAST_BATCHES:
         return Warmup(completions, first, 0.0, True)
     batches = completions.rates(count)
-    at = mser(batches)
+    at = mser_cut(batches)
     # a warm-up differs most at its beginning; a single slow request later does not count
     if (
         at == 0
@@ -97,7 +97,7 @@ def cut_by_mser(completions: Completions) -> Warmup:
     )
 
 
-def mser(batches: Sequence[float]) -> int:
+def mser_cut(batches: Sequence[float]) -> int:
     """Return how many batches to cut from the front, half of them at most."""
     half = len(batches) // 2
     best, at = math.inf, 0

@@ -22,7 +22,7 @@ WARN_UNFAIR = 1.25
 LEAST_TREND_PER_S = 0.0001
 
 
-def warnings(
+def find_warnings(
     steps: Sequence[Step],
     disturbed: Sequence[Interference] = (),
     worst: Mapping[tuple[int, int], Interference] = MappingProxyType({}),
@@ -96,7 +96,7 @@ def _disturbances(disturbed: Sequence[Interference], warned: str) -> list[str]:
     return lines
 
 
-def changed_evenly(trend_per_s: float) -> list[str]:
+def warn_of_trend(trend_per_s: float) -> list[str]:
     """Return a warning about a machine whose speed changed steadily, which distorts no ratio.
 
     trend_per_s: the logarithm of the relative change in one second.

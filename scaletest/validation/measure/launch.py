@@ -20,7 +20,11 @@ from scaletest.validation.judging.steps import queue_of
 from scaletest.validation.measure.deployment_target import DeploymentTarget, find_target
 from scaletest.validation.measure.interfaces import BackgroundLoad
 from scaletest.validation.measure.local import LocalSite
-from scaletest.validation.measure.runner import READY_TIMEOUT_S, ValidationRunner, complete
+from scaletest.validation.measure.runner import (
+    READY_TIMEOUT_S,
+    ValidationRunner,
+    complete_measurements,
+)
 from scaletest.validation.options import OWN_QUEUE, Devices, ValidationPlace
 from scaletest.validation.plan import Background, Plan
 
@@ -66,11 +70,13 @@ def resume(
     folder = ValidationFolder(files.path)
     with folder.locked():
         stored = folder.load()
-        stored = replace(stored, measurements=complete(stored.measurements, stored.records))
+        stored = replace(
+            stored, measurements=complete_measurements(stored.measurements, stored.records)
+        )
         plan = stored.plan
         # nobody knows before whether another pair of ways is needed
         _same_machine(stored)
-        same_devices(plan, devices)
+        refuse_other_devices(plan, devices)
         target = _target(place, plan.limit)
         place.deployment.refuse_local(plan)
         is_same = plan.queue == target.queue if target else plan.queue.startswith(OWN_QUEUE)
@@ -86,7 +92,7 @@ def resume(
             )
 
 
-def unlike_devices(plan: Plan, devices: Devices) -> list[str]:
+def warn_of_unlike_devices(plan: Plan, devices: Devices) -> list[str]:
     """A warning where devices are compared that are not alike."""
     models = Counter(devices(plan)) if plan.compares else Counter[str]()
     if len(models) < 2:
@@ -97,7 +103,7 @@ def unlike_devices(plan: Plan, devices: Devices) -> list[str]:
     ]
 
 
-def same_devices(plan: Plan, devices: Devices) -> None:
+def refuse_other_devices(plan: Plan, devices: Devices) -> None:
     """UsageError when there are not as many devices as when the run was begun."""
     if not plan.devices:
         return
@@ -156,11 +162,13 @@ def _validate(
     unwind = hand_on or bool(target)
     with stop_on_signals(runner.stop, unwind=unwind, hand_on=hand_on) as stack:
         if target:
-            progress.warn([*unlike_devices(plan, devices), *target.warnings])
+            progress.warn([*warn_of_unlike_devices(plan, devices), *target.warnings])
             backend, load, samples = target.set_up(plan, runner, stack)
             return runner.run(backend, load, samples=samples)
-        site = LocalSite(place, folder.log, runner, stack, lambda: same_devices(plan, devices))
-        progress.warn(unlike_devices(plan, devices))
+        site = LocalSite(
+            place, folder.log, runner, stack, lambda: refuse_other_devices(plan, devices)
+        )
+        progress.warn(warn_of_unlike_devices(plan, devices))
         main = Background(
             "main",
             seconds=plan.seconds,

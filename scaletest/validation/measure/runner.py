@@ -28,7 +28,7 @@ from scaletest.validation.judging.evaluation import Evaluation, evaluate, missin
 from scaletest.validation.judging.forecast import left_s
 from scaletest.validation.judging.growth import SEED
 from scaletest.validation.judging.measured_step import measure_step
-from scaletest.validation.judging.schedule import Turn, further_pair, planned_pairs, way
+from scaletest.validation.judging.schedule import Turn, further_pair, planned_pairs, way_name
 from scaletest.validation.judging.step_parts import StepPart
 from scaletest.validation.judging.steps import summarise
 from scaletest.validation.judging.stopping import Stop, Stopping
@@ -288,7 +288,7 @@ class ValidationRunner:
                 ratio = f", ratio {step.ratio.value:.2f}" if step.ratio else ""
                 failed = f", {step.failures} failed" if step.failures else ""
                 why = f" ({measurement.stop}, {measurement.measured_s:.0f} s)"
-                at = f"{plural(step.workers, 'worker')} on the {way(measurement.repeat)}"
+                at = f"{plural(step.workers, 'worker')} on the {way_name(measurement.repeat)}"
                 rate = f"{step.throughput.per_s:.3f} requests/s"
                 self._progress.step(f"{at}: {rate}{ratio}{failed}{why}")
         self._progress.step_ended()
@@ -326,7 +326,7 @@ class ValidationRunner:
                 FAILING_S, 5 * plan.seconds
             ):
                 return Stop.FAILURES, None
-            stop = rule.look(tally.completions, elapsed, tally.course)
+            stop = rule.decide(tally.completions, elapsed, tally.course)
             self._progress.note(progress_line(workers, tally, elapsed, rule.longest_s, rule.rate))
             if stop:
                 return stop, rule.warm_at_s
@@ -359,7 +359,7 @@ class ValidationRunner:
         )
 
 
-def complete(measurements: Sequence[Measurement], records: Rows) -> list[Measurement]:
+def complete_measurements(measurements: Sequence[Measurement], records: Rows) -> list[Measurement]:
     """Measurements that need not be repeated: not interrupted, and with all of their records."""
     return [
         measurement

@@ -8,7 +8,7 @@ from scaletest.render.numbers import format_seconds, plural, with_half_width
 from scaletest.stats.completions import Completions
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.measured_step import MeasuredStep
-from scaletest.validation.judging.schedule import way
+from scaletest.validation.judging.schedule import way_name
 
 PER_BIN = 5
 LEAST_BINS, MOST_BINS = 4, 80
@@ -22,7 +22,7 @@ PANEL_NOTE = (
 )
 
 
-def panels(result: Evaluation) -> list[Chart]:
+def course_panels(result: Evaluation) -> list[Chart]:
     """Throughput over time in every measurement with a course; in the first of each step if there
     are many.
     """
@@ -43,7 +43,7 @@ def _panel(result: Evaluation, sample: MeasuredStep) -> Chart | None:
     done = completions.total - len(completions.by_worker)
     course = completions.rates(max(LEAST_BINS, min(MOST_BINS, done // PER_BIN)))
     rate, at, long = sample.throughput, sample.measurement, last - first
-    name = f"{plural(at.workers, 'worker')}, {way(at.repeat)}"
+    name = f"{plural(at.workers, 'worker')}, {way_name(at.repeat)}"
     chart = Chart(
         f"course-{at.workers}-{at.repeat}",
         name,

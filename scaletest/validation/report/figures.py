@@ -94,7 +94,7 @@ class Curve:
         return Axis("requests/s", lowest * 0.7, self.top * 1.4, "log2")
 
 
-def throughput(run: ValidationRun) -> Figure | None:
+def throughput_figure(run: ValidationRun) -> Figure | None:
     """Throughput with intervals, the fitted law and the ideal line; None when there is nothing to
     draw.
     """

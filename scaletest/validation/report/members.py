@@ -9,7 +9,7 @@ from scaletest.causes.steps import Rows
 from scaletest.model import Record
 from scaletest.render.blocks import Cell, Share, Table
 from scaletest.render.numbers import format_percent, format_seconds
-from scaletest.validation.judging.steps import Step, failed
+from scaletest.validation.judging.steps import Step, has_failed
 
 KINDS = ("worker", "node", "pod", "device")
 # Each repeat has others of these, and it may be longer than the next: only those of one repeat
@@ -19,7 +19,7 @@ RESTARTED = ("worker", "pod")
 MOST_MEMBERS = 24
 
 
-def members(step: Step, records: Rows) -> list[Table]:
+def members_tables(step: Step, records: Rows) -> list[Table]:
     """Who did how much, for the kinds of which a step had more than one; a pod that is its node
     says nothing.
 
@@ -62,7 +62,7 @@ def _members(kind: str, by_name: Mapping[str, Sequence[Record]]) -> Table:
                 "requests": str(done),
                 "share": Share(done / most, format_percent(done / total)),
                 "mean run": format_seconds(mean),
-                "failed": str(sum(map(failed, by_name[name]))),
+                "failed": str(sum(map(has_failed, by_name[name]))),
             }
         )
     return Table.of_rows(

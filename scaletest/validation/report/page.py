@@ -15,7 +15,7 @@ from scaletest.render.numbers import (
 from scaletest.report import failures
 from scaletest.stats.percentiles import samples_needed
 from scaletest.validation.judging.evaluation import Evaluation
-from scaletest.validation.judging.schedule import way
+from scaletest.validation.judging.schedule import way_name
 from scaletest.validation.judging.steps import Step
 from scaletest.validation.report import resources, times
 from scaletest.validation.report.causes import (
@@ -24,8 +24,8 @@ from scaletest.validation.report.causes import (
     doubling_text,
     limits_known,
 )
-from scaletest.validation.report.course_charts import PANEL_NOTE, panels
-from scaletest.validation.report.members import members
+from scaletest.validation.report.course_charts import PANEL_NOTE, course_panels
+from scaletest.validation.report.members import members_tables
 from scaletest.validation.report.parts import ReportParts, as_sentence
 from scaletest.validation.report.time_chart import time_spent
 from scaletest.validation.report.words import interval_text, share_text
@@ -34,7 +34,7 @@ from scaletest.validation.run_type import ValidationRun
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
 
-def sections(parts: ReportParts) -> list[Section]:
+def page_sections(parts: ReportParts) -> list[Section]:
     """Return all sections that have anything to show."""
     run, result = parts.run, parts.result
     limits = "What limits it"
@@ -46,7 +46,7 @@ def sections(parts: ReportParts) -> list[Section]:
             "Resources": _resources(result),
             "How many share a device": _sharing(parts),
             "Steps": _steps(parts),
-            "Throughput over time": [Charts(panels(result), note=PANEL_NOTE)],
+            "Throughput over time": [Charts(course_panels(result), note=PANEL_NOTE)],
             "Wait and run times": _times(run),
             "Who did how much": _shares(run),
             "Other queues": [_background(result)],
@@ -207,7 +207,7 @@ def _percentiles(step: Step, kind: str) -> dict[str, str]:
 def _shares(run: ValidationRun) -> list[Block | None]:
     """Return who did how much in the last step that did anything: it shows best who held it up."""
     steps = [step for step in run.result.steps if step.run.count]
-    tables = members(steps[-1], run.records) if steps else []
+    tables = members_tables(steps[-1], run.records) if steps else []
     if not tables:
         return []
     meaning = (
@@ -227,7 +227,7 @@ def _background(result: Evaluation) -> Table:
         {
             "queue": step.name,
             "workers of the step": str(step.workers),
-            "measuring": way(step.repeat),
+            "measuring": way_name(step.repeat),
             "requests/s": with_half_width(step.throughput.per_s, step.throughput.half_width),
             "mean wait": format_seconds(step.wait.mean),
             "mean run": format_seconds(step.run.mean),

@@ -9,10 +9,10 @@ from scaletest.render.numbers import leading_names, plural
 from scaletest.report import words as common_words
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.steps import Step
-from scaletest.validation.report.figures import throughput
+from scaletest.validation.report.figures import throughput_figure
 from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.rows import Row, common_quantile, rows_of
-from scaletest.validation.report.words import best_share, intervals_text
+from scaletest.validation.report.words import best_share_text, intervals_text
 from scaletest.validation.run_type import ValidationRun
 
 # Columns that only a run tells that doubles its workers, and that only one tells that compares
@@ -51,7 +51,7 @@ class ReportParts:
     @cached_property
     def best_share(self) -> str:
         """How many workers should share a device; "" without an answer."""
-        return best_share(self.result)
+        return best_share_text(self.result)
 
     @cached_property
     def intervals(self) -> str:
@@ -72,7 +72,7 @@ class ReportParts:
     @cached_property
     def scaling_chart(self) -> Figure | None:
         """Throughput against the number of workers."""
-        return throughput(self.run)
+        return throughput_figure(self.run)
 
     def table(self, left_out: Collection[str], short: Mapping[str, str] | None = None) -> Table:
         """Return a row for each step, in short. left_out: titles. short: shorter titles."""

@@ -36,10 +36,10 @@ from scaletest.validation.report.causes import (
     evidence_text,
     limits_known,
 )
-from scaletest.validation.report.page import sections
+from scaletest.validation.report.page import page_sections
 from scaletest.validation.report.parts import ReportParts, as_sentence, spread_texts
-from scaletest.validation.report.rows import rate_text, sheet
-from scaletest.validation.report.summary import summary
+from scaletest.validation.report.rows import rate_text, sheet_of_rows
+from scaletest.validation.report.summary import terminal_summary
 from scaletest.validation.report.words import wanted_text
 from scaletest.validation.run_type import ValidationRun
 
@@ -76,11 +76,11 @@ def validation_report(run: ValidationRun) -> Report:
     )
     return Report(
         head=head,
-        summary=lambda: summary(parts),
-        comment=lambda: comment(parts),
-        sections=lambda: sections(parts),
-        sheet=lambda: sheet(parts.rows),
-        cases=lambda: list(cases(result)),
+        summary=lambda: terminal_summary(parts),
+        comment=lambda: comment_blocks(parts),
+        sections=lambda: page_sections(parts),
+        sheet=lambda: sheet_of_rows(parts.rows),
+        cases=lambda: list(doubling_cases(result)),
         data=lambda: {**result.to_dict(), "folder": run.folder},
         picture=picture,
     )
@@ -112,7 +112,7 @@ def _facts(parts: ReportParts) -> list[tuple[str, str]]:
     return pairs
 
 
-def cases(result: Evaluation) -> Iterator[Case]:
+def doubling_cases(result: Evaluation) -> Iterator[Case]:
     """Yield the doublings; that of the run's causes tells them."""
     levels: Sequence[int] = () if result.plan.compares else result.plan.steps
     steps = {step.workers: step for step in result.steps}
@@ -150,7 +150,7 @@ def _doubling_case(fewer: int, more: int, steps: Mapping[int, Step], run: Verdic
     return Case(name, VerdictKind.INVALID, message, time_s)
 
 
-def comment(parts: ReportParts) -> list[Block]:
+def comment_blocks(parts: ReportParts) -> list[Block]:
     """Return the table of steps, what limits the run, what the nodes did, and failures."""
     result = parts.result
     # what stops the run, ranked; nothing where nothing grew

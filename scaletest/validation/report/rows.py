@@ -144,6 +144,6 @@ def _counted(counts: Mapping[str, int]) -> str | None:
     return "; ".join(f"{name}={count}" for name, count in counts.items()) or None
 
 
-def sheet(rows: Sequence[Row]) -> Sheet:
+def sheet_of_rows(rows: Sequence[Row]) -> Sheet:
     """Return one row a step."""
     return Sheet.of_columns(COLUMNS, rows, digits=CLOCK_DIGITS)

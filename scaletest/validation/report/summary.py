@@ -30,7 +30,7 @@ SHORT = {
 }
 
 
-def summary(parts: ReportParts) -> list[Block]:
+def terminal_summary(parts: ReportParts) -> list[Block]:
     """Return the table, its foot, and what is known of the run besides."""
     result = parts.result
     left_out = {"fair workers", "fair devices"}

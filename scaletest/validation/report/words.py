@@ -39,7 +39,7 @@ def interval_text(steps: Sequence[Step]) -> str:
     return "95 % interval within the run"
 
 
-def best_share(result: Evaluation) -> str:
+def best_share_text(result: Evaluation) -> str:
     """Return by how much numbers of workers per device are worse than the best, or ""."""
     sharing = result.sharing
     if not sharing or sharing.best is None:

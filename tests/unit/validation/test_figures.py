@@ -14,7 +14,7 @@ from scaletest.render.svg import draw_chart, interval_bar
 from scaletest.report import formats
 from scaletest.validation.plan import Plan
 from scaletest.validation.report import figures, times
-from scaletest.validation.report.course_charts import panels
+from scaletest.validation.report.course_charts import course_panels
 from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.report import validation_report
 from scaletest.validation.run_type import ValidationRun
@@ -60,7 +60,7 @@ def test_a_step_that_the_law_misses_is_named_in_every_form(tmp_path: Path) -> No
 def test_what_was_measured_fills_the_chart(tmp_path: Path, last: int) -> None:
     # given workers that share all, so that the ideal line lies far above
     plan = replace(COMMAND, limit=last)
-    chart = figures.throughput(run_of(tmp_path, plan, {n: 0.2 * n for n in plan.steps})).wide
+    chart = figures.throughput_figure(run_of(tmp_path, plan, {n: 0.2 * n for n in plan.steps})).wide
     highest = max(mark.points[0][1] for mark in chart.marks if mark.shape == "dot")
     assert chart.y.part(highest) > (0.7 if chart.y.kind == "linear" else 0.4)
     # expect the ideal line to end at the frame, where it keeps its slope
@@ -99,7 +99,7 @@ def test_warning_and_chart_tell_the_same_second_of_a_change(tmp_path: Path) -> N
         runs.stored(tmp_path / "run", replace(COMMAND, limit=1, warmup_s=5.0), [rows])
     )
     warning, _ = [line for line in run.result.warnings if "throughput fell" in line]
-    chart, _ = panels(run.result)
+    chart, _ = course_panels(run.result)
     (mark,) = [mark for mark in chart.marks if mark.css == "c-mark"]
     assert run.result.steps[0].samples[0].warmup_s == pytest.approx(5.0, abs=0.5)
     assert re.findall(r"after (\d+) s", warning) == [f"{mark.points[0][0]:.0f}"]
