@@ -1,4 +1,4 @@
-"""The whole evaluation of a run's records as one value; pure, so stored runs are judged alike."""
+"""The evaluation of a run's records as one value, the same for a stored run as for a new one."""
 
 import itertools
 from collections.abc import Sequence
@@ -83,11 +83,10 @@ def evaluate(
     samples: Sequence[NodeSample] = (),
     damaged: str = "",
 ) -> Evaluation:
-    """Judge what was measured so far. chance: seeded, for the bootstrap. background: records of
-    other queues.
+    """Judge what was measured so far.
 
-    noticed: warnings from before the run. samples: of the nodes, while it lasted. damaged: why some
-    are missing.
+    chance: seeded, for the bootstrap. background: records of other queues. noticed: warnings from
+    before the run. samples: of the nodes, while it lasted. damaged: why some are missing.
     """
     steps = summarise(plan, measurements, records)
     grown = fit_growth(steps, chance)
@@ -124,7 +123,15 @@ def evaluate(
             *warn_of_trend(trend_per_s),
             *odd,
         ],
-        verdict=judge(plan, steps, interrupted, thresholds, shared, causes, worst),
+        verdict=judge(
+            plan,
+            steps,
+            interrupted=interrupted,
+            thresholds=thresholds,
+            shared=shared,
+            causes=causes,
+            worst=worst,
+        ),
         interrupted=interrupted,
         elapsed_s=elapsed_s,
         sharing=shared,

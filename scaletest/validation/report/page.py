@@ -13,11 +13,10 @@ from scaletest.render.numbers import (
     with_interval,
 )
 from scaletest.report import failures
-from scaletest.stats.percentiles import samples_needed
+from scaletest.stats.percentiles import Distribution, samples_needed
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.schedule import way_name
-from scaletest.validation.judging.steps import Step
-from scaletest.validation.report import resources, times
+from scaletest.validation.report import times
 from scaletest.validation.report.causes import (
     causes_note,
     causes_table,
@@ -25,10 +24,12 @@ from scaletest.validation.report.causes import (
     limits_known,
 )
 from scaletest.validation.report.course_charts import PANEL_NOTE, course_panels
+from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.members import members_tables
 from scaletest.validation.report.parts import ReportParts, as_sentence
+from scaletest.validation.report.resources import energy_note, resources_table
 from scaletest.validation.report.time_chart import time_spent
-from scaletest.validation.report.words import interval_text, share_text
+from scaletest.validation.report.words import best_share_text, rate_interval_text, share_text
 from scaletest.validation.run_type import ValidationRun
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
@@ -37,10 +38,11 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 def page_sections(parts: ReportParts) -> list[Section]:
     """Return all sections that have anything to show."""
     run, result = parts.run, parts.result
+    law = Text([as_sentence(law_sentence(result), "Law: ")], "strong")
     limits = "What limits it"
     return contents.make_page(
         {
-            "How far it scales": _scaling(parts),
+            "How far it scales": [law, parts.scaling_chart] if parts.scaling_chart else [],
             limits: _limits(result),
             "Failures": [failures.table(result.failures)],
             "Resources": _resources(result),
@@ -48,18 +50,11 @@ def page_sections(parts: ReportParts) -> list[Section]:
             "Steps": _steps(parts),
             "Throughput over time": [Charts(course_panels(result), note=PANEL_NOTE)],
             "Wait and run times": _times(run),
-            "Who did how much": _shares(run),
+            "Who did how much": _who_did_how_much(run),
             "Other queues": [_background(result)],
         },
         limits if limits_known(result.causes) else "",
     )
-
-
-def _scaling(parts: ReportParts) -> list[Block | None]:
-    """Return how throughput grows: the law and the chart."""
-    if parts.scaling_chart is None:
-        return []
-    return [Text([as_sentence(parts.law, "Law: ")], "strong"), parts.scaling_chart]
 
 
 def _limits(result: Evaluation) -> list[Block | None]:
@@ -84,29 +79,26 @@ def _limits(result: Evaluation) -> list[Block | None]:
 
 
 def _resources(result: Evaluation) -> list[Block | None]:
-    """Return what the nodes did, where samples are there."""
-    note = resources.note(result)
+    """Return what the nodes did, and what disturbed them, where samples are there."""
     meaning = (
         "Means of the samples while each step was measured. Requests' own: cores that the requests"
         " themselves used. Pressure: the part of the time in which some thread waited for it. Disk,"
-        f" device: the part of the time in which it was busy. {note}".rstrip()
+        f" device: the part of the time in which it was busy. {energy_note(result)}".rstrip()
     )
-    known = resources.table(result, note=meaning)
-    disturbed = [
-        {
-            "from (UTC)": clock_text(spell.begin_s),
-            "to (UTC)": clock_text(spell.end_s),
-            "node": spell.node,
-            "what": spell.text,
-        }
-        for spell in result.disturbed
-    ]
-    if not known.rows:
+    table = resources_table(result, note=meaning)
+    if not table.rows:
         return []
-    return [
-        known,
-        Table.of_rows(disturbed, {"from (UTC)", "to (UTC)", "node", "what"}, layout="wrapped"),
+    disturbances = [
+        {
+            "from (UTC)": clock_text(disturbance.begin_s),
+            "to (UTC)": clock_text(disturbance.end_s),
+            "node": disturbance.node,
+            "what": disturbance.text,
+        }
+        for disturbance in result.disturbed
     ]
+    texts = {"from (UTC)", "to (UTC)", "node", "what"}
+    return [table, Table.of_rows(disturbances, texts, layout="wrapped")]
 
 
 def _sharing(parts: ReportParts) -> list[Block | None]:
@@ -114,7 +106,7 @@ def _sharing(parts: ReportParts) -> list[Block | None]:
     result = parts.result
     if not result.plan.compares or not result.steps:
         return []
-    quantile, best = parts.quantile, parts.best_share
+    quantile, best = parts.quantile, best_share_text(result)
     meaning = (
         "All devices are full in every step. Percent: 95 % intervals that hold together, against"
         " the number that did most; the least number whose interval reaches 100% is called best."
@@ -135,9 +127,9 @@ def _steps(parts: ReportParts) -> list[Block | None]:
         step, scaled, ratio = row.step, row.scaled, row.step.ratio
         efficiency = NOTHING
         if scaled:
-            # the first step is compared with itself
-            is_base = scaled.efficiency.low == scaled.efficiency.high
-            efficiency = "100%" if is_base else share_text(scaled.efficiency)
+            efficiency = share_text(scaled.efficiency)
+            if scaled.efficiency.low == scaled.efficiency.high:
+                efficiency = "100%"  # the first step, which is compared with itself
         rows.append(
             {
                 "workers": str(step.workers),
@@ -152,9 +144,9 @@ def _steps(parts: ReportParts) -> list[Block | None]:
             }
         )
     meaning = (
-        f"Throughput ± {interval_text(parts.result.steps)}; ratio: to the"
-        " step before, with the 90 % interval on which the verdict rests; other brackets are 95 %"
-        " intervals. Tester: the share of a request's time that scaletest itself cost."
+        f"Throughput ± {rate_interval_text(parts.result.steps)}; ratio: to the step before, with"
+        " the 90 % interval on which the verdict rests; other brackets are 95 % intervals. Tester:"
+        " the share of a request's time that scaletest itself cost."
     )
     blocks: list[Block | None] = [Table.of_rows(rows, {"ended"}, layout="steps", note=meaning)]
     knee = parts.result.growth.knee
@@ -169,9 +161,10 @@ def _times(run: ValidationRun) -> list[Block | None]:
     result = run.result
     if not any(step.run.count for step in result.steps):
         return []
-    cells = []
+    rows = []
     for step in result.steps:
-        cells += [_percentiles(step, kind) for kind in ("run", "wait")]
+        rows += [_percentiles(step.workers, "run", step.run)]
+        rows += [_percentiles(step.workers, "wait", step.wait)]
     meaning = (
         "Wait: from the client's submission until a worker took the request. Run: the workload"
         " itself. Run times that grow with the workers mean that they share something; long waits"
@@ -179,32 +172,31 @@ def _times(run: ValidationRun) -> list[Block | None]:
         " step has fewer requests than the percentile needs."
     )
     return [
-        Table.of_rows(cells, {"time"}, layout="tight", note=meaning),
+        Table.of_rows(rows, {"time"}, layout="tight", note=meaning),
         times.histograms(result, run.records),
     ]
 
 
-def _percentiles(step: Step, kind: str) -> dict[str, str]:
-    """Return the percentiles of wait or run times of a step. kind: "wait" or "run"."""
-    spread = getattr(step, kind)
-    cells = {
-        "workers": str(step.workers),
-        "time": kind,
-        "requests": str(spread.count),
-        "mean": format_seconds(spread.mean),
+def _percentiles(workers: int, name: str, durations: Distribution) -> dict[str, str]:
+    """Return a row of percentiles of wait or run times."""
+    row = {
+        "workers": str(workers),
+        "time": name,
+        "requests": str(durations.count),
+        "mean": format_seconds(durations.mean),
     }
-    for name in QUANTILES:
-        percentile = getattr(spread, name)
+    for quantile, part in QUANTILES.items():
+        percentile = getattr(durations, quantile)
         if percentile is None:
-            cells[name] = f"{NOTHING} (needs ≥ {samples_needed(QUANTILES[name])})"
+            row[quantile] = f"{NOTHING} (needs ≥ {samples_needed(part)})"
         elif percentile.low is None or percentile.high is None:
-            cells[name] = format_seconds(percentile.value)
+            row[quantile] = format_seconds(percentile.value)
         else:
-            cells[name] = seconds_between(percentile.value, percentile.low, percentile.high)
-    return {**cells, "max": format_seconds(spread.max)}
+            row[quantile] = seconds_between(percentile.value, percentile.low, percentile.high)
+    return {**row, "max": format_seconds(durations.max)}
 
 
-def _shares(run: ValidationRun) -> list[Block | None]:
+def _who_did_how_much(run: ValidationRun) -> list[Block | None]:
     """Return who did how much in the last step that did anything: it shows best who held it up."""
     steps = [step for step in run.result.steps if step.run.count]
     tables = members_tables(steps[-1], run.records) if steps else []

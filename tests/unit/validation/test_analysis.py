@@ -160,7 +160,7 @@ def test_a_base_step_that_is_a_little_slow_and_a_tester_that_costs_a_little_only
 
 def test_an_interruption_is_invalid_whatever_was_measured() -> None:
     plan = Plan(limit=1)
-    verdict = judge(plan, steps_of(plan, {1: step_of(1, 1, 10)}), "Ctrl-C")
+    verdict = judge(plan, steps_of(plan, {1: step_of(1, 1, 10)}), interrupted="Ctrl-C")
     assert (verdict.kind, verdict.reason) == (VerdictKind.INVALID, "interrupted: Ctrl-C")
 
 

@@ -60,7 +60,8 @@ def test_a_step_that_the_law_misses_is_named_in_every_form(tmp_path: Path) -> No
 def test_what_was_measured_fills_the_chart(tmp_path: Path, last: int) -> None:
     # given workers that share all, so that the ideal line lies far above
     plan = replace(COMMAND, limit=last)
-    chart = figures.throughput_figure(run_of(tmp_path, plan, {n: 0.2 * n for n in plan.steps})).wide
+    run = run_of(tmp_path, plan, {n: 0.2 * n for n in plan.steps})
+    chart = figures.throughput_figure(run.result).wide
     highest = max(mark.points[0][1] for mark in chart.marks if mark.shape == "dot")
     assert chart.y.part(highest) > (0.7 if chart.y.kind == "linear" else 0.4)
     # expect the ideal line to end at the frame, where it keeps its slope
