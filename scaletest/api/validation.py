@@ -232,7 +232,7 @@ def _start(
     with _alone(), _importable(plan._plan), python_names():
         # it gets a queue of its own
         unchecked = replace(plan._plan, queue=new_queue())
-        prepared = place.prepared(unchecked, before_run.device_names, is_limited=plan._is_limited)
+        prepared = place.prepare(unchecked, before_run.device_names, is_limited=plan._is_limited)
         if not place.deployment.deployment:
             before_run.check_plan(prepared)
         folder, _ = launch.start(

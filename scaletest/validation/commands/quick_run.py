@@ -1,6 +1,4 @@
-"""What scaletest quick does and prints: one request alone, then steps of growing numbers of
-workers.
-"""
+"""The run of scaletest quick: one request alone, then steps of growing numbers of workers."""
 
 import shlex
 import uuid
@@ -39,8 +37,10 @@ HERE = ValidationPlace(
 
 
 def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: str) -> int:
-    """Look at a program, and print the answer. 0, or 5 when requests failed, or 4 when it was
-    interrupted. limit: the largest number of workers, None for what suits this machine.
+    """Look at a program, print the answer, and return the exit code.
+
+    0, or 5 when requests failed, or 4 when it was interrupted. limit: the largest number of
+    workers, None for what suits this machine.
     """
     if limit is not None:
         # with one worker alone nothing could be told
@@ -51,20 +51,22 @@ def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: s
     devices = DeviceOptions(device_glob, preset=preset)
     check_program(command)
     check_devices(devices, most)
+
+    # one request alone, which says how long the steps must be
     echo(
         f"running it once, on this machine with {plural(cores, 'core')}; it may take"
         f" {LONGEST_FIRST_S:.0f} s",
         err=True,
     )
-    # seconds of the program alone
-    settings = Settings(
-        command=command,
-        time_limit_s=LONGEST_FIRST_S,
-        devices=devices,
-        program=ProgramOptions(null_input=True, null_output=True),
-        no_causes=True,
+    first = run_once(
+        Settings(
+            command=command,
+            time_limit_s=LONGEST_FIRST_S,
+            devices=devices,
+            program=ProgramOptions(null_input=True, null_output=True),
+            no_causes=True,
+        )
     )
-    first = run_once(settings)
     if first.result.outcome is Outcome.TIMED_OUT:
         raise _too_long(command, f"more than {LONGEST_FIRST_S:.0f} s", 2 * LONGEST_FIRST_S)
     if first.result.outcome is not Outcome.SUCCEEDED:
@@ -76,6 +78,8 @@ def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: s
     steps = fit_quick_steps(run_s, most)
     if steps is None:
         raise _too_long(command, f"{run_s:.1f} s", run_s)
+
+    # the steps
     plan = Plan(
         limit=steps.limit,
         step_s=steps.step_s,
@@ -100,9 +104,9 @@ def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: s
     return INTERRUPTED if result.interrupted else 0
 
 
-def _too_long(command: tuple[str, ...], takes: str, run_s: float) -> UsageError:
+def _too_long(command: tuple[str, ...], duration: str, run_s: float) -> UsageError:
     line = ["scaletest", "validate", "--limit", "4", *seconds_option(run_s), "--", *command]
     return UsageError(
-        f"one request takes {takes}, too long for a quick look",
+        f"one request takes {duration}, too long for a quick look",
         hint=f"measure it well with: {shlex.join(line)}",
     )

@@ -1,4 +1,4 @@
-"""What scaletest validate prints: a plan, and a run."""
+"""The run of scaletest validate: starts or resumes it and prints it, or prints only its plan."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
@@ -34,14 +34,10 @@ AGAIN = {"output", "form", "resume"} | {
 }
 
 
-def prepare_plan(plan: Plan, place: ValidationPlace, *, is_limited: bool) -> Plan:
-    """Return the plan at its place. UsageError where that cannot work."""
-    return place.prepared(plan, before_run.device_names, is_limited=is_limited)
-
-
 def start_validation(
     plan: Plan,
     place: ValidationPlace,
+    *,
     run_dir: str,
     labels: Labels,
     output: Output,
@@ -90,28 +86,27 @@ def show_plan(plan: Plan, output: Output) -> None:
 
 
 def _facts(plan: Plan, expected: Sequence[ValidationForecast]) -> Iterator[tuple[str, str]]:
-    """Yield steps, aim, devices, thresholds and duration, in words."""
+    """Yield steps, aim, devices, thresholds and duration, in words, each behind its label."""
     yield "workload", plan.workload
     steps = ", ".join(map(str, plan.steps))
-    often = f" {plan.repeats} times" if plan.repeats > 1 else ""
-    longest = f"{longest_s(plan):g} s of measuring at most"
+    repeats = f" {plan.repeats} times" if plan.repeats > 1 else ""
+    length = f"{longest_s(plan):g} s of measuring at most"
     if plan.step_s:
-        longest = f"{plan.step_s:g} s each"
-    yield "steps", f"{steps} workers, up and down{often}, {longest}"
-    aim = (
-        "the best number of workers per device"
-        if plan.compares
-        else f"at least {plan.scale:g}x per doubling"
-    )
+        length = f"{plan.step_s:g} s each"
+    yield "steps", f"{steps} workers, up and down{repeats}, {length}"
+    aim = f"at least {plan.scale:g}x per doubling"
+    if plan.compares:
+        aim = "the best number of workers per device"
     yield "wanted", f"{aim}, {plan.tolerate_failures} failures tolerated"
     if plan.per_device:
         numbers = ", ".join(map(str, plan.per_device))
         yield "devices", f"{plan.devices}, shared by {numbers} workers each"
-    yield from (("", text) for text in plan.thresholds)
+    for threshold in plan.thresholds:
+        yield "", threshold
     for estimate in expected:
         widths = ", ".join(f"{width:.1%}" for width in estimate.half_widths)
-        takes = f"about {estimate.seconds:.0f} s if run times scatter by {estimate.spread:.1%}"
-        yield "takes", f"{takes}; intervals of the steps then ± {widths}"
+        duration = f"about {estimate.seconds:.0f} s if run times scatter by {estimate.spread:.1%}"
+        yield "takes", f"{duration}; intervals of the steps then ± {widths}"
     if not plan.step_s:
-        often = "if they scatter more, or a doubling stays undecided"
-        yield "takes", f"up to about {at_most_s(plan):.0f} s {often}"
+        duration = f"up to about {at_most_s(plan):.0f} s"
+        yield "takes", f"{duration} if they scatter more, or a doubling stays undecided"

@@ -90,7 +90,7 @@ def plan_of(*arguments: str) -> Plan:
 def on_four_devices(*arguments: str) -> Plan:
     """The plan of a run here, where four devices are."""
     plan, is_limited = validate_options.read_plan(context(*arguments))
-    return HERE.prepared(plan, lambda plan: ["device"] * 4, is_limited=is_limited)
+    return HERE.prepare(plan, lambda plan: ["device"] * 4, is_limited=is_limited)
 
 
 @pytest.fixture
