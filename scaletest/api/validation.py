@@ -239,9 +239,9 @@ def _start(
             prepared,
             place,
             before_run.device_names,
-            str(path),
-            labels,
-            progress,
+            run_dir=str(path),
+            labels=labels,
+            progress=progress,
             command_line=_command_line(place, path),
         )
     return folder

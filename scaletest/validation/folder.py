@@ -31,11 +31,14 @@ class StoredValidation:
     """A validation as it lies on disk."""
 
     plan: Plan
-    environment: dict[str, Any]
-    measurements: list[Measurement]
-    records: dict[tuple[int, int], list[Record]]  # of complete steps, by (workers, repeat)
-    background: list[Record]  # those of other queues, of complete steps as well
-    result: dict[str, Any]  # {} when there is none
+    environment: dict[str, Any] = field(default_factory=dict)
+    measurements: list[Measurement] = field(default_factory=list)
+    # of complete steps, by (workers, repeat)
+    records: dict[tuple[int, int], list[Record]] = field(default_factory=dict)
+    # those of other queues, of complete steps as well
+    background: list[Record] = field(default_factory=list)
+    # {} when there is none
+    result: dict[str, Any] = field(default_factory=dict)
     # of the nodes, in the order in which they came; none where nobody sampled
     samples: list[NodeSample] = field(default_factory=list)
     damaged: str = ""  # why samples are missing, "" when none are

@@ -96,7 +96,9 @@ def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: s
         err=True,
     )
     with show_progress(steps=False) as progress:
-        _, result = start(plan, HERE, device_names, "", UNLABELLED, progress)
+        _, result = start(
+            plan, HERE, device_names, run_dir="", labels=UNLABELLED, progress=progress
+        )
     for line in quick_lines(result):
         echo(line)
     if result.failures:

@@ -47,7 +47,14 @@ def start_validation(
     if not place.deployment.deployment:
         before_run.check_plan(plan)
     with watch_runs(watch, place.redis_url or "") as progress:
-        folder, result = start(plan, place, before_run.device_names, run_dir, labels, progress)
+        folder, result = start(
+            plan,
+            place,
+            before_run.device_names,
+            run_dir=run_dir,
+            labels=labels,
+            progress=progress,
+        )
     return _deliver(folder, result, output)
 
 

@@ -293,33 +293,31 @@ class BackgroundStep(Written):
 
 
 def queue_of(plan: Plan, background: Background) -> str:
-    """The queue of a background load: the queue of the run and its name."""
+    """Return the queue of a background load: the queue of the run and its name."""
     return f"{plan.queue}-{background.name}"
 
 
 def summarise_background(
     plan: Plan, measurements: Sequence[Measurement], records: Sequence[Record]
 ) -> list[BackgroundStep]:
-    """One BackgroundStep for every background queue and measurement, in the order of both."""
+    """Return one step for every background queue and measurement, in the order of both."""
+    by_key: dict[tuple[str, int, int], list[Record]] = defaultdict(list)
+    for record in records:
+        by_key[record.queue, record.step, record.repeat].append(record)
     steps = []
     for background in plan.background:
-        queue = queue_of(plan, background)
         for measurement in measurements:
-            own = [
-                record
-                for record in records
-                if record.queue == queue and (record.step, record.repeat) == measurement.key
-            ]
-            good = [record for record in own if record.ok]
+            rows = by_key[queue_of(plan, background), *measurement.key]
+            succeeded = [record for record in rows if record.ok]
             steps.append(
                 BackgroundStep(
                     name=background.name,
                     workers=measurement.workers,
                     repeat=measurement.repeat,
-                    throughput=throughput(Completions.of(own), background.workers),
-                    failures=sum(has_failed(record) for record in own),
-                    wait=summarise_samples(record.reply.wait_s for record in good),
-                    run=summarise_samples(record.reply.run_s for record in good),
+                    throughput=throughput(Completions.of(rows), background.workers),
+                    failures=sum(map(has_failed, rows)),
+                    wait=summarise_samples(record.reply.wait_s for record in succeeded),
+                    run=summarise_samples(record.reply.run_s for record in succeeded),
                 )
             )
     return steps
