@@ -68,8 +68,8 @@ def undecided_ratio(
     worst: Mapping[tuple[int, int], Interference],
 ) -> Ground | None:
     """Return open where an interval is too wide for a doubling, or the best number per device."""
-    if shared and shared.vague:
-        return Ground(Rank.OPEN, shared.vague, _sharper(plan, steps))
+    if shared and shared.doubt:
+        return Ground(Rank.OPEN, shared.doubt, _sharper(plan, steps))
     for before, step in itertools.pairwise(steps):
         ratio = step.ratio
         if not ratio or ratio.kind is not VerdictKind.INVALID:

@@ -33,6 +33,27 @@ from scaletest.validation.report.words import best_share_text, rate_interval_tex
 from scaletest.validation.run_type import ValidationRun
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
+# Explanations below tables.
+SHARING_NOTE = (
+    "All devices are full in every step. Percent: 95 % intervals that hold together, against the"
+    " number that did most; the least number whose interval reaches 100% is called best. Fair:"
+    " requests of the busiest over those of the idlest. Memory limit: requests that met the limit"
+    " of a device's memory."
+)
+STEPS_NOTE = (
+    "ratio: to the step before, with the 90 % interval on which the verdict rests; other brackets"
+    " are 95 % intervals. Tester: the share of a request's time that scaletest itself cost."
+)
+TIMES_NOTE = (
+    "Wait: from the client's submission until a worker took the request. Run: the workload itself."
+    " Run times that grow with the workers mean that they share something; long waits mean that the"
+    " workers were not ready to take. In brackets the 95 % interval; n/a: the step has fewer"
+    " requests than the percentile needs."
+)
+BACKGROUND_NOTE = (
+    "What the load beside the validation did meanwhile. No verdict rests on it, but a change tells"
+    " how much the two share."
+)
 
 
 def page_sections(parts: ReportParts) -> list[Section]:
@@ -80,12 +101,15 @@ def _limits(result: Evaluation) -> list[Block | None]:
 
 def _resources(result: Evaluation) -> list[Block | None]:
     """Return what the nodes did, and what disturbed them, where samples are there."""
-    meaning = (
-        "Means of the samples while each step was measured. Requests' own: cores that the requests"
-        " themselves used. Pressure: the part of the time in which some thread waited for it. Disk,"
-        f" device: the part of the time in which it was busy. {energy_note(result)}".rstrip()
+    table = resources_table(
+        result,
+        note=(
+            "Means of the samples while each step was measured. Requests' own: cores that the"
+            " requests themselves used. Pressure: the part of the time in which some thread waited"
+            " for it. Disk, device: the part of the time in which it was busy."
+            f" {energy_note(result)}"
+        ).rstrip(),
     )
-    table = resources_table(result, note=meaning)
     if not table.rows:
         return []
     disturbances = [
@@ -106,17 +130,11 @@ def _sharing(parts: ReportParts) -> list[Block | None]:
     result = parts.result
     if not result.plan.compares or not result.steps:
         return []
-    quantile, best = parts.quantile, best_share_text(result)
-    meaning = (
-        "All devices are full in every step. Percent: 95 % intervals that hold together, against"
-        " the number that did most; the least number whose interval reaches 100% is called best."
-        " Fair: requests of the busiest over those of the idlest. Memory limit: requests that met"
-        " the limit of a device's memory."
-    )
+    best = best_share_text(result)
     return [
-        parts.table(("fair", "efficiency", f"wait {quantile}", f"run {quantile}")),
+        parts.table(("fair", "efficiency", f"wait {parts.quantile}", f"run {parts.quantile}")),
         Text([as_sentence(best[:1].upper() + best[1:])]),
-        Text([meaning], "soft"),
+        Text([SHARING_NOTE], "soft"),
     ]
 
 
@@ -143,12 +161,8 @@ def _steps(parts: ReportParts) -> list[Block | None]:
                 "measured": format_seconds(step.measured_s),
             }
         )
-    meaning = (
-        f"Throughput ± {rate_interval_text(parts.result.steps)}; ratio: to the step before, with"
-        " the 90 % interval on which the verdict rests; other brackets are 95 % intervals. Tester:"
-        " the share of a request's time that scaletest itself cost."
-    )
-    blocks: list[Block | None] = [Table.of_rows(rows, {"ended"}, layout="steps", note=meaning)]
+    note = f"Throughput ± {rate_interval_text(parts.result.steps)}; {STEPS_NOTE}"
+    blocks: list[Block | None] = [Table.of_rows(rows, {"ended"}, layout="steps", note=note)]
     knee = parts.result.growth.knee
     if knee is not None and not parts.result.plan.compares:
         text = f"Knee, the point farthest above the chord of the curve (Kneedle): {knee} workers."
@@ -163,16 +177,10 @@ def _times(run: ValidationRun) -> list[Block | None]:
         return []
     rows = []
     for step in result.steps:
-        rows += [_percentiles(step.workers, "run", step.run)]
-        rows += [_percentiles(step.workers, "wait", step.wait)]
-    meaning = (
-        "Wait: from the client's submission until a worker took the request. Run: the workload"
-        " itself. Run times that grow with the workers mean that they share something; long waits"
-        " mean that the workers were not ready to take. In brackets the 95 % interval; n/a: the"
-        " step has fewer requests than the percentile needs."
-    )
+        rows.append(_percentiles(step.workers, "run", step.run))
+        rows.append(_percentiles(step.workers, "wait", step.wait))
     return [
-        Table.of_rows(rows, {"time"}, layout="tight", note=meaning),
+        Table.of_rows(rows, {"time"}, layout="tight", note=TIMES_NOTE),
         times.histograms(result, run.records),
     ]
 
@@ -202,12 +210,12 @@ def _who_did_how_much(run: ValidationRun) -> list[Block | None]:
     tables = members_tables(steps[-1], run.records) if steps else []
     if not tables:
         return []
-    meaning = (
+    note = (
         f"With {steps[-1].workers} workers. Workers and pods are those of the way up. Even"
         " shares are fair; one that lags points at a slow device, node or pod."
     )
     return [
-        Text([meaning], "soft"),
+        Text([note], "soft"),
         *tables,
         times.histograms_of_nodes(steps[-1], run.records),
     ]
@@ -227,8 +235,4 @@ def _background(result: Evaluation) -> Table:
         }
         for step in result.background
     ]
-    meaning = (
-        "What the load beside the validation did meanwhile. No verdict rests on it, but a change"
-        " tells how much the two share."
-    )
-    return Table.of_rows(rows, {"queue", "measuring"}, note=meaning)
+    return Table.of_rows(rows, {"queue", "measuring"}, note=BACKGROUND_NOTE)
