@@ -101,14 +101,14 @@ def find_drift(completions: Completions, trend_per_s: float = 0.0) -> Drift:
         if middle - rate > limit
     )
     # one lasting change
-    statistic, at = cusum(batches)
+    statistic, index = cusum(batches)
     if statistic <= CUSUM_5:
         return Drift(dips=dips)
-    before, behind = statistics.fmean(batches[:at]), statistics.fmean(batches[at:])
+    before, behind = statistics.fmean(batches[:index]), statistics.fmean(batches[index:])
     change = behind / before - 1 if before > 0 else 0.0
     if abs(change) < LEAST_SHIFT:
         return Drift(dips=dips)
-    return Drift(change, at * width, statistic > CUSUM_1, dips)
+    return Drift(change, index * width, statistic > CUSUM_1, dips)
 
 
 def cusum(batches: Sequence[float]) -> tuple[float, int]:
@@ -116,12 +116,12 @@ def cusum(batches: Sequence[float]) -> tuple[float, int]:
     mean, spread = statistics.fmean(batches), statistics.stdev(batches)
     if spread <= 1e-9 * abs(mean):
         return 0.0, 0
-    total, best, at = 0.0, 0.0, 0
+    total, largest, change_at = 0.0, 0.0, 0
     for index, rate in enumerate(batches[:-1], start=1):
         total += rate - mean
-        if abs(total) > best:
-            best, at = abs(total), index
-    return best / (spread * math.sqrt(len(batches))), at
+        if abs(total) > largest:
+            largest, change_at = abs(total), index
+    return largest / (spread * math.sqrt(len(batches))), change_at
 
 
 def may_rise(completions: Completions, effect: float = TREND_EFFECT, t: float = MAY_BE) -> bool:
@@ -156,8 +156,8 @@ def _line_through(completions: Completions, trend_per_s: float = 0.0) -> _Line |
     batches = completions.rates(count, trend_per_s)
     mean = statistics.fmean(batches)
     slope, begin = statistics.linear_regression(range(count), batches)
-    left = sum((rate - begin - slope * index) ** 2 for index, rate in enumerate(batches))
-    error = math.sqrt(left / (count - 2) * 12 / (count**3 - count))
+    squares = sum((rate - begin - slope * index) ** 2 for index, rate in enumerate(batches))
+    error = math.sqrt(squares / (count - 2) * 12 / (count**3 - count))
     effect = abs(slope) * (count - 1) / mean if mean > 0 else math.inf
     t = abs(slope) / error if error > 0 else math.inf
     return _Line(effect, t, count - 2)

@@ -32,11 +32,10 @@ LITTLE = (0.90, 1.05)
 
 def all_measured(plan: Plan, steps: Sequence[Step]) -> bool:
     """Return whether all steps were measured as planned, and every way up has its way down."""
-    samples = itertools.chain.from_iterable(step.samples for step in steps)
-    measured = {sample.measurement.key for sample in samples}
-    wanted = set(itertools.product(plan.steps, range(2 * plan.repeats)))
-    wanted |= {(workers, repeat + 1) for workers, repeat in measured if repeat % 2 == 0}
-    return wanted <= measured
+    measured_keys = {measured.measurement.key for _, measured in _measurements(steps)}
+    wanted_keys = set(itertools.product(plan.steps, range(2 * plan.repeats)))
+    wanted_keys |= {(workers, repeat + 1) for workers, repeat in measured_keys if repeat % 2 == 0}
+    return wanted_keys <= measured_keys
 
 
 def records_lost(steps: Sequence[Step]) -> Ground | None:

@@ -103,10 +103,10 @@ def join_parts(plan: Plan, parts: Sequence[StepPart]) -> tuple[Throughput, bool]
     True: it is the mean of planned pairs of ways with the interval between them. Where there are
     enough, the pair is the unit (Kalibera and Jones 2013).
     """
-    used = parts_to_judge(parts)
-    pairs = pairs_of(used)
+    judged = parts_to_judge(parts)
+    pairs = pairs_of(judged)
     if plan.repeats == 1 or len(pairs) < REPEATS_FOR_INTERVAL:
-        return throughput_of_parts(used), False
+        return throughput_of_parts(judged), False
     rates = [throughput_of_parts(pair) for pair in pairs]
     count = len(rates)
     mean = statistics.fmean(rate.per_s for rate in rates)

@@ -93,15 +93,15 @@ def requirements_of(plan: Plan, workers: int) -> StepRequirements:
     for text in plan.thresholds:
         threshold = parse_step_threshold(text, plan.steps)
         measure, named = threshold.measure, threshold.workers
-        # a threshold uses a step by its name, by naming none, or as the base of what it names
-        used = {named}
+        # a threshold rests on the step that it names and on the base of that, or on every step
+        rests_on = {named}
         if named is None:
-            used = {workers}
+            rests_on = {workers}
         elif measure == "ratio":
-            used.add(plan.steps[max(0, plan.steps.index(named) - 1)])
+            rests_on.add(plan.steps[max(0, plan.steps.index(named) - 1)])
         elif measure == "efficiency":
-            used.add(plan.steps[0])
-        if workers not in used:
+            rests_on.add(plan.steps[0])
+        if workers not in rests_on:
             continue
         precise = precise or measure in RATES
         quantile = PERCENTILES.get(measure.partition(".")[2])

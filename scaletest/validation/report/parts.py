@@ -51,8 +51,8 @@ class ReportParts:
         names = short or {}
         rows = []
         for row in self.rows:
-            shown = {title: cell for title, cell in row.cells.items() if title not in unshown}
-            rows.append({names.get(title, title): cell for title, cell in shown.items()})
+            cells = {title: cell for title, cell in row.cells.items() if title not in unshown}
+            rows.append({names.get(title, title): cell for title, cell in cells.items()})
         spare = ("speed-up", names.get("efficiency", "efficiency"), f"wait {self.quantile}")
         return Table.of_rows(rows, spare=spare)
 

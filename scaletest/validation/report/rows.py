@@ -83,8 +83,8 @@ class Row:
 
     def busiest(self, kind: str) -> float | None:
         """Return the part of the time in which the busiest disk or device was busy."""
-        place = self.resources.busiest(kind) if self.resources else None
-        return place.figures["busy"] if place else None
+        resource = self.resources.busiest(kind) if self.resources else None
+        return resource.figures["busy"] if resource else None
 
 
 def rows_of(result: Evaluation, quantile: str) -> list[Row]:
