@@ -1,4 +1,4 @@
-"""Analysis: known truth in, known answer out."""
+"""The verdict of a validation: known truth in, known answer out."""
 
 import random
 from dataclasses import replace
