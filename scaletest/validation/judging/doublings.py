@@ -1,4 +1,4 @@
-"""Which doublings pass, fail or are undecided, and what would decide them."""
+"""Grounds of a verdict that lie in the ratios: a doubling that fails, is undecided, or passes."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,10 @@ def failed_doubling(plan: Plan, steps: Sequence[Step]) -> tuple[Step, Step] | No
 def failed_ratio(
     plan: Plan, steps: Sequence[Step], causes: Causes | None, doubt: Rank
 ) -> Ground | None:
-    """Return refuted where a doubling fails, with its cause; doubt where others took the cores."""
+    """Return a ground for FAIL where a doubling fails, with its cause.
+
+    One of rank `doubt` where something else took the cores.
+    """
     failed = failed_doubling(plan, steps)
     if failed is None or failed[1].ratio is None:
         return None
@@ -67,7 +70,10 @@ def undecided_ratio(
     shared: Sharing | None,
     worst: Mapping[tuple[int, int], Interference],
 ) -> Ground | None:
-    """Return open where an interval is too wide for a doubling, or the best number per device."""
+    """Return a ground for INVALID where an interval is too wide to decide a doubling.
+
+    Or to name the best number of workers per device.
+    """
     if shared and shared.doubt:
         return Ground(Rank.OPEN, shared.doubt, _sharper(plan, steps))
     for before, step in itertools.pairwise(steps):

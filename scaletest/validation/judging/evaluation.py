@@ -18,13 +18,14 @@ from scaletest.model.writing import Written
 from scaletest.stats.chance import Chance
 from scaletest.stats.failures import FailureGroup, groups_of
 from scaletest.stats.thresholds import ThresholdResult
+from scaletest.validation.judging.background import BackgroundStep, summarise_background
 from scaletest.validation.judging.doublings import failed_doubling
 from scaletest.validation.judging.growth import Growth, fit_growth
 from scaletest.validation.judging.judge import judge
 from scaletest.validation.judging.measured_step import trend_of_steps
 from scaletest.validation.judging.measurement_grounds import worst_disturbances
 from scaletest.validation.judging.sharing import Sharing, compare_sharing
-from scaletest.validation.judging.steps import BackgroundStep, Step, summarise, summarise_background
+from scaletest.validation.judging.steps import Step, summarise
 from scaletest.validation.judging.thresholds import evaluate_thresholds
 from scaletest.validation.judging.warnings import find_warnings, warn_of_trend
 from scaletest.validation.plan import Plan
@@ -89,8 +90,8 @@ def evaluate(
     before the run. samples: of the nodes, while it lasted. damaged: why some are missing.
     """
     steps = summarise(plan, measurements, records)
-    grown = fit_growth(steps, chance)
-    thresholds = evaluate_thresholds(plan, steps, grown.coefficients)
+    growth = fit_growth(steps, chance)
+    thresholds = evaluate_thresholds(plan, steps, growth.coefficients)
     shared = compare_sharing(plan, steps)
     missed = any(threshold.kind is VerdictKind.FAIL for threshold in thresholds)
     used, odd = resources_by_step(steps, records, samples)
@@ -112,7 +113,7 @@ def evaluate(
     return Evaluation(
         plan=plan,
         steps=steps,
-        growth=grown,
+        growth=growth,
         thresholds=thresholds,
         failures=groups_of(itertools.chain.from_iterable(records.values())),
         background=summarise_background(plan, measurements, background),

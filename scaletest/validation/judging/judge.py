@@ -78,7 +78,7 @@ def judge(
 
 
 def too_many_failures(plan: Plan, steps: Sequence[Step]) -> Ground | None:
-    """Return refuted where more requests failed than the plan tolerates."""
+    """Return a ground for FAIL where more requests failed than the plan tolerates."""
     failures = sum(step.failures for step in steps)
     if failures <= plan.tolerate_failures:
         return None

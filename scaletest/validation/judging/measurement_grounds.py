@@ -39,7 +39,7 @@ def all_measured(plan: Plan, steps: Sequence[Step]) -> bool:
 
 
 def records_lost(steps: Sequence[Step]) -> Ground | None:
-    """Return not the subject where records are missing, or too many: a file was cut."""
+    """Return a ground for INVALID where records are missing, or too many: a file was cut."""
     for step, measured in _measurements(steps):
         workers = plural(step.workers, "worker")
         reason = ""
@@ -54,7 +54,10 @@ def records_lost(steps: Sequence[Step]) -> Ground | None:
 
 
 def worker_stalled(steps: Sequence[Step], doubt: Rank) -> Ground | None:
-    """Return a doubt where a worker stopped during a step: fewer than planned did the rest."""
+    """Return a ground of that rank where a worker stopped during a step.
+
+    Then fewer than planned did the rest.
+    """
     for step, measured in _measurements(steps):
         if measured.stall and not step.sound:
             return Ground(
@@ -69,9 +72,9 @@ def worker_stalled(steps: Sequence[Step], doubt: Rank) -> Ground | None:
 
 
 def tester_measured(steps: Sequence[Step], doubt: Rank) -> Ground | None:
-    """Return not the subject where the tester was measured instead of the workload.
+    """Return a ground for INVALID where the tester was measured instead of the workload.
 
-    A doubt where the client may have been late.
+    One of rank `doubt` where the client may have been late.
     """
     for step, measured in _measurements(steps):
         workers = plural(step.workers, "worker")
@@ -93,7 +96,7 @@ def tester_measured(steps: Sequence[Step], doubt: Rank) -> Ground | None:
 
 
 def measurement_cut_short(steps: Sequence[Step]) -> Ground | None:
-    """Return open where a measurement is incomplete: a worker died, or the run was ended."""
+    """Return a ground for INVALID where a worker died, or the run was ended, in a measurement."""
     for step, measured in _measurements(steps):
         if measured.measurement.stop == Stop.ENDED:
             workers = plural(step.workers, "worker")
@@ -104,7 +107,7 @@ def measurement_cut_short(steps: Sequence[Step]) -> Ground | None:
 def step_missing(
     plan: Plan, steps: Sequence[Step], worst: Mapping[tuple[int, int], Interference]
 ) -> Ground | None:
-    """Return open where a step is missing, has too few requests, or was not steady."""
+    """Return a ground for INVALID where a step is missing, too short, or was not steady."""
     longer = "give a longer <max_step>"
     if plan.step_s:
         longer = f"give a longer <step_time> than {plan.step_s:g} s"

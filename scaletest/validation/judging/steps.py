@@ -22,7 +22,6 @@ from scaletest.model.declared import (
 from scaletest.model.record import Outcome
 from scaletest.model.writing import Written
 from scaletest.render.text import device_name
-from scaletest.stats.completions import Completions
 from scaletest.stats.percentiles import Distribution, summarise_samples
 from scaletest.stats.scaling import MeasuredThroughput
 from scaletest.stats.student import t95
@@ -32,8 +31,8 @@ from scaletest.validation.judging.machine_trend import MachineTrend
 from scaletest.validation.judging.measured_step import MeasuredStep, measure_steps
 from scaletest.validation.judging.slow_requests import Tail, join_tails
 from scaletest.validation.judging.step_parts import StepPart, join_parts, parts_to_judge
-from scaletest.validation.judging.throughput import Throughput, throughput
-from scaletest.validation.plan import Background, Plan
+from scaletest.validation.judging.throughput import Throughput
+from scaletest.validation.plan import Plan
 
 # Figures that are amounts of work, such as frames of transcodes, samples of training, bytes moved,
 # so that adding them up over requests makes sense.
@@ -274,53 +273,6 @@ def suspect_workers(records: Sequence[Record]) -> tuple[str, ...]:
     for name in ("", *succeeding):
         del failures[name]
     return tuple(sorted(name for name, count in failures.items() if count >= 5))
-
-
-@dataclass(frozen=True, slots=True)
-class BackgroundStep(Written):
-    """One background queue during one measurement of a step. No verdict depends on it.
-
-    Times of successful requests in seconds.
-    """
-
-    name: str
-    workers: Annotated[Positive, "of the validated queue"]
-    repeat: Annotated[Count, "as in the steps"]
-    throughput: Annotated[Throughput, flat()]
-    failures: Count
-    wait: Annotated[Distribution, named_in_documents("wait_s"), "from enqueued to started"]
-    run: Annotated[Distribution, named_in_documents("run_s"), "run time"]
-
-
-def queue_of(plan: Plan, background: Background) -> str:
-    """Return the queue of a background load: the queue of the run and its name."""
-    return f"{plan.queue}-{background.name}"
-
-
-def summarise_background(
-    plan: Plan, measurements: Sequence[Measurement], records: Sequence[Record]
-) -> list[BackgroundStep]:
-    """Return one step for every background queue and measurement, in the order of both."""
-    by_key: dict[tuple[str, int, int], list[Record]] = defaultdict(list)
-    for record in records:
-        by_key[record.queue, record.step, record.repeat].append(record)
-    steps = []
-    for background in plan.background:
-        for measurement in measurements:
-            rows = by_key[queue_of(plan, background), *measurement.key]
-            succeeded = [record for record in rows if record.ok]
-            steps.append(
-                BackgroundStep(
-                    name=background.name,
-                    workers=measurement.workers,
-                    repeat=measurement.repeat,
-                    throughput=throughput(Completions.of(rows), background.workers),
-                    failures=sum(map(has_failed, rows)),
-                    wait=summarise_samples(record.reply.wait_s for record in succeeded),
-                    run=summarise_samples(record.reply.run_s for record in succeeded),
-                )
-            )
-    return steps
 
 
 def work_rates(rate: Throughput, counted: Sequence[Record]) -> dict[str, Throughput]:

@@ -15,8 +15,8 @@ from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
 from scaletest.runs.stopping import stop_on_signals
 from scaletest.validation.folder import StoredValidation, ValidationFolder
+from scaletest.validation.judging.background import queue_of
 from scaletest.validation.judging.evaluation import Evaluation
-from scaletest.validation.judging.steps import queue_of
 from scaletest.validation.measure.deployment_target import DeploymentTarget, find_target
 from scaletest.validation.measure.interfaces import BackgroundLoad
 from scaletest.validation.measure.local import LocalSite
