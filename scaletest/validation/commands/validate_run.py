@@ -18,9 +18,9 @@ from scaletest.validation.judging.forecast import (
     SCATTERED,
     STEADY,
     ValidationForecast,
-    at_most_s,
     forecast,
-    longest_s,
+    longest_load_s,
+    longest_run_s,
 )
 from scaletest.validation.measure.launch import resume, start, warn_of_unlike_devices
 from scaletest.validation.options import DeploymentOptions, ValidationPlace
@@ -85,7 +85,7 @@ def show_plan(plan: Plan, output: Output) -> None:
             **plan.to_dict(),
             "steps": list(plan.steps),
             "forecast": rows,
-            "at_most_s": at_most_s(plan),
+            "at_most_s": longest_run_s(plan),
             "warnings": warnings,
         },
         (f"{label:10}{text}" for label, text in facts),
@@ -97,7 +97,7 @@ def _facts(plan: Plan, expected: Sequence[ValidationForecast]) -> Iterator[tuple
     yield "workload", plan.workload
     steps = ", ".join(map(str, plan.steps))
     repeats = f" {plan.repeats} times" if plan.repeats > 1 else ""
-    length = f"{longest_s(plan):g} s of measuring at most"
+    length = f"{longest_load_s(plan):g} s of measuring at most"
     if plan.step_s:
         length = f"{plan.step_s:g} s each"
     yield "steps", f"{steps} workers, up and down{repeats}, {length}"
@@ -115,5 +115,5 @@ def _facts(plan: Plan, expected: Sequence[ValidationForecast]) -> Iterator[tuple
         duration = f"about {estimate.seconds:.0f} s if run times scatter by {estimate.spread:.1%}"
         yield "takes", f"{duration}; intervals of the steps then ± {widths}"
     if not plan.step_s:
-        duration = f"up to about {at_most_s(plan):.0f} s"
+        duration = f"up to about {longest_run_s(plan):.0f} s"
         yield "takes", f"{duration} if they scatter more, or a doubling stays undecided"

@@ -46,9 +46,9 @@ def forecast(plan: Plan, spread: float) -> ValidationForecast:
     return ValidationForecast(spread, total * plan.repeats + _without_load_s(plan), tuple(widths))
 
 
-def at_most_s(plan: Plan) -> float:
+def longest_run_s(plan: Plan) -> float:
     """Return the seconds of the whole run if each step is measured for as long as it may be."""
-    return longest_s(plan) + _without_load_s(plan)
+    return longest_load_s(plan) + _without_load_s(plan)
 
 
 def _without_load_s(plan: Plan) -> float:
@@ -65,7 +65,7 @@ def left_s(plan: Plan, turns: Sequence[Turn], measurements: Sequence[Measurement
     return sum(length + plan.seconds for length in lengths)
 
 
-def longest_s(plan: Plan) -> float:
+def longest_load_s(plan: Plan) -> float:
     """Return the seconds under load at most, unless parts warm up longer than planned."""
     step_s = plan.longest_s + (plan.warmup_s or 0.0)
     if plan.step_s:

@@ -16,7 +16,6 @@ from scaletest.report import failures
 from scaletest.stats.percentiles import Distribution, samples_needed
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.schedule import way_name
-from scaletest.validation.report import times
 from scaletest.validation.report.causes import (
     causes_note,
     causes_table,
@@ -24,6 +23,7 @@ from scaletest.validation.report.causes import (
     limits_known,
 )
 from scaletest.validation.report.course_charts import PANEL_NOTE, course_panels
+from scaletest.validation.report.histograms import node_histograms, step_histograms
 from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.members import members_tables
 from scaletest.validation.report.parts import ReportParts, as_sentence
@@ -181,7 +181,7 @@ def _times(run: ValidationRun) -> list[Block | None]:
         rows.append(_percentiles(step.workers, "wait", step.wait))
     return [
         Table.of_rows(rows, {"time"}, layout="tight", note=TIMES_NOTE),
-        times.histograms(result, run.records),
+        step_histograms(result, run.records),
     ]
 
 
@@ -217,7 +217,7 @@ def _who_did_how_much(run: ValidationRun) -> list[Block | None]:
     return [
         Text([note], "soft"),
         *tables,
-        times.histograms_of_nodes(steps[-1], run.records),
+        node_histograms(steps[-1], run.records),
     ]
 
 

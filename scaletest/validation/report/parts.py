@@ -8,8 +8,8 @@ from scaletest.render.blocks import Figure, Table, Text
 from scaletest.render.numbers import leading_names, plural
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.steps import Step
-from scaletest.validation.report.figures import throughput_figure
 from scaletest.validation.report.rows import Row, common_quantile, rows_of
+from scaletest.validation.report.throughput_chart import throughput_figure
 from scaletest.validation.run_type import ValidationRun
 
 # Columns that only a run tells that doubles its workers, and that only one tells that compares

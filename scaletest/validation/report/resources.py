@@ -133,12 +133,12 @@ def resources_line(result: Evaluation) -> str:
     """
     steps = result.resources
     cores = [step.cores for step in steps if step.cores and step.cores_busy is not None]
-    busy = _by_step([step.cores and step.cores_busy for step in steps], _with_decimal)
+    busy = _join_by_step([step.cores and step.cores_busy for step in steps], _with_decimal)
     pressures = [step.highest(PRESSURE, "cpu_some") for step in steps]
     parts = {
         "cores busy": f"{busy} of {cores[-1]:g}" if cores else "",
-        "pressure": _by_step(pressures, lambda part: format_percent(part, 0)),
-        "joules a request": _by_step(
+        "pressure": _join_by_step(pressures, lambda part: format_percent(part, 0)),
+        "joules a request": _join_by_step(
             [step.joules_per_request for step in steps], format_significant
         ),
     }
@@ -151,7 +151,7 @@ def resources_line(result: Evaluation) -> str:
     return f"{line} (with {sampled}{place}: the other steps are too short for a sample)"
 
 
-def _by_step(values: Sequence[float | None], show: Callable[[float | None], str]) -> str:
+def _join_by_step(values: Sequence[float | None], show: Callable[[float | None], str]) -> str:
     """Return a figure in each step; "" where no step knows it."""
     if all(value is None for value in values):
         return ""

@@ -45,7 +45,7 @@ class RunTimes:
         return quantile(self.values, p)
 
 
-def histograms(result: Evaluation, records: Rows) -> Charts:
+def step_histograms(result: Evaluation, records: Rows) -> Charts:
     """Return the run times of each step with requests enough, all on the same axes."""
     steps = []
     for step in result.steps:
@@ -62,7 +62,7 @@ def histograms(result: Evaluation, records: Rows) -> Charts:
     )
 
 
-def histograms_of_nodes(step: Step, records: Rows) -> Charts:
+def node_histograms(step: Step, records: Rows) -> Charts:
     """Return the run times of the nodes with requests enough in a step, the slowest first."""
     by_node: dict[str, list[float]] = defaultdict(list)
     for record in _succeeded(step, records):
