@@ -50,7 +50,7 @@ class Background(Document):
     @property
     def workload(self) -> str:
         """The command, or sleep with its seconds, as one text."""
-        return _workload(self.command, self.seconds)
+        return _workload_text(self.command, self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +237,10 @@ class Plan(Document):
     @property
     def workload(self) -> str:
         """The command, or sleep with its seconds."""
-        return _workload(self.command, self.seconds)
+        return _workload_text(self.command, self.seconds)
 
 
-def _workload(command: Sequence[str], seconds: float) -> str:
+def _workload_text(command: Sequence[str], seconds: float) -> str:
     if command:
         return " ".join(command)
     return f"sleep {seconds:g}"

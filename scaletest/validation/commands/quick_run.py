@@ -68,7 +68,7 @@ def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: s
         )
     )
     if first.result.outcome is Outcome.TIMED_OUT:
-        raise _too_long(command, f"more than {LONGEST_FIRST_S:.0f} s", 2 * LONGEST_FIRST_S)
+        raise _too_long_error(command, f"more than {LONGEST_FIRST_S:.0f} s", 2 * LONGEST_FIRST_S)
     if first.result.outcome is not Outcome.SUCCEEDED:
         raise UsageError(
             f"the program failed: {first.result.error}",
@@ -77,7 +77,7 @@ def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: s
     run_s = first.run_s
     steps = fit_quick_steps(run_s, most)
     if steps is None:
-        raise _too_long(command, f"{run_s:.1f} s", run_s)
+        raise _too_long_error(command, f"{run_s:.1f} s", run_s)
 
     # the steps
     plan = Plan(
@@ -106,7 +106,7 @@ def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: s
     return INTERRUPTED if result.interrupted else 0
 
 
-def _too_long(command: tuple[str, ...], duration: str, run_s: float) -> UsageError:
+def _too_long_error(command: tuple[str, ...], duration: str, run_s: float) -> UsageError:
     line = ["scaletest", "validate", "--limit", "4", *seconds_option(run_s), "--", *command]
     return UsageError(
         f"one request takes {duration}, too long for a quick look",

@@ -55,7 +55,7 @@ def start_validation(
             labels=labels,
             progress=progress,
         )
-    return _deliver(folder, result, output)
+    return _print_result(folder, result, output)
 
 
 def resume_validation(run: str, place: ValidationPlace, output: Output, watch: WatchOptions) -> int:
@@ -63,10 +63,10 @@ def resume_validation(run: str, place: ValidationPlace, output: Output, watch: W
     shared.refuse_beside("--resume", allowed=AGAIN)
     with watch_runs(watch, place.redis_url or "") as progress:
         folder, result = resume(stored.find(run), place, before_run.device_names, progress)
-    return _deliver(folder, result, output)
+    return _print_result(folder, result, output)
 
 
-def _deliver(folder: ValidationFolder, result: Evaluation, output: Output) -> int:
+def _print_result(folder: ValidationFolder, result: Evaluation, output: Output) -> int:
     """Print a run that has ended; return its exit code."""
     data = {**result.to_dict(), "folder": str(folder.path)}
     # the result of this process, which has also what found no room on the disk
@@ -79,7 +79,10 @@ def show_plan(plan: Plan, output: Output) -> None:
     expected = [forecast(plan, spread) for spread in (STEADY, SCATTERED)]
     warnings = warn_of_unlike_devices(plan, before_run.device_names)
     rows = [estimate.to_dict() for estimate in expected]
-    facts = [*_facts(plan, expected), *(("warning", line) for line in map(as_options, warnings))]
+    facts = [
+        *_plan_facts(plan, expected),
+        *(("warning", line) for line in map(as_options, warnings)),
+    ]
     output.show(
         {
             **plan.to_dict(),
@@ -92,7 +95,7 @@ def show_plan(plan: Plan, output: Output) -> None:
     )
 
 
-def _facts(plan: Plan, expected: Sequence[ValidationForecast]) -> Iterator[tuple[str, str]]:
+def _plan_facts(plan: Plan, expected: Sequence[ValidationForecast]) -> Iterator[tuple[str, str]]:
     """Yield steps, aim, devices, thresholds and duration, in words, each behind its label."""
     yield "workload", plan.workload
     steps = ", ".join(map(str, plan.steps))

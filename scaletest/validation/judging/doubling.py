@@ -180,12 +180,12 @@ def doubling_ratio(
         second = [part for part in after if part.pair == number]
         if all(part.sound and part.throughput.enough for part in (*first, *second)):
             pairs.append(_Pair(first, second))
-    ratio = _with_slow_requests(pairs, plan, wider, narrower * trend.scatter_factor)
+    ratio = _ratio_with_slow_requests(pairs, plan, wider, narrower * trend.scatter_factor)
     if ratio is None:
         return None
     ratio = _reach_both_ways(ratio, pairs, trend.per_s, widening_for_all(len(plan.steps) - 1))
     # too few slow requests leave it open whatever the machine did, and more of them would tell
-    steady = _with_slow_requests(pairs, plan, wider, narrower)
+    steady = _ratio_with_slow_requests(pairs, plan, wider, narrower)
     if steady and steady.widened_by and steady.kind is VerdictKind.INVALID:
         return replace(ratio, widened_by=SLOW_REQUESTS)
     if trend.scatter_factor > 1.0 and ratio.up is not None:
@@ -193,7 +193,7 @@ def doubling_ratio(
     return ratio
 
 
-def _by_throughput(pairs: Sequence[_Pair], plan: Plan, factor: float) -> Ratio | None:
+def _ratio_by_throughput(pairs: Sequence[_Pair], plan: Plan, factor: float) -> Ratio | None:
     """Return the ratio by throughput alone: the weighted mean of the logarithms of all pairs."""
     ratios: list[Ratio] = []
     doublings = len(plan.steps) - 1
@@ -215,14 +215,14 @@ def _by_throughput(pairs: Sequence[_Pair], plan: Plan, factor: float) -> Ratio |
     return ratio_around(log_ratio, spread, spread, ratios[0].wanted, widening_for_all(doublings))
 
 
-def _with_slow_requests(
+def _ratio_with_slow_requests(
     pairs: Sequence[_Pair], plan: Plan, wider: float, narrower: float
 ) -> Ratio | None:
     """Return the ratio by the usual requests and by how often slow ones come.
 
     By throughput alone where none came. None without a throughput.
     """
-    by_throughput = _by_throughput(pairs, plan, wider * narrower)
+    by_throughput = _ratio_by_throughput(pairs, plan, wider * narrower)
     if by_throughput is None:
         return None
     base = tail_of(itertools.chain.from_iterable(pair.first for pair in pairs))

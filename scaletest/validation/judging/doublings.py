@@ -75,7 +75,7 @@ def undecided_ratio(
     Or to name the best number of workers per device.
     """
     if shared and shared.doubt:
-        return Ground(Rank.OPEN, shared.doubt, _sharper(plan, steps))
+        return Ground(Rank.OPEN, shared.doubt, _remedy_for_precision(plan, steps))
     for before, step in itertools.pairwise(steps):
         ratio = step.ratio
         if not ratio or ratio.kind is not VerdictKind.INVALID:
@@ -110,11 +110,11 @@ def undecided_ratio(
                 f"; {' and '.join(counts)} took more than {SLOW:g} times as long as usual, which is"
                 " too few to know whether more workers make them more frequent"
             )
-        return Ground(Rank.OPEN, reason, _sharper(plan, (before, step)))
+        return Ground(Rank.OPEN, reason, _remedy_for_precision(plan, (before, step)))
     return None
 
 
-def _sharper(plan: Plan, steps: Sequence[Step]) -> str:
+def _remedy_for_precision(plan: Plan, steps: Sequence[Step]) -> str:
     """Return the remedy for steps that are too imprecise."""
     if plan.repeats > 1:
         return "measure with more <repeats>"

@@ -89,11 +89,13 @@ def evaluate(
     chance: seeded, for the bootstrap. background: records of other queues. noticed: warnings from
     before the run. samples: of the nodes, while it lasted. damaged: why some are missing.
     """
+    # what the steps show
     steps = summarise(plan, measurements, records)
     growth = fit_growth(steps, chance)
     thresholds = evaluate_thresholds(plan, steps, growth.coefficients)
     shared = compare_sharing(plan, steps)
     missed = any(threshold.kind is VerdictKind.FAIL for threshold in thresholds)
+    # what their nodes did, and where requests spent the time that more workers added
     used, odd = resources_by_step(steps, records, samples)
     throttled = {
         step.workers: part for step in used if (part := step.throttled_periods) is not None
@@ -107,6 +109,7 @@ def evaluate(
         enough, doubling, records, chance, as_wanted=as_wanted, throttled=throttled
     )
     causes = add_evidence(grew, used)
+    # what disturbed them from outside
     disturbed = find_interferences(steps, records, samples)
     worst = worst_disturbances(steps, disturbed)
     trend_per_s = trend_of_steps([step.samples for step in steps]).per_s

@@ -39,7 +39,7 @@ def forecast(plan: Plan, spread: float) -> ValidationForecast:
     """Forecast how long `plan` takes if run times scatter by `spread`, at ideal scaling."""
     total, widths = 0.0, []
     for workers in plan.steps:
-        part_s = _part_s(plan, workers, spread)
+        part_s = _part_load_s(plan, workers, spread)
         cycles = max(1.0, PARTS * workers * (part_s / max(plan.seconds, 1e-3) - 1))
         widths.append(1.96 * spread / math.sqrt(cycles))
         total += PARTS * part_s
@@ -59,9 +59,11 @@ def _without_load_s(plan: Plan) -> float:
 def left_s(plan: Plan, turns: Sequence[Turn], measurements: Sequence[Measurement]) -> float:
     """Return the seconds that these turns take, by the forecast and by how right it was so far."""
     measured_s = sum(measurement.measured_s for measurement in measurements)
-    expected_s = sum(_part_s(plan, measurement.workers, STEADY) for measurement in measurements)
+    expected_s = sum(
+        _part_load_s(plan, measurement.workers, STEADY) for measurement in measurements
+    )
     pace = measured_s / (expected_s or 1.0) or 1.0
-    lengths = (turn.length_s or pace * _part_s(plan, turn.workers, STEADY) for turn in turns)
+    lengths = (turn.length_s or pace * _part_load_s(plan, turn.workers, STEADY) for turn in turns)
     return sum(length + plan.seconds for length in lengths)
 
 
@@ -73,7 +75,7 @@ def longest_load_s(plan: Plan) -> float:
     return step_s * len(plan.steps) * plan.repeats
 
 
-def _part_s(plan: Plan, workers: int, spread: float) -> float:
+def _part_load_s(plan: Plan, workers: int, spread: float) -> float:
     """Return the seconds of load of one part of a step."""
     if plan.step_s:
         return plan.fixed_part_s

@@ -32,7 +32,7 @@ LITTLE = (0.90, 1.05)
 
 def all_measured(plan: Plan, steps: Sequence[Step]) -> bool:
     """Return whether all steps were measured as planned, and every way up has its way down."""
-    measured_keys = {measured.measurement.key for _, measured in _measurements(steps)}
+    measured_keys = {measured.measurement.key for _, measured in _measurements_of(steps)}
     wanted_keys = set(itertools.product(plan.steps, range(2 * plan.repeats)))
     wanted_keys |= {(workers, repeat + 1) for workers, repeat in measured_keys if repeat % 2 == 0}
     return wanted_keys <= measured_keys
@@ -40,7 +40,7 @@ def all_measured(plan: Plan, steps: Sequence[Step]) -> bool:
 
 def records_lost(steps: Sequence[Step]) -> Ground | None:
     """Return a ground for INVALID where records are missing, or too many: a file was cut."""
-    for step, measured in _measurements(steps):
+    for step, measured in _measurements_of(steps):
         workers = plural(step.workers, "worker")
         reason = ""
         if measured.lost > 0:
@@ -58,7 +58,7 @@ def worker_stalled(steps: Sequence[Step], doubt: Rank) -> Ground | None:
 
     Then fewer than planned did the rest.
     """
-    for step, measured in _measurements(steps):
+    for step, measured in _measurements_of(steps):
         if measured.stall and not step.sound:
             return Ground(
                 doubt,
@@ -76,7 +76,7 @@ def tester_measured(steps: Sequence[Step], doubt: Rank) -> Ground | None:
 
     One of rank `doubt` where the client may have been late.
     """
-    for step, measured in _measurements(steps):
+    for step, measured in _measurements_of(steps):
         workers = plural(step.workers, "worker")
         if step.overhead_share > MOST_OVERHEAD:
             return Ground(
@@ -97,7 +97,7 @@ def tester_measured(steps: Sequence[Step], doubt: Rank) -> Ground | None:
 
 def measurement_cut_short(steps: Sequence[Step]) -> Ground | None:
     """Return a ground for INVALID where a worker died, or the run was ended, in a measurement."""
-    for step, measured in _measurements(steps):
+    for step, measured in _measurements_of(steps):
         if measured.measurement.stop == Stop.ENDED:
             workers = plural(step.workers, "worker")
             return Ground(Rank.OPEN, f"the measurement with {workers} was cut short", RESUME)
@@ -111,7 +111,7 @@ def step_missing(
     longer = "give a longer <max_step>"
     if plan.step_s:
         longer = f"give a longer <step_time> than {plan.step_s:g} s"
-    for step, measured in _measurements(steps):
+    for step, measured in _measurements_of(steps):
         workers = plural(step.workers, "worker")
         reason, remedy = "", ""
         if step.throughput.completions == 0:
@@ -126,7 +126,7 @@ def step_missing(
             reason = (
                 f"with {workers} throughput changed by {measured.drift.shift:+.1%} while measured"
             )
-            remedy = _steadier(measured, worst)
+            remedy = _remedy_for_change(measured, worst)
         elif not measured.settled:
             reason = f"with {workers} throughput had not settled by the end of the step"
             remedy = f"{longer}, or say how long warming up takes with <warmup>"
@@ -137,7 +137,7 @@ def step_missing(
     return None
 
 
-def _measurements(steps: Sequence[Step]) -> Iterator[tuple[Step, MeasuredStep]]:
+def _measurements_of(steps: Sequence[Step]) -> Iterator[tuple[Step, MeasuredStep]]:
     """Yield each measurement with its step, in order."""
     for step in steps:
         for measured in step.samples:
@@ -159,7 +159,9 @@ def _too_few_requests(step: Step) -> str:
     )
 
 
-def _steadier(measured: MeasuredStep, worst: Mapping[tuple[int, int], Interference]) -> str:
+def _remedy_for_change(
+    measured: MeasuredStep, worst: Mapping[tuple[int, int], Interference]
+) -> str:
     """Return the remedy for a throughput that changed within one measured step."""
     disturbance = worst.get(measured.measurement.key)
     if disturbance:
@@ -175,7 +177,7 @@ def worst_disturbances(
 ) -> dict[tuple[int, int], Interference]:
     """Return what disturbed each measurement most, by its key, where that is known."""
     worst = {}
-    for _, measured in _measurements(steps):
+    for _, measured in _measurements_of(steps):
         end_s = measured.began_s + measured.measurement.measured_s
         disturbance = costliest_between(disturbed, measured.began_s, end_s)
         if disturbance:

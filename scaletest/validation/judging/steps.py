@@ -205,9 +205,12 @@ def _summarise_step(
     if before and not plan.compares:
         base = before[-1]
         if base.between and between:
-            base_rate = base.workers, base.throughput
-            doublings = len(plan.steps) - 1
-            step_ratio = ratio_of_rates(base_rate, (workers, rate), plan.scale, doublings=doublings)
+            step_ratio = ratio_of_rates(
+                (base.workers, base.throughput),
+                (workers, rate),
+                plan.scale,
+                doublings=len(plan.steps) - 1,
+            )
         else:
             step_ratio = doubling_ratio(base.parts, parts, plan, trend=trend)
 

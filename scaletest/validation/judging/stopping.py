@@ -176,7 +176,7 @@ class Stopping:
             stop = Stop.PRECISE
         elif elapsed_s >= shortest_s:
             self.next_check = max(count + 1, math.ceil(count * CHECK_GROWTH))
-            stop = self._check(warm)
+            stop = self._check_completions(warm)
         if stop and plan.warmup_s is None:
             self.warm_at_s = warm.cut_s if warm.share else 0.0
         return stop
@@ -246,7 +246,7 @@ class Stopping:
             MIN_COMPLETIONS_PER_WORKER - 1,
         )
 
-    def _check(self, warm: Warmup) -> Stop | None:
+    def _check_completions(self, warm: Warmup) -> Stop | None:
         """Return why the completions so far are enough; None where they are not."""
         rate = throughput(warm.rest, self.workers, cautious=True)
         self.rate = rate if rate.enough else None

@@ -137,7 +137,9 @@ def error_of_mean(series: Sequence[Sequence[float]]) -> float:
     if len(all_cycles) < 2:
         return math.inf
     deviations = [_deviations(cycles) for cycles in series if cycles]
-    inflation = _inflation(_correlation(deviations), statistics.fmean(map(len, deviations)))
+    inflation = _variance_inflation(
+        _pooled_correlation(deviations), statistics.fmean(map(len, deviations))
+    )
     return math.sqrt(statistics.variance(all_cycles) / len(all_cycles) * inflation)
 
 
@@ -167,10 +169,10 @@ def _estimate_by_worker(completions: Completions, *, cautious: bool) -> _Estimat
         variance += done * statistics.variance(cycles, mean) / mean**2
         freedom += len(cycles) - 1
         deviations.append([(cycle - mean) / mean for cycle in cycles])
-    correlation = _correlation(deviations, cautious)
+    correlation = _pooled_correlation(deviations, cautious)
     mean_cycles = statistics.fmean(map(len, deviations))
     within = _Estimate(
-        math.sqrt(variance * _inflation(correlation, mean_cycles)) / span_s,
+        math.sqrt(variance * _variance_inflation(correlation, mean_cycles)) / span_s,
         _freedom_left(freedom, correlation),
     )
     workers = len(deviations)
@@ -195,14 +197,14 @@ def _estimate_together(completions: Completions, by_worker: _Estimate) -> _Estim
         return by_worker
     candidates = [by_worker, _Estimate(by_worker.error * math.sqrt(excess), batches - 1)]
     if batches >= LEAST_BATCHES:
-        correlation = _correlation([_deviations(together)])
+        correlation = _pooled_correlation([_deviations(together)])
         spread = statistics.stdev(together) / math.sqrt(batches)
-        error = spread * math.sqrt(_inflation(correlation, batches))
+        error = spread * math.sqrt(_variance_inflation(correlation, batches))
         candidates.append(_Estimate(error, _freedom_left(batches - 1, correlation)))
     return max(candidates, key=lambda candidate: candidate.half_width)
 
 
-def _correlation(deviations: Sequence[Sequence[float]], cautious: bool = False) -> float:
+def _pooled_correlation(deviations: Sequence[Sequence[float]], cautious: bool = False) -> float:
     """Return the lag-1 correlation pooled over series of deviations from means, from 0 to 0.95.
 
     Its bias is -(1 + 3 r) / n in a series of n (Marriott and Pope 1954). Its standard error is
@@ -230,7 +232,7 @@ def _correlation(deviations: Sequence[Sequence[float]], cautious: bool = False) 
     return min(most, max(0.0, unbiased + 0.25 * error))
 
 
-def _inflation(correlation: float, count: float) -> float:
+def _variance_inflation(correlation: float, count: float) -> float:
     """Return by which factor correlation makes the variance of a mean exceed s^2 / count.
 
     In a first-order autoregression it is v = 1 + 2 sum (1 - i / n) r^i (Law, Simulation Modeling

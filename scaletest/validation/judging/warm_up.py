@@ -76,8 +76,8 @@ def cut_by_mser(completions: Completions) -> Warmup:
     # a warm-up differs most at its beginning; a single slow request later does not count
     if (
         cut == 0
-        or not _differs(batches[:cut], batches[cut:])
-        or not _differs(batches[:1], batches[cut:])
+        or not _differ_beyond_chance(batches[:cut], batches[cut:])
+        or not _differ_beyond_chance(batches[:1], batches[cut:])
     ):
         return Warmup(completions, first, 0.0, None)
     cut += 1  # the end of a ramp hides in the noise: one batch more costs little
@@ -116,7 +116,7 @@ def mser_cut(batches: Sequence[float]) -> int:
     return cut
 
 
-def _differs(before: Sequence[float], behind: Sequence[float]) -> bool:
+def _differ_beyond_chance(before: Sequence[float], behind: Sequence[float]) -> bool:
     """Return whether the means differ by more than chance and by more than MATTERS."""
     early, late = statistics.fmean(before), statistics.fmean(behind)
     error = 0.0

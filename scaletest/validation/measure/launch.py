@@ -83,7 +83,7 @@ def resume(
         plan = stored.plan
         # Also where every step is measured: nobody knows yet whether a further pair of ways is
         # needed.
-        _same_machine(stored)
+        _refuse_other_machine(stored)
         refuse_other_devices(plan, devices)
         target = _find_target(place, plan.limit)
         place.deployment.refuse_local(plan)
@@ -136,7 +136,7 @@ def _find_target(place: ValidationPlace, limit: int) -> DeploymentTarget | None:
     return find_target(place.deployment, place.redis_url or "", limit)
 
 
-def _same_machine(stored: StoredValidation) -> None:
+def _refuse_other_machine(stored: StoredValidation) -> None:
     """Raise UsageError when the steps measured so far are those of another machine.
 
     A ratio of steps on two machines says nothing.

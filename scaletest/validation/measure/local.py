@@ -77,7 +77,7 @@ class LocalBackend:
             self._processes = []
             self._share = share
         while len(self._processes) < workers:
-            self._processes.append(self._start(len(self._processes)))
+            self._processes.append(self._start_worker(len(self._processes)))
         while len(self._processes) > workers:
             end_all([self._processes.pop()], STOP_TIMEOUT_S)
 
@@ -108,7 +108,7 @@ class LocalBackend:
         self._processes = []
         self._guard.close()
 
-    def _start(self, index: int) -> subprocess.Popen[bytes]:
+    def _start_worker(self, index: int) -> subprocess.Popen[bytes]:
         """Start the worker with this number; it writes to the workers' log."""
         options, work, plan = self._options, self._options.work, self._options.plan
         line = python_module(

@@ -46,7 +46,7 @@ class RemoteLoad:
         self._http = http
         self._record = record
         self._clock, self._sleep = clock, sleep
-        stats = self._stats()
+        stats = self._read_stats()
         self.queue, self.maximum = str(stats["queue"]), int(stats["max_parallel"])
         self.kind, self._before = str(stats["load"]), int(stats["parallel"])
         self._seq = int(stats["record_seq"])
@@ -71,7 +71,7 @@ class RemoteLoad:
     def set_parallel(self, parallel: int, step: int | None = None, repeat: int = 0) -> None:
         """Keep this many in flight from now on."""
         if step is not None:
-            self._fetch()  # earlier records do not belong to this step
+            self._fetch_records()  # earlier records do not belong to this step
             self._step, self._repeat = step, repeat
         self._steered = True
         self._call("/parallel", value=str(parallel), type="json")
@@ -79,17 +79,17 @@ class RemoteLoad:
     def wait_idle(self, timeout_s: float) -> bool:
         """Wait until nothing is in flight and all records are fetched; false at a timeout."""
         deadline = self._clock() + timeout_s
-        while self._stats()["in_flight"]:
+        while self._read_stats()["in_flight"]:
             if self._clock() > deadline:
                 return False
             self._sleep(LOOK_S)
-        self._fetch()
+        self._fetch_records()
         return True
 
     def check(self) -> None:
         """Fetch new records. Raises when the client no longer answers."""
         if self._clock() - self._looked_at >= LOOK_S:
-            self._fetch()
+            self._fetch_records()
 
     def close(self) -> None:
         """Restore the client's number in flight. Does nothing the second time."""
@@ -101,7 +101,7 @@ class RemoteLoad:
         except ScaletestError as error:
             logger.error("client %s may still load its queue: %s", self._http.name, error)
 
-    def _fetch(self) -> None:
+    def _fetch_records(self) -> None:
         """Hand on the records since the last call, which belong to the current step."""
         self._looked_at = self._clock()
         body, headers = self._call("/api/v1/records", since=str(self._seq))
@@ -117,7 +117,7 @@ class RemoteLoad:
             self._record(replace(Record.from_json(line), step=self._step, repeat=self._repeat))
             self._seq += 1
 
-    def _stats(self) -> dict[str, Any]:
+    def _read_stats(self) -> dict[str, Any]:
         body, _ = self._call("/api/v1/stats")
         try:
             stats = json.loads(body)

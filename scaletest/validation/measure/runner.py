@@ -162,14 +162,14 @@ class ValidationRunner:
             self._collector.start()
         try:
             for number in count():
-                turns = self._turns(number)
+                turns = self._choose_turns(number)
                 if not turns or not self._measure_all(turns, backend, load):
                     break
         finally:
             self._collector.close()
         return self._store_result()
 
-    def _turns(self, number: int) -> list[Turn]:
+    def _choose_turns(self, number: int) -> list[Turn]:
         """Return the planned measurements, or those of the further pair of ways with this number.
 
         That is chosen by the pairs before. A continued run makes the same choice again, because
@@ -241,7 +241,7 @@ class ValidationRunner:
                     other.enter(workers, repeat)
                 load.set_parallel(workers, workers, repeat)
                 began = self._clock()
-                stop, warm_at_s = self._measure(turn, backend, load)
+                stop, warm_at_s = self._measure_until_stopped(turn, backend, load)
                 measured_s = self._clock() - began
             self._progress.note(f"{plural(workers, 'worker')}: waiting for requests in flight")
             load.set_parallel(0)
@@ -250,11 +250,13 @@ class ValidationRunner:
             if not load.wait_idle(patience_s):
                 self.stop(f"requests still ran {patience_s:.0f} s after the load ended")
         finally:
-            self._keep(
+            self._keep_measurement(
                 Measurement(workers, repeat, scale_s, measured_s, str(stop), warm_at_s=warm_at_s)
             )
 
-    def _measure(self, turn: Turn, backend: Backend, load: Load) -> tuple[Stop, float | None]:
+    def _measure_until_stopped(
+        self, turn: Turn, backend: Backend, load: Load
+    ) -> tuple[Stop, float | None]:
         """Measure until the stopping rule ends it, or more requests failed than the plan tolerates.
 
         Return why it ended, and when the warm-up ended where the rule found that.
@@ -297,7 +299,7 @@ class ValidationRunner:
             length_s = way_up.measured_s
         return Stopping(plan, turn.workers, before, turn.workers == plan.steps[-1], length_s)
 
-    def _keep(self, measurement: Measurement) -> None:
+    def _keep_measurement(self, measurement: Measurement) -> None:
         """Store the step and the result so far; a step without a record is dropped."""
         records = self._records[measurement.key]
         if not records and measurement.stop == Stop.ENDED:
@@ -307,7 +309,7 @@ class ValidationRunner:
             self._measurements.append(measurement)
             others = self._background[self._stored_background :]
             self._stored_background += len(others)
-            self._store(lambda: self._folder.add(measurement, [*records, *others]))
+            self._write_or_stop(lambda: self._folder.add(measurement, [*records, *others]))
         self._collector.collect()
         result = self._store_result()
         for step in result.steps:
@@ -336,10 +338,10 @@ class ValidationRunner:
 
     def _store_result(self) -> Evaluation:
         result = self.result()
-        self._store(lambda: self._folder.write(RESULT, result.to_dict()))
+        self._write_or_stop(lambda: self._folder.write(RESULT, result.to_dict()))
         return result
 
-    def _store(self, write: Callable[[], None]) -> None:
+    def _write_or_stop(self, write: Callable[[], None]) -> None:
         """Write into the run's folder.
 
         Where that fails, as on a full disk, the run ends as by a signal, so that what was measured

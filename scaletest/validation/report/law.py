@@ -70,8 +70,8 @@ def _worst_miss(law: Law, steps: Sequence[Step]) -> str:
 
 
 def _describe_law(law: Law, interval: LawInterval | None) -> str:
-    contention = _coefficient(law.contention, interval.contention if interval else None)
-    coherency = _coefficient(law.coherency, interval.coherency if interval else None)
+    contention = _coefficient_text(law.contention, interval.contention if interval else None)
+    coherency = _coefficient_text(law.coherency, interval.coherency if interval else None)
     match law.name:
         case "amdahl":
             return (
@@ -92,7 +92,7 @@ def _describe_law(law: Law, interval: LawInterval | None) -> str:
     return "linear: no shared bottleneck in the tested range"
 
 
-def _coefficient(value: float, interval: Estimate | None) -> str:
+def _coefficient_text(value: float, interval: Estimate | None) -> str:
     """Return a part of each request with its interval.
 
     Where that reaches beyond the whole request, only its low end is known. One that is shown as 0

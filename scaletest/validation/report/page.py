@@ -64,21 +64,21 @@ def page_sections(parts: ReportParts) -> list[Section]:
     return contents.make_page(
         {
             "How far it scales": [law, parts.scaling_chart] if parts.scaling_chart else [],
-            limits: _limits(result),
+            limits: _limits_section(result),
             "Failures": [failures.table(result.failures)],
-            "Resources": _resources(result),
-            "How many share a device": _sharing(parts),
-            "Steps": _steps(parts),
+            "Resources": _resources_section(result),
+            "How many share a device": _sharing_section(parts),
+            "Steps": _steps_section(parts),
             "Throughput over time": [Charts(course_panels(result), note=PANEL_NOTE)],
-            "Wait and run times": _times(run),
-            "Who did how much": _who_did_how_much(run),
-            "Other queues": [_background(result)],
+            "Wait and run times": _times_section(run),
+            "Who did how much": _members_section(run),
+            "Other queues": [_background_table(result)],
         },
         limits if limits_known(result.causes) else "",
     )
 
 
-def _limits(result: Evaluation) -> list[Block | None]:
+def _limits_section(result: Evaluation) -> list[Block | None]:
     """Return what stops the run, where its requests say it."""
     chart, causes = time_spent(result), result.causes
     if chart is None or causes is None:
@@ -99,7 +99,7 @@ def _limits(result: Evaluation) -> list[Block | None]:
     ]
 
 
-def _resources(result: Evaluation) -> list[Block | None]:
+def _resources_section(result: Evaluation) -> list[Block | None]:
     """Return what the nodes did, and what disturbed them, where samples are there."""
     table = resources_table(
         result,
@@ -125,7 +125,7 @@ def _resources(result: Evaluation) -> list[Block | None]:
     return [table, Table.of_rows(disturbances, texts, layout="wrapped")]
 
 
-def _sharing(parts: ReportParts) -> list[Block | None]:
+def _sharing_section(parts: ReportParts) -> list[Block | None]:
     """Return how many workers share a device, in a run that compares that."""
     result = parts.result
     if not result.plan.compares or not result.steps:
@@ -138,7 +138,7 @@ def _sharing(parts: ReportParts) -> list[Block | None]:
     ]
 
 
-def _steps(parts: ReportParts) -> list[Block | None]:
+def _steps_section(parts: ReportParts) -> list[Block | None]:
     """Return a row for each step, with the intervals of its ratios, and the knee."""
     rows = []
     for row in parts.rows:
@@ -170,22 +170,22 @@ def _steps(parts: ReportParts) -> list[Block | None]:
     return blocks
 
 
-def _times(run: ValidationRun) -> list[Block | None]:
+def _times_section(run: ValidationRun) -> list[Block | None]:
     """Return how wait and run times spread."""
     result = run.result
     if not any(step.run.count for step in result.steps):
         return []
     rows = []
     for step in result.steps:
-        rows.append(_percentiles(step.workers, "run", step.run))
-        rows.append(_percentiles(step.workers, "wait", step.wait))
+        rows.append(_percentiles_row(step.workers, "run", step.run))
+        rows.append(_percentiles_row(step.workers, "wait", step.wait))
     return [
         Table.of_rows(rows, {"time"}, layout="tight", note=TIMES_NOTE),
         step_histograms(result, run.records),
     ]
 
 
-def _percentiles(workers: int, name: str, durations: Distribution) -> dict[str, str]:
+def _percentiles_row(workers: int, name: str, durations: Distribution) -> dict[str, str]:
     """Return a row of percentiles of wait or run times."""
     row = {
         "workers": str(workers),
@@ -204,7 +204,7 @@ def _percentiles(workers: int, name: str, durations: Distribution) -> dict[str, 
     return {**row, "max": format_seconds(durations.max)}
 
 
-def _who_did_how_much(run: ValidationRun) -> list[Block | None]:
+def _members_section(run: ValidationRun) -> list[Block | None]:
     """Return who did how much in the last step that did anything: it shows best who held it up."""
     steps = [step for step in run.result.steps if step.run.count]
     tables = members_tables(steps[-1], run.records) if steps else []
@@ -221,7 +221,7 @@ def _who_did_how_much(run: ValidationRun) -> list[Block | None]:
     ]
 
 
-def _background(result: Evaluation) -> Table:
+def _background_table(result: Evaluation) -> Table:
     """Return what the load beside the validation did."""
     rows = [
         {

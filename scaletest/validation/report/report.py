@@ -56,7 +56,7 @@ def validation_report(run: ValidationRun) -> Report:
         name=run.name,
         conditions=("closed load", wanted_text(result)),
         elapsed_s=result.elapsed_s,
-        facts=_facts(parts),
+        facts=_head_facts(parts),
         warnings=run_warnings(result.verdict, result.interrupted, result.warnings),
         thresholds=result.thresholds,
         following=following,
@@ -77,7 +77,7 @@ def validation_report(run: ValidationRun) -> Report:
     )
 
 
-def _facts(parts: ReportParts) -> list[tuple[str, str]]:
+def _head_facts(parts: ReportParts) -> list[tuple[str, str]]:
     """Return the few numbers that stand beside the verdict, each behind its label."""
     result = parts.result
     rows = [row for row in parts.rows if row.scaled]

@@ -35,7 +35,9 @@ def resources_table(result: Evaluation, **options: Any) -> Table:
         energy = format_significant(step.joules_per_request)
         for node in [_sum_of_nodes(step)] if only_sums else step.nodes:
             name = {"node": node.node} if several else {}
-            rows.append({"workers": str(step.workers), **name, **_cells(node), "J/request": energy})
+            rows.append(
+                {"workers": str(step.workers), **name, **_node_cells(node), "J/request": energy}
+            )
             energy = NOTHING
     table = Table.of_rows(rows, blanks=("", NOTHING, "0.0"), **options)
     return table if len(table.titles) > 1 else Table((), ())
@@ -58,10 +60,10 @@ def _without_unknown(values: Mapping[str, float | None]) -> dict[str, float]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _cells(node: NodeUse) -> dict[str, str]:
+def _node_cells(node: NodeUse) -> dict[str, str]:
     """Return what a node did, by the title of its column."""
     # busy cores of those that there are, and what a limit takes of them
-    busy_cores, cores = _with_decimal(node.cores_busy), node.value(CPU, "cores")
+    busy_cores, cores = _one_decimal(node.cores_busy), node.value(CPU, "cores")
     limit = node.value(CONTAINER, "cpu_limit")
     throttled = node.value(CONTAINER, "throttled_periods")
     periods = "" if throttled is None else f", throttled {format_percent(throttled, 0)}"
@@ -88,23 +90,23 @@ def _cells(node: NodeUse) -> dict[str, str]:
             devices.append(f"{name.rpartition('/')[2]} {' '.join(states)}")
     return {
         "cores busy": f"{busy_cores} of {cores:g}" if cores and busy_cores != NOTHING else NOTHING,
-        "requests' own": _with_decimal(node.requests_cpu),
-        "steal": _with_decimal(node.value(CPU, "steal")),
+        "requests' own": _one_decimal(node.requests_cpu),
+        "steal": _one_decimal(node.value(CPU, "steal")),
         "pressure": ", ".join(pressures),
         "CPU limit": NOTHING if limit is None else f"{limit:.3g}{periods}",
-        "disk": _largest(busy, lambda part: format_percent(part, 0)),
-        "network": _largest(moved, lambda per_s: format_quantity(per_s, "B/s", 3))
+        "disk": _name_largest(busy, lambda part: format_percent(part, 0)),
+        "network": _name_largest(moved, lambda per_s: format_quantity(per_s, "B/s", 3))
         if any(moved.values())
         else NOTHING,
         "device": ", ".join(devices),
     }
 
 
-def _with_decimal(value: float | None) -> str:
+def _one_decimal(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.1f}"
 
 
-def _largest(values: Mapping[str, float], show: Callable[[float], str]) -> str:
+def _name_largest(values: Mapping[str, float], show: Callable[[float], str]) -> str:
     """Return the disk or network that does most, with what it does."""
     if not values:
         return NOTHING
@@ -133,7 +135,7 @@ def resources_line(result: Evaluation) -> str:
     """
     steps = result.resources
     cores = [step.cores for step in steps if step.cores and step.cores_busy is not None]
-    busy = _join_by_step([step.cores and step.cores_busy for step in steps], _with_decimal)
+    busy = _join_by_step([step.cores and step.cores_busy for step in steps], _one_decimal)
     pressures = [step.highest(PRESSURE, "cpu_some") for step in steps]
     parts = {
         "cores busy": f"{busy} of {cores[-1]:g}" if cores else "",

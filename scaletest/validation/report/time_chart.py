@@ -34,7 +34,9 @@ def time_spent(result: Evaluation) -> Figure | None:
     size, unit = unit_of(max(totals_s))
     described = []
     for time in times:
-        parts = (f"{_label(place)} {format_seconds(part)}" for place, part in time.seconds.items())
+        parts = (
+            f"{_place_label(place)} {format_seconds(part)}" for place, part in time.seconds.items()
+        )
         described.append(f"{plural(time.workers, 'worker')}: {', '.join(parts)}")
     chart = Chart(
         "time-spent",
@@ -65,7 +67,7 @@ def time_spent(result: Evaluation) -> Figure | None:
     if any(other_s >= least for other_s, least in zip(others_s, least_s, strict=True)):
         bars = [*shown, OTHER]
     for place in bars:
-        chart.legend(_label(place), f"c-time-{place}", "area")
+        chart.legend(_place_label(place), f"c-time-{place}", "area")
     for index, (time, total_s, other_s) in enumerate(zip(times, totals_s, others_s, strict=True)):
         bottom_s, parts_of_step = 0.0, {**time.seconds, OTHER: other_s}
         for place in bars:
@@ -73,7 +75,7 @@ def time_spent(result: Evaluation) -> Figure | None:
             if part_s <= 0:
                 continue
             tip = (
-                f"{plural(time.workers, 'worker')}: {_label(place)} {format_seconds(part_s)},"
+                f"{plural(time.workers, 'worker')}: {_place_label(place)} {format_seconds(part_s)},"
                 f" {format_percent(part_s / total_s, 0)}"
             )
             low, high = bottom_s / size, (bottom_s + part_s) / size
@@ -82,5 +84,5 @@ def time_spent(result: Evaluation) -> Figure | None:
     return Figure(chart, TIME_CAPTION, NARROW_TIME)
 
 
-def _label(place: str) -> str:
+def _place_label(place: str) -> str:
     return PLACE_TEXTS[place].label if place in PLACE_TEXTS else place
