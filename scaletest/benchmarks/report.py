@@ -111,7 +111,7 @@ def summary(run: BenchmarkRun) -> list[Block]:
     return [
         table(run),
         Text(["± 95 % over repetitions"] if _is_repeated(run) else [], "soft"),
-        Text(_networks(run), label="network"),
+        Text(_used_networks(run), label="network"),
         Text(_time_lines(run), most=MOST_TIMES, rest="part's time"),
         Text(failures),
         Text(run.notes, label="note"),
@@ -134,10 +134,10 @@ def sections(run: BenchmarkRun) -> list[Section]:
     notes = [f"Note: {note}" for note in run.notes]
     if _is_repeated(run):
         notes.insert(0, "Mean ± half of its 95 % interval over n repetitions.")
-    plan = [("benchmarks", run.plan.overview), ("network", "; ".join(_networks(run)))]
+    plan = [("benchmarks", run.plan.overview), ("network", "; ".join(_used_networks(run)))]
     meaning = f"Large dots: means, with their 95 % intervals; small dots: single values. {CUT}"
     times = Table.of_rows(
-        _times(run)[:MOST_DRAWN],
+        _time_rows(run)[:MOST_DRAWN],
         {"permutation", "part", "where its time went"},
         layout="wrapped",
         note=TIMES_NOTE,
@@ -148,7 +148,7 @@ def sections(run: BenchmarkRun) -> list[Section]:
     failures = Table.of_rows(
         [
             {
-                "benchmark": _names(group),
+                "benchmark": _first_names(group),
                 "why": str(group[0].failure or "failed"),
                 "message": clean_text(group[0].message, 300),
                 "what the tool said": "\n".join(map(clean_text, group[0].lines)),
@@ -164,7 +164,7 @@ def sections(run: BenchmarkRun) -> list[Section]:
     return make_page(
         {
             "Results": [table(run, on_page=True), Text(notes, "soft")],
-            "Over the permutations": [Charts(_charts(run), "two", note=meaning)],
+            "Over the permutations": [Charts(_draw_charts(run), "two", note=meaning)],
             "Where the time went": [times],
             "Failed": [failures],
             "Run": [Facts([(name, text) for name, text in plan if text])],
@@ -211,11 +211,13 @@ def _group_lines(group: Sequence[BenchmarkResult]) -> list[str]:
     """Tell the first failure of a group, and which other benchmarks failed alike."""
     lines = failure_lines(group[0])
     if len(group) > 1:
-        lines.insert(1, f"  {plural(len(group) - 1, 'more benchmark')} alike: {_names(group[1:])}")
+        lines.insert(
+            1, f"  {plural(len(group) - 1, 'more benchmark')} alike: {_first_names(group[1:])}"
+        )
     return lines
 
 
-def _names(group: Sequence[BenchmarkResult]) -> str:
+def _first_names(group: Sequence[BenchmarkResult]) -> str:
     """Return the names of the first few benchmarks of a group."""
     names = [one_line(result.name, 100) for result in group[:MOST_NAMES]]
     if len(group) > MOST_NAMES:
@@ -242,7 +244,7 @@ def failure_lines(result: BenchmarkResult) -> list[str]:
     return lines
 
 
-def _networks(run: BenchmarkRun) -> list[str]:
+def _used_networks(run: BenchmarkRun) -> list[str]:
     """Tell the first few networks that were really used."""
     networks = {}
     for _, result in run.counted:
@@ -252,7 +254,7 @@ def _networks(run: BenchmarkRun) -> list[str]:
     return list(networks)[:4]
 
 
-def _times(run: BenchmarkRun) -> list[dict[str, str]]:
+def _time_rows(run: BenchmarkRun) -> list[dict[str, str]]:
     """Tell where the time of each part of each permutation went, over all repetitions."""
     activities: dict[tuple[int, str], list[Activity]] = {}
     for benchmark, result in run.counted:
@@ -276,13 +278,13 @@ def _times(run: BenchmarkRun) -> list[dict[str, str]]:
 
 def _time_lines(run: BenchmarkRun) -> list[str]:
     """Tell where the time of each part went, in a line each."""
-    rows = map(dict.values, _times(run))
+    rows = map(dict.values, _time_rows(run))
     return [
         clean_text(f"time of {part}, {name}: {cores}; {place}") for name, part, cores, place in rows
     ]
 
 
-def _charts(run: BenchmarkRun) -> list[Chart]:
+def _draw_charts(run: BenchmarkRun) -> list[Chart]:
     """Draw each number over the permutations; none where there is nothing to compare."""
     rows = run.rows[:MOST_DRAWN]
     # side by side: by their values when one key alone varies, else by their numbers
@@ -295,11 +297,11 @@ def _charts(run: BenchmarkRun) -> list[Chart]:
     for headline in run.headlines:
         measured = [row for row in rows if headline.name in row.summaries]
         if len(measured) > 1:
-            charts.append(_chart(run, headline, measured, across))
+            charts.append(_draw_chart(run, headline, measured, across))
     return charts
 
 
-def _chart(
+def _draw_chart(
     run: BenchmarkRun, headline: Headline, rows: Sequence[MeasuredPermutation], across: Axis
 ) -> Chart:
     """Draw means with their intervals as large dots, and single values as small ones."""

@@ -177,7 +177,7 @@ def parse(spec: FioSpec, output: ToolOutput) -> ToolMeasurement:
         parsing.check_exit(output, "fio")
     report = parsing.json_object(output.stdout, "fio")
     # results by worker or job, and their sum
-    rows: list[Row] = parsing.at(report, "client_stats") or parsing.at(report, "jobs")
+    rows: list[Row] = parsing.part_at(report, "client_stats") or parsing.part_at(report, "jobs")
     fail_if(
         not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows),
         "fio's report has neither client_stats nor jobs",
@@ -217,11 +217,11 @@ def parse(spec: FioSpec, output: ToolOutput) -> ToolMeasurement:
             f"{side}Latency": sum(map(mul, counts, means)) / sum(counts) / 1e9,
         }
         tail = (side, "clat_ns", "percentile", "99.000000")
-        if len(totals) == 1 and parsing.at(totals[0], *tail) is not None:
+        if len(totals) == 1 and parsing.part_at(totals[0], *tail) is not None:
             headlines[f"{side}Latency99"] = parsing.positive(totals[0], *tail) / 1e9
     return ToolMeasurement(
         headlines,
-        {"version": parsing.at(report, "fio version"), "jobs": list(map(_shorten, rows))},
+        {"version": parsing.part_at(report, "fio version"), "jobs": list(map(_shorten, rows))},
         str(single[0].get("hostname") or "") if spec.num_workers == 1 else "",
     )
 
@@ -282,7 +282,7 @@ def _shorten(row: Row) -> dict[str, Any]:
     for side in SIDES:
         keep = ("io_bytes", "bw_bytes", "iops", "runtime", "total_ios", "short_ios", "drop_ios")
         short[side] = parsing.pick_keys(row.get(side), (*keep, "lat_ns"))
-        tails = parsing.at(row, side, "clat_ns", "percentile")
+        tails = parsing.part_at(row, side, "clat_ns", "percentile")
         if isinstance(tails, dict):
             short[side]["clat_ns_percentile"] = {
                 name: tails[name] for name in _PERCENTILES if name in tails
@@ -299,7 +299,7 @@ def files(spec: FioSpec, folder: str) -> str:
     )
 
 
-def absent(spec: FioSpec) -> dict[str, str]:
+def absent_headlines(spec: FioSpec) -> dict[str, str]:
     """Return the headlines that this spec cannot have, each with the reason."""
     missing: dict[str, str] = {}
     if spec.num_workers > 1:
@@ -342,7 +342,7 @@ KIND = Kind(
     programs=lambda spec: ("fio",),
     tasks=tasks,
     parse=parse,
-    absent=absent,
+    absent=absent_headlines,
     limit_s=lambda spec: 2 * parse_seconds(spec.runtime) + 600,
     headlines=(*_headlines("read"), *_headlines("write")),
     scratch_bytes=lambda spec: (

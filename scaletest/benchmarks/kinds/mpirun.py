@@ -40,7 +40,7 @@ def is_one_host(site: ExecutionSite) -> bool:
     return len({peer.host for peer in site.peers["worker"]}) == 1
 
 
-def mpirun(spec: MpiSpec, site: ExecutionSite, processes: int, mapping: str) -> list[str]:
+def command_prefix(spec: MpiSpec, site: ExecutionSite, processes: int, mapping: str) -> list[str]:
     """Return mpirun and its options, before the program's name."""
     alone = is_one_host(site)
     line = [

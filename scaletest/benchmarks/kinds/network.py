@@ -24,7 +24,9 @@ def parse_network(peer: str, route: str, links: str) -> Network:
     first = parsing.json_object(route.strip().removeprefix("[").removesuffix("]"), "ip route")
     name = str(first.get("dev", ""))
     known = parsing.json_object('{"links":' + (links.strip() or "[]") + "}", "ip link")["links"]
-    sizes = [parsing.at(link, "mtu") for link in known if parsing.at(link, "ifname") == name]
+    sizes = [
+        parsing.part_at(link, "mtu") for link in known if parsing.part_at(link, "ifname") == name
+    ]
     fail_if(
         not sizes or not isinstance(sizes[0], int),
         f"the interface {name or 'to the peer'} cannot be found",

@@ -22,7 +22,7 @@ from scaletest.benchmarks.kinds.kind import (
     bind_to_cpus,
     master_and_workers,
 )
-from scaletest.benchmarks.kinds.mpirun import HOSTFILE, hostfile, mpirun
+from scaletest.benchmarks.kinds.mpirun import HOSTFILE, hostfile, command_prefix
 from scaletest.benchmarks.kinds.openfoam_case import SIZES, STEPS, case_files
 from scaletest.benchmarks.kinds.spec import MpiSpec
 from scaletest.model.checks import raise_first_mistake
@@ -73,7 +73,7 @@ class OpenFOAMSpec(MpiSpec):
         )
 
 
-def cells(spec: OpenFOAMSpec) -> int:
+def mesh_cells(spec: OpenFOAMSpec) -> int:
     """Return the number of cells of the mesh."""
     return int(SIZES[spec.problem_size] ** 3)
 
@@ -84,7 +84,7 @@ def tasks(spec: OpenFOAMSpec, site: ExecutionSite) -> Sequence[Task]:
     solver = ["icoFoam", "-case", site.peers["master"][0].folder or "."]
     if parallel:
         solver = [
-            *mpirun(spec, site, spec.num_procs, "node"),
+            *command_prefix(spec, site, spec.num_procs, "node"),
             *("-x", "PATH", "-x", "WM_PROJECT_DIR"),
             *solver,
             "-parallel",
@@ -155,7 +155,7 @@ def parse(spec: OpenFOAMSpec, output: ToolOutput) -> ToolMeasurement:
             "executionTime": execution,
             "clockTime": int(steps[-1][1]),
             "steps": len(steps),
-            "cells": cells(spec),
+            "cells": mesh_cells(spec),
         },
     )
 
@@ -174,7 +174,7 @@ KIND = Kind(
     ),
     tasks=tasks,
     parse=parse,
-    limit_s=lambda spec: 600 + cells(spec) ** (4 / 3) / 1e4,
+    limit_s=lambda spec: 600 + mesh_cells(spec) ** (4 / 3) / 1e4,
     headlines=(
         Headline(
             "wallTime",
@@ -195,7 +195,7 @@ KIND = Kind(
             " each other"
         ),
     ),
-    scratch_bytes=lambda spec: _WRITTEN_PER_CELL * cells(spec),
-    memory_bytes=lambda spec: 80e6 * spec.num_procs + _MEMORY_PER_CELL * cells(spec),
+    scratch_bytes=lambda spec: _WRITTEN_PER_CELL * mesh_cells(spec),
+    memory_bytes=lambda spec: 80e6 * spec.num_procs + _MEMORY_PER_CELL * mesh_cells(spec),
     image="openfoam",
 )

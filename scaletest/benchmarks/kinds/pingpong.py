@@ -22,7 +22,7 @@ from scaletest.benchmarks.kinds.kind import (
     bind_to_cpus,
     master_and_workers,
 )
-from scaletest.benchmarks.kinds.mpirun import HOSTFILE, hostfile, is_one_host, mpirun
+from scaletest.benchmarks.kinds.mpirun import HOSTFILE, hostfile, is_one_host, command_prefix
 from scaletest.benchmarks.kinds.spec import MpiSpec
 
 OURS = "scaletest-pingpong"
@@ -58,7 +58,7 @@ def tasks(spec: MPIPingPongSpec, site: ExecutionSite) -> Sequence[Task]:
         Task(
             "master",
             0,
-            bind_to_cpus(spec, [*mpirun(spec, site, 2, "ppr:1:node"), *program]),
+            bind_to_cpus(spec, [*command_prefix(spec, site, 2, "ppr:1:node"), *program]),
             files={HOSTFILE: hostfile(site, 1)},
         ),
     )

@@ -26,7 +26,7 @@ from scaletest.benchmarks.kinds.registry import GROUP
 from scaletest.benchmarks.measure.asked_document import read_document
 from scaletest.benchmarks.measure.local_executor import LocalExecutor
 from scaletest.benchmarks.measure.operator_executor import OperatorExecutor
-from scaletest.benchmarks.measure.programs import require_programs, versions
+from scaletest.benchmarks.measure.programs import require_programs, program_versions
 from scaletest.benchmarks.measure.queue_executor import QueueExecutor
 from scaletest.benchmarks.measure.runner import Executor, run_plan
 from scaletest.benchmarks.options import BenchmarkChanges, BenchmarkPlace
@@ -49,7 +49,7 @@ from scaletest.runs.registry import type_of
 from scaletest.runs.stopping import stop_on_signals
 
 
-def start(
+def start_run(
     subject: str | None,
     changes: BenchmarkChanges,
     place: BenchmarkPlace,
@@ -97,7 +97,7 @@ def start(
     return RUN_TYPE.judge(folder)
 
 
-def resume(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> BenchmarkRun:
+def resume_run(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> BenchmarkRun:
     """Go on with a run; return it as it then lies on disk."""
     checks.raise_first_mistake(
         (
@@ -183,10 +183,10 @@ def _describe_executor(plan: BenchmarkPlan, place: BenchmarkPlace) -> dict[str, 
     names = {
         name for benchmark in plan.benchmarks for name in benchmark.kind.programs(benchmark.spec)
     }
-    return {"executor": "local", "programs": versions(sorted(names))}
+    return {"executor": "local", "programs": program_versions(sorted(names))}
 
 
-def _stop(reason: str) -> None:
+def _interrupt(reason: str) -> None:
     """End the run as Ctrl-C does: remove processes and namespaces, and write the result."""
     raise KeyboardInterrupt
 
@@ -203,7 +203,7 @@ def _go_on(
     """Run what has not ended yet, and write the result."""
     noticed = look()
     progress.warn(noticed)
-    with stop_on_signals(_stop, unwind=True), progress.of_run(folder, plan.workload):
+    with stop_on_signals(_interrupt, unwind=True), progress.of_run(folder, plan.workload):
         try:
             run_plan(
                 plan,

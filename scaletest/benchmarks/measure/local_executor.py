@@ -43,7 +43,7 @@ class LocalExecutor:
         """Keep the tools' logs in a folder; no_causes: do not sample where the time goes."""
         self._sampler = None if no_causes else RequestSampler(LOOKS_SHARE)
         self._logs = logs
-        self._namespaces = namespaces.available()
+        self._namespaces = namespaces.can_create_namespaces()
 
     def refuse(self, benchmark: Benchmark) -> None:
         """Raise UsageError for a benchmark that needs more than this machine."""

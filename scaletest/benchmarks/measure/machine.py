@@ -19,7 +19,7 @@ from scaletest.benchmarks.kinds.failure import Failure, fail_if
 from scaletest.benchmarks.kinds.kind import ToolMeasurement
 from scaletest.benchmarks.measure import namespaces
 from scaletest.benchmarks.measure.namespaces import PATIENCE_S
-from scaletest.benchmarks.measure.programs import versions
+from scaletest.benchmarks.measure.programs import program_versions
 from scaletest.runs.environment import describe_host
 
 CARDS = Path("/sys/class/net")
@@ -29,7 +29,7 @@ def describe_machine(benchmark: Benchmark) -> dict[str, Any]:
     """Describe this machine, and the versions of the programs that the benchmark runs."""
     return {
         **describe_host(),
-        "programs": versions(list(benchmark.kind.programs(benchmark.spec))),
+        "programs": program_versions(list(benchmark.kind.programs(benchmark.spec))),
     }
 
 
@@ -74,7 +74,7 @@ def build_result(
     spec asks for.
     """
     spec, network = benchmark.spec, dict[str, Any]()
-    route = namespaces.route(enter, peer) if peer else None
+    route = namespaces.find_route(enter, peer) if peer else None
     fail_if(
         peer and not route and (spec.mtu is not None or spec.network_name),
         "without the program ip it is unknown which network was used",

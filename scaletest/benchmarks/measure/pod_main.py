@@ -25,7 +25,7 @@ from scaletest.benchmarks.kinds.kind import ExecutionSite, PartAddress
 from scaletest.benchmarks.measure import machine, programs
 from scaletest.benchmarks.measure.processes import Processes
 from scaletest.benchmarks.objects import gang_scheduling, ssh
-from scaletest.benchmarks.objects.manifests import DOCUMENT, HOLD_S, PEERS, READY, start_s
+from scaletest.benchmarks.objects.manifests import DOCUMENT, HOLD_S, PEERS, READY, start_limit_s
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue
 
@@ -78,7 +78,9 @@ def _play(
         Path(READY).touch()
         time.sleep(HOLD_S)
         raise BenchmarkFailed(Failure.TIMED_OUT, "the node was not needed any more")
-    limit_s = benchmark.limit_s if measures else start_s(benchmark) + benchmark.limit_s + HOLD_S
+    limit_s = (
+        benchmark.limit_s if measures else start_limit_s(benchmark) + benchmark.limit_s + HOLD_S
+    )
     logs = Path("/tmp") / f"logs-{role}-{index}"
     logs.mkdir(exist_ok=True)
     environment = {**os.environ, "TMPDIR": "/tmp", "LC_ALL": "C"}
@@ -113,7 +115,7 @@ def _site(benchmark: Benchmark, folder: Path, scratch: Path) -> ExecutionSite:
     """Wait for the peers' addresses and read them. Raises BenchmarkFailed."""
     if all(part.role == benchmark.kind.measures for part in benchmark.kind.layout(benchmark.spec)):
         return ExecutionSite({}, python=(sys.executable, "-P"))
-    until = time.monotonic() + start_s(benchmark) + gang_scheduling.wait_s(benchmark)
+    until = time.monotonic() + start_limit_s(benchmark) + gang_scheduling.longest_wait_s(benchmark)
     while not (folder / PEERS).exists():
         fail_if(
             time.monotonic() > until,

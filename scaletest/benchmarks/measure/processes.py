@@ -21,7 +21,7 @@ from scaletest.processes.guard import Guard
 from scaletest.runs.private_files import open_private
 
 GRACE_S = 3.0
-LOOK_S = 0.02
+POLL_S = 0.02
 # Bytes of a log that are read; more than any of the tools writes.
 MOST_BYTES = 64 * 1024 * 1024
 _LISTENING = "0A"  # state of a socket in /proc/net/tcp
@@ -46,7 +46,7 @@ class Process:
 
     def output(self) -> ToolOutput:
         """Return its output so far and its exit code, 0 while it runs."""
-        out, err = (_read(self._logs / f"{self.name}.{end}") for end in ("out", "err"))
+        out, err = (_read_text(self._logs / f"{self.name}.{end}") for end in ("out", "err"))
         return ToolOutput(out, err, self.popen.returncode or 0)
 
     def ready(self, task: Task) -> bool:
@@ -57,7 +57,7 @@ class Process:
         """Check whether this very process listens on that TCP port, in its network namespace."""
         sockets = set()
         for name in ("tcp", "tcp6"):
-            for line in _read(Path(f"/proc/{self.popen.pid}/net/{name}")).splitlines()[1:]:
+            for line in _read_text(Path(f"/proc/{self.popen.pid}/net/{name}")).splitlines()[1:]:
                 columns = line.split()
                 if (
                     len(columns) > 9
@@ -198,7 +198,7 @@ class Processes:
                     f"{process.program} was not ready in time",
                     parsing.last_lines(process.output()),
                 )
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
             self._watch.look()
 
     def dead(self) -> list[Process]:
@@ -224,7 +224,7 @@ class Processes:
             self.activities[process.name] = activity
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         with path.open("rb") as file:
             return file.read(MOST_BYTES).decode(errors="replace")

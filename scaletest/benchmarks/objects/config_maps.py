@@ -54,7 +54,7 @@ def read_agreed(peers: manifests.Document) -> Benchmark:
     return benchmark
 
 
-def measuring_s(peers: manifests.Document) -> float:
+def measuring_since_s(peers: manifests.Document) -> float:
     """Read when measuring began, in seconds since the epoch. Raises Damaged."""
     try:
         began_s = float(peers["data"][manifests.MEASURING])
@@ -65,7 +65,7 @@ def measuring_s(peers: manifests.Document) -> float:
     return began_s
 
 
-def pack(text: str) -> str:
+def pack_text(text: str) -> str:
     """Pack a text for `binaryData` of a ConfigMap."""
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 

@@ -10,7 +10,7 @@ from typing import Any
 from scaletest.benchmarks.documents.benchmark import Benchmark
 from scaletest.benchmarks.kinds.spec import VOLCANO
 from scaletest.benchmarks.objects import manifests
-from scaletest.benchmarks.objects.pod_status import conditions, has_condition, seconds
+from scaletest.benchmarks.objects.pod_status import conditions_by_type, has_condition, parse_time_s
 from scaletest.cluster.objects import ObjectClient
 from scaletest.cluster.resources import Resource
 
@@ -27,18 +27,18 @@ def is_wanted(benchmark: Benchmark) -> bool:
     return benchmark.spec.gang == VOLCANO
 
 
-def admit_s(benchmark: Benchmark) -> float:
+def admission_limit_s(benchmark: Benchmark) -> float:
     """Return the seconds within which all parts must be admitted."""
     return float(benchmark.spec.queue_limit or ADMIT_S)
 
 
-def wait_s(benchmark: Benchmark) -> float:
+def longest_wait_s(benchmark: Benchmark) -> float:
     """Return the seconds that pods may exist before they are used.
 
     Pods of a gang are created before there is a node for them, and a benchmark that is admitted may
     have to wait for its turn.
     """
-    return max(ADMIT_S, admit_s(benchmark)) if is_wanted(benchmark) else 0.0
+    return max(ADMIT_S, admission_limit_s(benchmark)) if is_wanted(benchmark) else 0.0
 
 
 def pod_group(benchmark: Benchmark, owner: manifests.Document) -> manifests.Document:
@@ -49,19 +49,21 @@ def pod_group(benchmark: Benchmark, owner: manifests.Document) -> manifests.Docu
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",
-        "metadata": manifests.meta(benchmark, benchmark.name, owner),
+        "metadata": manifests.owned_metadata(benchmark, benchmark.name, owner),
         "spec": spec,
     }
 
 
-def jobs(benchmark: Benchmark, owner: manifests.Document, image: str) -> list[manifests.Document]:
+def make_jobs(
+    benchmark: Benchmark, owner: manifests.Document, image: str
+) -> list[manifests.Document]:
     """Build the Jobs of all roles, for pods that are all created at once."""
     built = []
     for role in dict.fromkeys(part.role for part in benchmark.kind.layout(benchmark.spec)):
         job = manifests.job(benchmark, role, owner, image)
         template = job["spec"]["template"]
         (container,) = template["spec"]["containers"]
-        job["spec"]["activeDeadlineSeconds"] += int(wait_s(benchmark))
+        job["spec"]["activeDeadlineSeconds"] += int(longest_wait_s(benchmark))
         if role == benchmark.kind.measures:
             # waits until the operator lets the measurement begin
             file = f"{manifests.FOLDER}/{manifests.MEASURING}"
@@ -85,7 +87,9 @@ def jobs(benchmark: Benchmark, owner: manifests.Document, image: str) -> list[ma
     return built
 
 
-def admission(benchmark: Benchmark, objects: ObjectClient, namespace: str) -> tuple[float, str]:
+def read_admission(
+    benchmark: Benchmark, objects: ObjectClient, namespace: str
+) -> tuple[float, str]:
     """Read from the PodGroup since when all parts may start, in seconds since the epoch.
 
     0 while they may not, and why they wait.
@@ -93,11 +97,11 @@ def admission(benchmark: Benchmark, objects: ObjectClient, namespace: str) -> tu
     group = objects.find(POD_GROUPS, namespace, benchmark.name)
     if group is None:
         return 0.0, "the PodGroup was deleted by somebody"
-    known = conditions(group)
+    known = conditions_by_type(group)
     is_running = group.get("status", {}).get("phase") == "Running"
     if not is_running and not has_condition(group, "Scheduled"):
         message = f"waits until Volcano has room for all {group['spec']['minMember']} pods"
         reason = known.get("Unschedulable", {}).get("message")
         return 0.0, ": ".join(filter(None, (message, reason)))
     admitted = known.get("Scheduled", {}).get("lastTransitionTime")
-    return seconds(admitted or group["metadata"]["creationTimestamp"]), ""
+    return parse_time_s(admitted or group["metadata"]["creationTimestamp"]), ""

@@ -18,7 +18,7 @@ from scaletest.benchmarks.objects.config_maps import (
     Damaged,
     is_owned,
     load_result,
-    pack,
+    pack_text,
     read_agreed,
     read_packed,
 )
@@ -119,7 +119,7 @@ class OwnedObjects:
         return tuple(
             pod
             for pod in self._objects.list(PODS, self._namespace, selector)
-            if pod_status.is_marked(pod)
+            if pod_status.names_its_part(pod)
         )
 
     def measuring(self, pods: tuple[manifests.Document, ...]) -> list[manifests.Document]:
@@ -133,7 +133,7 @@ class OwnedObjects:
     def log_if_readable(self, pod: manifests.Document) -> str:
         """Read a pod's log; "" also when it cannot be read, since its node may be gone for good."""
         with contextlib.suppress(Busy):
-            return self._objects.log(self._namespace, pod_status.name(pod))
+            return self._objects.log(self._namespace, pod_status.pod_name(pod))
         return ""
 
     def result(self) -> BenchmarkResult | None:
@@ -160,8 +160,10 @@ class OwnedObjects:
         """Store a result once and return the stored one; None when another object has the name."""
         benchmark, owner = self._benchmark, self._owner
         body = {
-            "metadata": manifests.meta(benchmark, manifests.result_name(benchmark.name), owner),
-            "binaryData": {RESULT: pack(wire.dump(result.to_dict()))},
+            "metadata": manifests.owned_metadata(
+                benchmark, manifests.result_name(benchmark.name), owner
+            ),
+            "binaryData": {RESULT: pack_text(wire.dump(result.to_dict()))},
         }
         if self._objects.create(CONFIG_MAPS, self._namespace, body) is not None:
             return result

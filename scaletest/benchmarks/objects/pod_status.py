@@ -20,26 +20,26 @@ REFUSED_S, QUOTA_S = 10.0, 30.0
 _FINAL = re.compile(r"is forbidden|denied the request|is invalid|not found")
 
 
-def name(pod: Document) -> str:
+def pod_name(pod: Document) -> str:
     """Return the pod's name."""
     return str(pod["metadata"]["name"])
 
 
-def is_marked(pod: Document) -> bool:
+def names_its_part(pod: Document) -> bool:
     """Check whether the pod's labels and annotations tell which part it is."""
     meta = pod["metadata"]
     index = (meta.get("annotations") or {}).get(INDEX, "0")
     return ROLE in meta["labels"] and str(index).isdecimal()
 
 
-def seconds(stamp: str) -> float:
+def parse_time_s(stamp: str) -> float:
     """Convert a time as Kubernetes writes it to seconds since the epoch."""
     return datetime.fromisoformat(stamp).timestamp()
 
 
 def started_s(pod: Document) -> float:
     """Return when the node accepted the pod, in seconds since the epoch."""
-    return seconds(str(pod["status"].get("startTime") or pod["metadata"]["creationTimestamp"]))
+    return parse_time_s(str(pod["status"].get("startTime") or pod["metadata"]["creationTimestamp"]))
 
 
 def reachable_servers(benchmark: Benchmark, pods: Sequence[Document]) -> list[PartAddress]:
@@ -57,10 +57,10 @@ def reachable_servers(benchmark: Benchmark, pods: Sequence[Document]) -> list[Pa
 
 def address(pod: Document, family: str, network: str) -> str:
     """Return the pod's IPv4 or IPv6 address on a network of Multus; "" while it has none."""
-    return next((ip for ip in addresses(pod, network) if (":" in ip) == (family == "IPv6")), "")
+    return next((ip for ip in pod_addresses(pod, network) if (":" in ip) == (family == "IPv6")), "")
 
 
-def addresses(pod: Document, network: str) -> list[str]:
+def pod_addresses(pod: Document, network: str) -> list[str]:
     """List the pod's addresses on a network of Multus; "" is the cluster's own network."""
     if not network:
         return [assigned["ip"] for assigned in pod.get("status", {}).get("podIPs", ())]
@@ -79,7 +79,7 @@ def addresses(pod: Document, network: str) -> list[str]:
 
 def explain_other_network(pod: Document, network: str, result: BenchmarkResult) -> str:
     """Explain by which other network the pod reached its peer; "" when it used the spec's."""
-    used, known = str(result.network.get("address", "")), addresses(pod, network)
+    used, known = str(result.network.get("address", "")), pod_addresses(pod, network)
     if not network or not result.ok or used in known:
         return ""
     route = f"from {used or 'nowhere'} by {result.network.get('interface', 'no interface')}"
@@ -89,7 +89,7 @@ def explain_other_network(pod: Document, network: str, result: BenchmarkResult) 
     )
 
 
-def conditions(document: Document) -> dict[str, Document]:
+def conditions_by_type(document: Document) -> dict[str, Document]:
     """Map the conditions of any object by their types."""
     return {
         condition["type"]: condition
@@ -99,17 +99,17 @@ def conditions(document: Document) -> dict[str, Document]:
 
 def has_condition(document: Document, *names: str) -> bool:
     """Check whether an object has one of these conditions, and it is true."""
-    known = conditions(document)
+    known = conditions_by_type(document)
     return any(known[name].get("status") == "True" for name in names if name in known)
 
 
-def places(pods: Sequence[Document]) -> Document:
+def nodes_and_images(pods: Sequence[Document]) -> Document:
     """Map pods to their nodes, and to the digests of the images that really ran."""
     nodes, images = dict[str, str](), dict[str, str]()
     for pod in pods[:MOST_PLACES]:
-        nodes[name(pod)] = pod["spec"].get("nodeName", "")
+        nodes[pod_name(pod)] = pod["spec"].get("nodeName", "")
         containers = pod["status"].get("containerStatuses", ())
-        images[name(pod)] = next((container.get("imageID", "") for container in containers), "")
+        images[pod_name(pod)] = next((container.get("imageID", "") for container in containers), "")
     return {"nodes": nodes, "images": images}
 
 
@@ -128,11 +128,11 @@ def crowding_notes(benchmark: Benchmark, pods: Sequence[Document]) -> tuple[str,
 
 def is_unschedulable(pod: Document) -> bool:
     """Check whether the scheduler found no node for a pod."""
-    scheduled = conditions(pod).get("PodScheduled", {})
+    scheduled = conditions_by_type(pod).get("PodScheduled", {})
     return scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
 
 
-def why_not(pod: Document) -> str:
+def reason_not_running(pod: Document) -> str:
     """Explain why a pod is not running, from its status."""
     status = pod.get("status", {})
     for container in (
@@ -142,7 +142,7 @@ def why_not(pod: Document) -> str:
         waiting = container.get("state", {}).get("waiting") or {}
         if waiting.get("message") or waiting.get("reason"):
             return f"{waiting.get('reason', '')}: {waiting.get('message', '')}".strip(": ")
-    for condition in conditions(pod).values():
+    for condition in conditions_by_type(pod).values():
         if condition.get("status") == "False" and condition.get("message"):
             return str(condition["message"])
     return str(status.get("phase", "Pending"))
@@ -170,6 +170,6 @@ def last_denial(objects: ObjectClient, namespace: str, job: Document) -> str:
     return str(newest.get("message", ""))
 
 
-def is_final(message: str, age_s: float) -> bool:
+def is_final_denial(message: str, age_s: float) -> bool:
     """Check whether waiting longer is useless after this denial of pods, for a Job of this age."""
     return bool(_FINAL.search(message)) and age_s > (QUOTA_S if "quota" in message else REFUSED_S)

@@ -17,7 +17,7 @@ from scaletest.benchmarks.documents.result import (
 )
 from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
 from scaletest.benchmarks.objects import gang_scheduling, manifests, pod_status
-from scaletest.benchmarks.objects.config_maps import measuring_s
+from scaletest.benchmarks.objects.config_maps import measuring_since_s
 from scaletest.benchmarks.objects.owned_objects import NameConflict, OwnedObjects
 from scaletest.cluster.api_calls import Busy, Missing, Refused
 from scaletest.cluster.objects import ObjectClient
@@ -119,7 +119,7 @@ class _Reconciliation:
             return replace(observation, edited=edited)
         except NameConflict as conflict:
             # the other object may be about to go
-            if self._clock() - self._context.since_s <= manifests.start_s(self._benchmark):
+            if self._clock() - self._context.since_s <= manifests.start_limit_s(self._benchmark):
                 return Observation(BenchmarkPhase.PREPARING, str(conflict))
             # the name of the result may be taken as well, so it is only returned, not stored
             self._owned.delete()
@@ -160,7 +160,7 @@ class _Reconciliation:
         self._owned.ensure(SERVICES, manifests.service(benchmark, owner))
         if claim := manifests.claim(benchmark, owner):
             self._owned.ensure(CLAIMS, claim)
-        servers = manifests.servers(benchmark)
+        servers = manifests.server_parts(benchmark)
         if gang_scheduling.is_wanted(benchmark):
             group = gang_scheduling.pod_group(benchmark, owner)
             try:
@@ -172,7 +172,7 @@ class _Reconciliation:
                     f"gang {benchmark.spec.gang} needs Volcano: {error.message}",
                     hint="install it, set operator.volcano in the chart, or leave gang out",
                 ) from error
-            for job in gang_scheduling.jobs(benchmark, owner, image):
+            for job in gang_scheduling.make_jobs(benchmark, owner, image):
                 self._owned.ensure(JOBS, job)
         elif servers:
             job = manifests.job(benchmark, servers[0].role, owner, image)
@@ -181,9 +181,9 @@ class _Reconciliation:
     def _prepare(self, peers: manifests.Document) -> Observation:
         """Wait until all parts are ready, then create the part that measures."""
         is_gang = gang_scheduling.is_wanted(self._benchmark)
-        since_s = pod_status.seconds(peers["metadata"]["creationTimestamp"])
+        since_s = pod_status.parse_time_s(peers["metadata"]["creationTimestamp"])
         if is_gang:
-            admitted_s, message = gang_scheduling.admission(
+            admitted_s, message = gang_scheduling.read_admission(
                 self._benchmark, self._objects, self._context.namespace
             )
             if not admitted_s:
@@ -197,13 +197,13 @@ class _Reconciliation:
                 log = self._owned.log_if_readable(pod)
                 raise failure_of_pod(pod, "a server ended before it was needed", log)
         # the servers' addresses, once all are known
-        servers = manifests.servers(self._benchmark)
+        servers = manifests.server_parts(self._benchmark)
         addresses = pod_status.reachable_servers(self._benchmark, self._pods)
         is_complete = len(addresses) == len(servers)
         if addresses and is_complete and manifests.PEERS not in peers["data"]:
             texts = {
                 manifests.PEERS: json.dumps([asdict(peer) for peer in addresses]),
-                manifests.HOSTS: manifests.hosts(addresses),
+                manifests.HOSTS: manifests.hosts_file(addresses),
             }
             self._publish(peers, texts, self._pods)
         reason = self._reason_to_wait()
@@ -234,8 +234,8 @@ class _Reconciliation:
             f"the admission was withdrawn: {message}",
             failure=Failure.INTERRUPTED,
         )
-        age_s = self._clock() - pod_status.seconds(peers["metadata"]["creationTimestamp"])
-        limit_s = gang_scheduling.admit_s(self._benchmark)
+        age_s = self._clock() - pod_status.parse_time_s(peers["metadata"]["creationTimestamp"])
+        limit_s = gang_scheduling.admission_limit_s(self._benchmark)
         fail_if(
             age_s > limit_s,
             f"not admitted in {limit_s:.0f} s: {message}",
@@ -259,17 +259,17 @@ class _Reconciliation:
         self._objects.patch(CONFIG_MAPS, namespace, name, {"data": texts})
         change = {"metadata": {"annotations": {WRITTEN: next(iter(texts))}}}
         for pod in pods:
-            self._objects.patch(PODS, namespace, pod_status.name(pod), change)
+            self._objects.patch(PODS, namespace, pod_status.pod_name(pod), change)
 
     def _reason_to_wait(self) -> str:
         """Name the first pod that measuring still waits for; "" when none is missing."""
-        roles = [part.role for part in manifests.servers(self._benchmark)]
+        roles = [part.role for part in manifests.server_parts(self._benchmark)]
         measuring = self._owned.measuring(self._pods)
         if gang_scheduling.is_wanted(self._benchmark) and not measuring:
             roles.append(self._benchmark.kind.measures)
         serving = [pod for pod in self._pods if pod not in measuring]
         unready = [
-            f"{pod_status.name(pod)}: {pod_status.why_not(pod)}"
+            f"{pod_status.pod_name(pod)}: {pod_status.reason_not_running(pod)}"
             for pod in serving
             if not pod_status.has_condition(pod, "Ready")
         ]
@@ -311,16 +311,19 @@ class _Reconciliation:
         fail_if(
             pod_status.has_condition(job, "Failed", "Complete"),
             f"the measuring pod {'ended without a result' if measuring else 'was deleted'}",
-            [condition.get("message", "") for condition in pod_status.conditions(job).values()],
+            [
+                condition.get("message", "")
+                for condition in pod_status.conditions_by_type(job).values()
+            ],
             failure=Failure.INTERRUPTED,
         )
         if any(pod["status"].get("phase") == "Running" for pod in measuring):
             self._check_limit(peers, measuring[:1], "")
             return Observation(BenchmarkPhase.RUNNING, "", self._pods)
-        reason = pod_status.why_not(measuring[0]) if measuring else self._denied(job)
-        limit_s = manifests.start_s(self._benchmark)
+        reason = pod_status.reason_not_running(measuring[0]) if measuring else self._denied(job)
+        limit_s = manifests.start_limit_s(self._benchmark)
         self._require_start(
-            measuring_s(peers), f"the measuring part did not start in {limit_s:.0f} s", reason
+            measuring_since_s(peers), f"the measuring part did not start in {limit_s:.0f} s", reason
         )
         return Observation(BenchmarkPhase.PREPARING, reason, self._pods)
 
@@ -333,7 +336,7 @@ class _Reconciliation:
         phase = pod["status"].get("phase")
         if phase not in ("Running", "Succeeded", "Failed"):
             return None
-        log = self._objects.log(self._context.namespace, pod_status.name(pod))
+        log = self._objects.log(self._context.namespace, pod_status.pod_name(pod))
         result = read_framed_result(log)
         if result is None:
             if phase != "Running":
@@ -348,7 +351,7 @@ class _Reconciliation:
             name=self._benchmark.name,
             environment={
                 **result.environment,
-                **pod_status.places(self._pods),
+                **pod_status.nodes_and_images(self._pods),
                 "kubernetes": self._objects.version(),
             },
             notes=(*result.notes, *pod_status.crowding_notes(self._benchmark, self._pods)),
@@ -359,12 +362,12 @@ class _Reconciliation:
     ) -> None:
         """Raise BenchmarkFailed when the measuring pod has run for longer than its limit."""
         limit_s = self._benchmark.limit_s + manifests.SPARE_S
-        since_s = max([measuring_s(peers), *map(pod_status.started_s, started)])
+        since_s = max([measuring_since_s(peers), *map(pod_status.started_s, started)])
         self._require_time(since_s, limit_s, f"there was no result in {limit_s:.0f} s", reason)
 
     def _require_start(self, since_s: float, message: str, reason: str) -> None:
         """Raise BenchmarkFailed when a part should have started, or no node will ever take it."""
-        self._require_time(since_s, manifests.start_s(self._benchmark), message, reason)
+        self._require_time(since_s, manifests.start_limit_s(self._benchmark), message, reason)
         fail_if(
             not self._benchmark.spec.start_limit
             and self._clock() - since_s > manifests.UNSCHEDULABLE_S
@@ -391,7 +394,7 @@ class _Reconciliation:
         if job is None:
             return ""
         # a Job has one try, so there will not be another pod
-        reason = pod_status.conditions(job).get("Failed", {}).get("message")
+        reason = pod_status.conditions_by_type(job).get("Failed", {}).get("message")
         fail_if(
             pod_status.has_condition(job, "Failed"),
             "a pod was lost before it was needed",
@@ -399,7 +402,7 @@ class _Reconciliation:
             failure=Failure.INTERRUPTED,
         )
         message = pod_status.last_denial(self._objects, self._context.namespace, job)
-        created_s = pod_status.seconds(job["metadata"]["creationTimestamp"])
-        is_final = pod_status.is_final(message, self._clock() - created_s)
+        created_s = pod_status.parse_time_s(job["metadata"]["creationTimestamp"])
+        is_final = pod_status.is_final_denial(message, self._clock() - created_s)
         fail_if(is_final, message, failure=Failure.REFUSED)
         return message

@@ -9,10 +9,16 @@ from scaletest.benchmarks.documents.benchmark import Benchmark, read_benchmark
 from scaletest.benchmarks.documents.result import BenchmarkPhase
 from scaletest.benchmarks.kinds.kind import Kind
 from scaletest.benchmarks.kinds.registry import KINDS
-from scaletest.benchmarks.measure.operator_executor import resource
+from scaletest.benchmarks.measure.operator_executor import resource_of
 from scaletest.benchmarks.objects import gang_scheduling
 from scaletest.benchmarks.objects.config_maps import Damaged, is_owned, read_agreed
-from scaletest.benchmarks.objects.manifests import NAME, SPARE_S, image_of, refuse, start_s
+from scaletest.benchmarks.objects.manifests import (
+    NAME,
+    SPARE_S,
+    image_of,
+    require_runnable,
+    start_limit_s,
+)
 from scaletest.benchmarks.objects.owned_objects import delete_objects
 from scaletest.benchmarks.objects.reconcile import (
     BenchmarkContext,
@@ -66,7 +72,7 @@ class Lock:
         plural, name, uid = (*holder.split("/"), "", "", "")[:3]
         kinds = {kind.plural: kind for kind in KINDS.values()}
         if plural in kinds:
-            document = self._objects.find(resource(kinds[plural]), self._namespace, name)
+            document = self._objects.find(resource_of(kinds[plural]), self._namespace, name)
             if document and document["metadata"]["uid"] == uid and not has_ended(document):
                 return f"{plural}/{name}"
         return "" if self._write(self._holder, lease["metadata"]["resourceVersion"]) else "another"
@@ -96,7 +102,7 @@ def reconcile(
         return Lock(objects, namespace, kind.plural, name, document["metadata"]["uid"])
 
     return report(
-        resource(kind),
+        resource_of(kind),
         objects,
         namespace,
         name,
@@ -134,14 +140,14 @@ class _Pass:
             requested = read_benchmark(
                 {key: self.document[key] for key in keys if key in self.document}
             )
-            refuse(requested)
+            require_runnable(requested)
         except UsageError as error:
             begun = self._begun()
             if begun is None:
                 benchmark = Benchmark(
                     self.document["metadata"]["name"], self.kind, self.kind.spec()
                 )
-                observation = _refused(benchmark, error)
+                observation = _refused_observation(benchmark, error)
             else:
                 # its spec was made invalid after it began: the old one is measured to its end
                 benchmark = begun
@@ -205,8 +211,11 @@ class _Pass:
             raise
         except Unreachable as error:
             # a missing right or a quota may be corrected, but not for ever
-            if self.settings.clock() - since_s > start_s(benchmark) + benchmark.limit_s + SPARE_S:
-                return _refused(benchmark, error)
+            if (
+                self.settings.clock() - since_s
+                > start_limit_s(benchmark) + benchmark.limit_s + SPARE_S
+            ):
+                return _refused_observation(benchmark, error)
             return Observation(
                 BenchmarkPhase.PREPARING, f"{error.message}; {as_options(error.hint)}"
             )
@@ -226,6 +235,6 @@ class _Pass:
         return WAITING if exclusive and not in_queue and self.lock.take() else ""
 
 
-def _refused(benchmark: Benchmark, error: ScaletestError) -> Observation:
+def _refused_observation(benchmark: Benchmark, error: ScaletestError) -> Observation:
     result = benchmark.failed_by(error)
     return Observation(result.phase, result.message, (), result)

@@ -21,7 +21,7 @@ from prometheus_client import CollectorRegistry, Counter, make_wsgi_app
 from scaletest.benchmarks.documents import kube_perftest
 from scaletest.benchmarks.kinds.kind import Kind
 from scaletest.benchmarks.kinds.registry import GROUP, KINDS, VERSION
-from scaletest.benchmarks.measure.operator_executor import resource
+from scaletest.benchmarks.measure.operator_executor import resource_of
 from scaletest.benchmarks.operator import benchmark_reconciler, perftest, set_reconciler, status
 from scaletest.benchmarks.operator.queueing import INTERVAL_S, Turns, is_paused, turn_of
 from scaletest.benchmarks.operator.reporting import ReconcileSettings, has_ended
@@ -140,7 +140,7 @@ def make_registry(
         if is_paused(body):
             return
         children = partial(_read_index, indices["children"])
-        _attempt(
+        _count_pass(
             "BenchmarkSet",
             metrics,
             lambda: set_reconciler.reconcile(objects, namespace or "", name, settings, children),
@@ -157,7 +157,7 @@ def _serve_perftest(
     metrics: Metrics,
 ) -> None:
     """Let objects of kube-perftest's group be measured, as objects of ours that belong to them."""
-    kinds = (resource(KINDS[name]) for name in kube_perftest.KINDS)
+    kinds = (resource_of(KINDS[name]) for name in kube_perftest.KINDS)
     for ours in (*kinds, set_reconciler.SETS):
         theirs = replace(ours, api=f"/apis/{group}/{VERSION}")
         copy = partial(perftest.reconcile, theirs, ours, objects, settings)
@@ -177,7 +177,7 @@ def _serve_perftest(
             copy: Callable[[str, str], str] = copy,
             **_: Any,
         ) -> None:
-            _attempt(kind, metrics, lambda: copy(namespace or "", name))
+            _count_pass(kind, metrics, lambda: copy(namespace or "", name))
 
 
 def _read_index(index: Index, *key: str) -> list[Any]:
@@ -201,7 +201,7 @@ def _add_kind(
 
     @kopf.index(GROUP, VERSION, kind.plural, id="children", registry=registry)
     def children(body: kopf.Body, **_: Any) -> Any:
-        return set_reconciler.child(body)
+        return set_reconciler.child_by_owner(body)
 
     @kopf.index(GROUP, VERSION, kind.plural, id="line", registry=registry)
     def waiting(body: kopf.Body, namespace: str | None, **_: Any) -> Any:
@@ -216,7 +216,7 @@ def _add_kind(
             return
         if turns.waits(body, lambda: _read_index(indices["line"], namespace or "")):
             return
-        _attempt(
+        _count_pass(
             kind.name,
             metrics,
             lambda: benchmark_reconciler.reconcile(kind, objects, namespace or "", name, settings),
@@ -234,7 +234,7 @@ def _must_reconcile(body: kopf.Body, **_: Any) -> bool:
     return not has_ended(dict(body)) or status.is_edited(body)
 
 
-def _attempt(kind: str, metrics: Metrics, reconcile: Callable[[], str]) -> None:
+def _count_pass(kind: str, metrics: Metrics, reconcile: Callable[[], str]) -> None:
     """Count the phase that a pass reaches, or its failure: the next pass repeats it."""
     try:
         if phase := reconcile():

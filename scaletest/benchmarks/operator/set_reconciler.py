@@ -11,13 +11,13 @@ from typing import Any
 from scaletest.benchmarks.documents.benchmark import Benchmark
 from scaletest.benchmarks.documents.sweep import plan_of
 from scaletest.benchmarks.kinds.registry import API_VERSION
-from scaletest.benchmarks.measure.operator_executor import nodes_of, resource
-from scaletest.benchmarks.measure.runner import startable
+from scaletest.benchmarks.measure.operator_executor import nodes_of, resource_of
+from scaletest.benchmarks.measure.runner import first_startable
 from scaletest.benchmarks.objects.config_maps import (
     MOST_UNPACKED,
     Damaged,
     is_owned,
-    pack,
+    pack_text,
     read_packed,
 )
 from scaletest.benchmarks.objects.manifests import NAME
@@ -52,7 +52,7 @@ NEEDED = ("phase", "failure", "message", "values")
 Children = Callable[[str, str], Iterable[Document]]
 
 
-def child(document: Mapping[str, Any]) -> Mapping[tuple[str, str], Document]:
+def child_by_owner(document: Mapping[str, Any]) -> Mapping[tuple[str, str], Document]:
     """Return the part of a benchmark that its set needs, by the set's namespace and uid."""
     meta = document["metadata"]
     current = document.get("status") or {}
@@ -126,7 +126,9 @@ class _Pass:
         for benchmark in [planned for planned in plan.benchmarks if planned.name in new]:
             unseen = None
             if benchmark.name not in created:
-                unseen = self.objects.find(resource(benchmark.kind), self.namespace, benchmark.name)
+                unseen = self.objects.find(
+                    resource_of(benchmark.kind), self.namespace, benchmark.name
+                )
             if unseen is not None and is_owned(unseen, uid):
                 created[benchmark.name] = unseen
             else:
@@ -177,7 +179,7 @@ class _Pass:
                 )
             )
         text = wire.dump(plan.to_dict())
-        data = pack(text)
+        data = pack_text(text)
         checks.raise_first_mistake(
             (
                 len(data) > MOST_BYTES or len(text.encode()) > MOST_UNPACKED,
@@ -207,7 +209,7 @@ class _Pass:
             elif not has_ended(created[benchmark.name]):
                 running.append(benchmark)
         while waiting and len(running) < (MOST_RUNNING if plan.disjoint else 1):
-            following = startable(waiting, running) if plan.disjoint else waiting[0]
+            following = first_startable(waiting, running) if plan.disjoint else waiting[0]
             if following is None:
                 return
             waiting.remove(following)
@@ -217,7 +219,7 @@ class _Pass:
 
     def _create(self, plan: BenchmarkPlan, benchmark: Benchmark) -> Document:
         """Create a benchmark, or find it. NameConflict when another owner has its name."""
-        body, path = benchmark.document(), resource(benchmark.kind)
+        body, path = benchmark.document(), resource_of(benchmark.kind)
         body["metadata"] |= {
             "labels": {
                 SET: self.document["metadata"]["name"],
