@@ -1,4 +1,4 @@
-"""One reconcile pass over one benchmark: take the lock, act once, give the status."""
+"""Reconcile a benchmark's object: take its namespace's lock, act once, give the status."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
