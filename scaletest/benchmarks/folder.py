@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from scaletest.benchmarks.documents.result import BenchmarkResult
+from scaletest.benchmarks.documents import BenchmarkResult
 from scaletest.benchmarks.plan import KIND, BenchmarkPlan
 from scaletest.model import wire
 from scaletest.runs.folder import ENVIRONMENT, LOGS, RECORDS, RESULT, TypedFolder

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, ClassVar
 
-from scaletest.benchmarks.documents.benchmark import Benchmark, read_benchmark
-from scaletest.benchmarks.kinds.kind import Headline
+from scaletest.benchmarks.documents import Benchmark, read_benchmark
+from scaletest.benchmarks.kinds import Headline
 from scaletest.model import checks
 from scaletest.model.declared import VERSIONED
 from scaletest.model.document import read_document

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
-from scaletest.benchmarks.documents.result import BenchmarkResult
+from scaletest.benchmarks.documents import BenchmarkResult
 from scaletest.benchmarks.judging.evaluation import BenchmarkRun, MeasuredPermutation
-from scaletest.benchmarks.kinds.kind import Headline
+from scaletest.benchmarks.kinds import Headline
 from scaletest.model import Activity, VerdictKind
 from scaletest.model.error_pattern import pattern_of
 from scaletest.model.texts import as_yaml

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents import Benchmark
 from scaletest.benchmarks.folder import BenchmarkFolder
 from scaletest.benchmarks.judging.evaluation import (
     BenchmarkRun,

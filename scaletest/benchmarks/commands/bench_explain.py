@@ -7,8 +7,8 @@ import cloup
 import yaml
 
 from scaletest.benchmarks.commands.bench import complete_kind
+from scaletest.benchmarks.kinds import CrowdSpec, MpiSpec, PairSpec
 from scaletest.benchmarks.kinds.registry import API_VERSION, KINDS, kind_of
-from scaletest.benchmarks.kinds.spec import CrowdSpec, MpiSpec, PairSpec
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output, echo
 from scaletest.model.json_schema import json_type

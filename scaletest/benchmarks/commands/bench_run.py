@@ -121,8 +121,7 @@ def execute(document: str, no_causes: bool) -> int:
     """Run one benchmark, DOCUMENT as JSON, on this node, and print its framed result; workers call
     this.
     """
-    from scaletest.benchmarks.documents.benchmark import read_benchmark
-    from scaletest.benchmarks.documents.result import frame_result
+    from scaletest.benchmarks.documents import frame_result, read_benchmark
     from scaletest.benchmarks.measure.local_executor import LocalExecutor
     from scaletest.model import wire
 

@@ -1,1 +1,20 @@
 """Documents of benchmarks and sets: read, expanded, and described to editors and clusters."""
+
+from scaletest.benchmarks.documents.benchmark import Benchmark, read_benchmark
+from scaletest.benchmarks.documents.generators import Node
+from scaletest.benchmarks.documents.result import (
+    BenchmarkPhase,
+    BenchmarkResult,
+    frame_result,
+    read_framed_result,
+)
+
+__all__ = [
+    "Benchmark",
+    "BenchmarkPhase",
+    "BenchmarkResult",
+    "Node",
+    "frame_result",
+    "read_benchmark",
+    "read_framed_result",
+]

@@ -7,10 +7,8 @@ from typing import Any
 
 from scaletest.benchmarks.documents import kube_perftest
 from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
-from scaletest.benchmarks.kinds.kind import Kind
+from scaletest.benchmarks.kinds import BenchmarkFailed, CommonSpec, Failure, Kind
 from scaletest.benchmarks.kinds.registry import API_VERSION, GROUP, SET, kind_of
-from scaletest.benchmarks.kinds.spec import CommonSpec
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, ScaletestError
 from scaletest.model.file_documents import read_file_document

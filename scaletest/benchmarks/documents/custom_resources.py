@@ -6,12 +6,10 @@ The status of a definition is bounded: it has headlines, counts and network, not
 import re
 from typing import Any
 
-from scaletest.benchmarks.documents import kube_perftest
+from scaletest.benchmarks.documents import BenchmarkPhase, kube_perftest
 from scaletest.benchmarks.documents.benchmark_set import SetSpec
 from scaletest.benchmarks.documents.json_schema import FORM
-from scaletest.benchmarks.documents.result import BenchmarkPhase
-from scaletest.benchmarks.kinds.failure import Failure
-from scaletest.benchmarks.kinds.kind import Kind
+from scaletest.benchmarks.kinds import Failure, Kind
 from scaletest.benchmarks.kinds.registry import GROUP, KINDS, SET, VERSION
 from scaletest.model.json_schema import Schema
 from scaletest.model.verdict import JUDGEMENTS

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from scaletest.benchmarks.kinds.failure import Failure
+from scaletest.benchmarks.kinds import Failure
 from scaletest.model import Activity, wire
 from scaletest.model.document import Document
 from scaletest.model.errors import InvalidValue

@@ -12,13 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from scaletest.benchmarks.documents.benchmark import (
-    Benchmark,
-    is_set,
-    name_of,
-    read_benchmark,
-    read_envelope,
-)
+from scaletest.benchmarks.documents import Benchmark, read_benchmark
+from scaletest.benchmarks.documents.benchmark import is_set, name_of, read_envelope
 from scaletest.benchmarks.documents.benchmark_set import DISJOINT, RANDOM, SetSpec
 from scaletest.benchmarks.documents.custom_resources import MOST_NAME
 from scaletest.benchmarks.documents.generators import Nodes, generate

@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.documents.result import BenchmarkResult
-from scaletest.benchmarks.kinds.kind import Headline
+from scaletest.benchmarks.documents import Benchmark, BenchmarkResult
+from scaletest.benchmarks.kinds import Headline
 from scaletest.benchmarks.plan import KIND, BenchmarkPlan, place_of
 from scaletest.model import Verdict, wire
 from scaletest.model.declared import INNER, named_in_documents

@@ -2,3 +2,51 @@
 
 Pure: nothing here starts a program, or reads a file or a clock.
 """
+
+from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
+from scaletest.benchmarks.kinds.kind import (
+    ExecutionSite,
+    Headline,
+    Kind,
+    Part,
+    PartAddress,
+    Task,
+    ToolMeasurement,
+    ToolOutput,
+    bind_to_cpus,
+    master_and_workers,
+    server_and_client,
+)
+from scaletest.benchmarks.kinds.spec import (
+    DIFFERENT_NODES,
+    SAME_NODE,
+    CommonSpec,
+    CrowdSpec,
+    MpiSpec,
+    PairSpec,
+    PodOverrides,
+)
+
+__all__ = [
+    "DIFFERENT_NODES",
+    "SAME_NODE",
+    "BenchmarkFailed",
+    "CommonSpec",
+    "CrowdSpec",
+    "ExecutionSite",
+    "Failure",
+    "Headline",
+    "Kind",
+    "MpiSpec",
+    "PairSpec",
+    "Part",
+    "PartAddress",
+    "PodOverrides",
+    "Task",
+    "ToolMeasurement",
+    "ToolOutput",
+    "bind_to_cpus",
+    "fail_if",
+    "master_and_workers",
+    "server_and_client",
+]

@@ -10,20 +10,21 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import Failure, fail_if
-from scaletest.benchmarks.kinds.kind import (
+from scaletest.benchmarks.kinds import (
     ExecutionSite,
+    Failure,
     Headline,
     Kind,
+    MpiSpec,
     Task,
     ToolMeasurement,
     ToolOutput,
     bind_to_cpus,
+    fail_if,
     master_and_workers,
+    parsing,
 )
 from scaletest.benchmarks.kinds.mpirun import HOSTFILE, hostfile, is_one_host, mpirun
-from scaletest.benchmarks.kinds.spec import MpiSpec
 
 OURS = "scaletest-pingpong"
 IMB = ("IMB-MPI1", "mpitests-IMB-MPI1")

@@ -10,19 +10,22 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
-from scaletest.benchmarks.kinds.kind import (
+from scaletest.benchmarks.kinds import (
+    BenchmarkFailed,
+    CommonSpec,
     ExecutionSite,
+    Failure,
     Headline,
     Kind,
     Part,
+    PodOverrides,
     Task,
     ToolMeasurement,
     ToolOutput,
     bind_to_cpus,
+    fail_if,
+    parsing,
 )
-from scaletest.benchmarks.kinds.spec import CommonSpec, PodOverrides
 from scaletest.model import checks
 from scaletest.model.declared import choice
 from scaletest.model.workload import UNAVAILABLE

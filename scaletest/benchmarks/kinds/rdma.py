@@ -11,19 +11,20 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import Failure, fail_if
-from scaletest.benchmarks.kinds.kind import (
+from scaletest.benchmarks.kinds import (
     ExecutionSite,
+    Failure,
     Headline,
     Kind,
+    PairSpec,
     Task,
     ToolMeasurement,
     ToolOutput,
     bind_to_cpus,
+    fail_if,
+    parsing,
     server_and_client,
 )
-from scaletest.benchmarks.kinds.spec import PairSpec
 from scaletest.model.checks import raise_first_mistake
 from scaletest.model.declared import TRUSTED, choice, text
 

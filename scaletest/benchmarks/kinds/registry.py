@@ -2,8 +2,7 @@
 `scaletest.kinds`, each an object of class Kind under its own name.
 """
 
-from scaletest.benchmarks.kinds import fio, iperf, openfoam, pingpong, pytorch, rdma
-from scaletest.benchmarks.kinds.kind import Kind
+from scaletest.benchmarks.kinds import Kind, fio, iperf, openfoam, pingpong, pytorch, rdma
 from scaletest.model.errors import InvalidValue
 from scaletest.plugins import Registry
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.documents import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.benchmarks.documents.sweep import plan_of
 from scaletest.benchmarks.folder import BenchmarkFolder
 from scaletest.benchmarks.judging.evaluation import (
@@ -21,7 +20,7 @@ from scaletest.benchmarks.judging.evaluation import (
     evaluate_benchmarks,
     permutation_text,
 )
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed
+from scaletest.benchmarks.kinds import BenchmarkFailed
 from scaletest.benchmarks.kinds.registry import GROUP
 from scaletest.benchmarks.measure.asked_document import read_document
 from scaletest.benchmarks.measure.local_executor import LocalExecutor

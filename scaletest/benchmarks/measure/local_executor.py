@@ -16,13 +16,17 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.documents.generators import Node
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
-from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
-from scaletest.benchmarks.kinds.kind import ExecutionSite, PartAddress, ToolOutput
-from scaletest.benchmarks.kinds.spec import DIFFERENT_NODES
+from scaletest.benchmarks.documents import Benchmark, BenchmarkPhase, BenchmarkResult, Node
+from scaletest.benchmarks.kinds import (
+    DIFFERENT_NODES,
+    BenchmarkFailed,
+    ExecutionSite,
+    Failure,
+    PartAddress,
+    ToolOutput,
+    fail_if,
+    parsing,
+)
 from scaletest.benchmarks.measure import machine, namespaces, programs
 from scaletest.benchmarks.measure.processes import Processes
 from scaletest.benchmarks.measure.runner import PhaseListener

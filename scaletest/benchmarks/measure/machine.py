@@ -12,11 +12,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.documents import Benchmark, BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.kinds import Failure, ToolMeasurement, fail_if
 from scaletest.benchmarks.kinds import network as networks
-from scaletest.benchmarks.kinds.failure import Failure, fail_if
-from scaletest.benchmarks.kinds.kind import ToolMeasurement
 from scaletest.benchmarks.measure import namespaces
 from scaletest.benchmarks.measure.namespaces import PATIENCE_S
 from scaletest.benchmarks.measure.programs import versions

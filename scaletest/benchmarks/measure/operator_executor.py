@@ -8,11 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.documents.generators import Node
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
-from scaletest.benchmarks.kinds.kind import Kind
+from scaletest.benchmarks.documents import Benchmark, BenchmarkPhase, BenchmarkResult, Node
+from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, Kind, fail_if
 from scaletest.benchmarks.kinds.registry import API_VERSION
 from scaletest.benchmarks.measure.runner import PhaseListener
 from scaletest.benchmarks.objects.config_maps import load_result

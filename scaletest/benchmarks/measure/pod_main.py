@@ -17,11 +17,15 @@ from pathlib import Path
 
 import msgspec
 
-from scaletest.benchmarks.documents.benchmark import Benchmark, read_benchmark
-from scaletest.benchmarks.documents.result import BenchmarkResult, frame_result
-from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
-from scaletest.benchmarks.kinds.kind import ExecutionSite, PartAddress
+from scaletest.benchmarks.documents import Benchmark, BenchmarkResult, frame_result, read_benchmark
+from scaletest.benchmarks.kinds import (
+    BenchmarkFailed,
+    ExecutionSite,
+    Failure,
+    PartAddress,
+    fail_if,
+    parsing,
+)
 from scaletest.benchmarks.measure import machine, programs
 from scaletest.benchmarks.measure.processes import Processes
 from scaletest.benchmarks.objects import gang_scheduling, ssh

@@ -10,9 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
-from scaletest.benchmarks.kinds.kind import Task, ToolOutput
+from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, Task, ToolOutput, parsing
 from scaletest.model import Activity
 from scaletest.model.masking import without_secrets
 from scaletest.observe.sampler import ProgramWatch, RequestSampler

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
+from scaletest.benchmarks.documents import Benchmark
+from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, fail_if
 from scaletest.benchmarks.kinds.pingpong import IMB, KIND, OURS
 
 COMPILE_S, ASK_S = 120.0, 10.0

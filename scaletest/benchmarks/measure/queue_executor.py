@@ -8,15 +8,14 @@ refused.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.documents.generators import Node
-from scaletest.benchmarks.documents.result import (
+from scaletest.benchmarks.documents import (
+    Benchmark,
     BenchmarkPhase,
     BenchmarkResult,
+    Node,
     read_framed_result,
 )
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
-from scaletest.benchmarks.kinds.spec import DIFFERENT_NODES
+from scaletest.benchmarks.kinds import DIFFERENT_NODES, BenchmarkFailed, Failure
 from scaletest.benchmarks.measure.runner import PhaseListener
 from scaletest.broker import Client, Queues
 from scaletest.broker.connection import Redis

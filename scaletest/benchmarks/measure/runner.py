@@ -11,9 +11,7 @@ from functools import partial
 from itertools import chain
 from typing import Protocol
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.documents.generators import Node
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.documents import Benchmark, BenchmarkPhase, BenchmarkResult, Node
 from scaletest.benchmarks.plan import BenchmarkPlan
 
 PhaseListener = Callable[[BenchmarkPhase], None]

@@ -9,9 +9,8 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from scaletest.benchmarks.documents.benchmark import Benchmark, read_benchmark
-from scaletest.benchmarks.documents.result import BenchmarkResult
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.documents import Benchmark, BenchmarkResult, read_benchmark
+from scaletest.benchmarks.kinds import BenchmarkFailed, Failure
 from scaletest.benchmarks.objects import manifests
 from scaletest.cluster.objects import CONFIG_MAPS, ObjectClient
 from scaletest.model import wire

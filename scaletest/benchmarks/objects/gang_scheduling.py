@@ -7,7 +7,7 @@ starts. Documents are pure; only `admission` calls the API server.
 
 from typing import Any
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents import Benchmark
 from scaletest.benchmarks.kinds.spec import VOLCANO
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.pod_status import conditions, has_condition, seconds

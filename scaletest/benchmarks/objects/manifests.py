@@ -10,11 +10,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents import Benchmark
 from scaletest.benchmarks.documents.custom_resources import MOST_NAME
-from scaletest.benchmarks.kinds.kind import Kind, Part, PartAddress
+from scaletest.benchmarks.kinds import (
+    DIFFERENT_NODES,
+    SAME_NODE,
+    Kind,
+    Part,
+    PartAddress,
+    PodOverrides,
+)
 from scaletest.benchmarks.kinds.registry import GROUP
-from scaletest.benchmarks.kinds.spec import DIFFERENT_NODES, SAME_NODE, PodOverrides
 from scaletest.benchmarks.objects import ssh
 from scaletest.model import checks
 

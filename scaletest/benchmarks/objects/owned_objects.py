@@ -9,9 +9,8 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.documents.result import BenchmarkResult
-from scaletest.benchmarks.kinds.kind import Kind
+from scaletest.benchmarks.documents import Benchmark, BenchmarkResult
+from scaletest.benchmarks.kinds import Kind
 from scaletest.benchmarks.objects import gang_scheduling, manifests, pod_status, ssh
 from scaletest.benchmarks.objects.config_maps import (
     RESULT,

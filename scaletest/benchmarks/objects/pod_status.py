@@ -5,9 +5,8 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.documents.result import BenchmarkResult
-from scaletest.benchmarks.kinds.kind import PartAddress
+from scaletest.benchmarks.documents import Benchmark, BenchmarkResult
+from scaletest.benchmarks.kinds import PartAddress
 from scaletest.benchmarks.objects.manifests import INDEX, MULTUS_STATUS, ROLE, Document, name_of
 from scaletest.cluster.objects import EVENTS, ObjectClient
 from scaletest.render.numbers import plural

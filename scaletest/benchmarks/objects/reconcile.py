@@ -9,13 +9,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.documents.result import (
+from scaletest.benchmarks.documents import (
+    Benchmark,
     BenchmarkPhase,
     BenchmarkResult,
     read_framed_result,
 )
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
+from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, fail_if
 from scaletest.benchmarks.objects import gang_scheduling, manifests, pod_status
 from scaletest.benchmarks.objects.config_maps import measuring_s
 from scaletest.benchmarks.objects.owned_objects import NameConflict, OwnedObjects

@@ -17,10 +17,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
-from scaletest.benchmarks.kinds.kind import ExecutionSite, Kind, Task
-from scaletest.benchmarks.kinds.spec import MpiSpec
+from scaletest.benchmarks.documents import Benchmark
+from scaletest.benchmarks.kinds import (
+    BenchmarkFailed,
+    ExecutionSite,
+    Failure,
+    Kind,
+    MpiSpec,
+    Task,
+    fail_if,
+)
 from scaletest.model.errors import UsageError
 
 MOUNT, KEY, PUBLIC = "/ssh", "key", "key.pub"

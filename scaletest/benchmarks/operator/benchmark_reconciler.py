@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from scaletest.benchmarks.documents.benchmark import Benchmark, read_benchmark
-from scaletest.benchmarks.documents.result import BenchmarkPhase
-from scaletest.benchmarks.kinds.kind import Kind
+from scaletest.benchmarks.documents import Benchmark, BenchmarkPhase, read_benchmark
+from scaletest.benchmarks.kinds import Kind
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.measure.operator_executor import resource
 from scaletest.benchmarks.objects import gang_scheduling

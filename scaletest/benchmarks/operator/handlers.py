@@ -19,7 +19,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, make_wsgi_app
 
 from scaletest.benchmarks.documents import kube_perftest
-from scaletest.benchmarks.kinds.kind import Kind
+from scaletest.benchmarks.kinds import Kind
 from scaletest.benchmarks.kinds.registry import GROUP, KINDS, VERSION
 from scaletest.benchmarks.measure.operator_executor import resource
 from scaletest.benchmarks.operator import benchmark_reconciler, perftest, set_reconciler, status

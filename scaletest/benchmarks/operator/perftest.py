@@ -4,8 +4,7 @@ Ours has the same name, belongs to theirs, and is measured like any other; its s
 back. So theirs has the fields of our status, and whoever deletes it deletes ours.
 """
 
-from scaletest.benchmarks.documents import benchmark
-from scaletest.benchmarks.documents.result import BenchmarkPhase
+from scaletest.benchmarks.documents import BenchmarkPhase, benchmark
 from scaletest.benchmarks.objects.config_maps import is_owned
 from scaletest.benchmarks.operator.reporting import ReconcileSettings, owner_reference, report
 from scaletest.benchmarks.operator.status import Document

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from scaletest.benchmarks.documents.result import BenchmarkPhase
+from scaletest.benchmarks.documents import BenchmarkPhase
 from scaletest.benchmarks.kinds.spec import NO_GANG
 from scaletest.benchmarks.operator import status
 from scaletest.benchmarks.operator.benchmark_reconciler import ADMITTED, PAUSED, TOGETHER, WAITING

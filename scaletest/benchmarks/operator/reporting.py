@@ -6,7 +6,7 @@ A phase is written only after what it reports has been done, so a killed operato
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from scaletest.benchmarks.documents.result import BenchmarkPhase
+from scaletest.benchmarks.documents import BenchmarkPhase
 from scaletest.benchmarks.operator import status
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.cluster.connection import Conflict, Missing

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents import Benchmark
 from scaletest.benchmarks.documents.sweep import plan_of
 from scaletest.benchmarks.kinds.registry import API_VERSION
 from scaletest.benchmarks.measure.operator_executor import nodes_of, resource

@@ -7,10 +7,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult
 from scaletest.benchmarks.documents.benchmark_set import SetSpec
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
 from scaletest.benchmarks.judging.evaluation import BenchmarkRun, evaluate_benchmarks
-from scaletest.benchmarks.kinds.failure import Failure
+from scaletest.benchmarks.kinds import Failure
 from scaletest.benchmarks.objects.manifests import START_S
 from scaletest.benchmarks.objects.pod_status import seconds
 from scaletest.benchmarks.operator import status

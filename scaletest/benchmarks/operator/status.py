@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents import Benchmark, BenchmarkPhase
 from scaletest.benchmarks.documents.custom_resources import MOST_MESSAGE
-from scaletest.benchmarks.documents.result import BenchmarkPhase
-from scaletest.benchmarks.kinds.failure import Failure
+from scaletest.benchmarks.kinds import Failure
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.reconcile import Observation
 from scaletest.model.wording import as_options
