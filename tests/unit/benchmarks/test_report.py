@@ -20,7 +20,7 @@ from scaletest.benchmarks.judging.evaluation import (
     permutation_text,
 )
 from scaletest.benchmarks.kinds.failure import Failure
-from scaletest.benchmarks.report import benchmark_report, failure_groups
+from scaletest.benchmarks.report import benchmark_report, group_failures
 from scaletest.benchmarks.run_type import RUN_TYPE
 from scaletest.cli.main import run as cli
 from scaletest.model import Activity, State, Wait
@@ -391,7 +391,7 @@ def test_benchmarks_that_failed_alike_are_told_once() -> None:
             name, BenchmarkPhase.FAILED, failure=Failure.BAD_OUTPUT, message=message
         )
     report = evaluate_benchmarks(run.plan, run.results, name="run", folder="/runs/run")
-    first, second = failure_groups(report.failures)
+    first, second = group_failures(report.failures)
     assert (len(first), len(second)) == (len(run.results) - 1, 1)
     text = formats.render(benchmark_report(report), "text")
     assert text.count("connect to 10.0.0.") == 1
