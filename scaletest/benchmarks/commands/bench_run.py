@@ -110,7 +110,9 @@ def run(
         if resume:
             benchmarks = launch.resume(stored.find(resume), place, progress)
         else:
-            benchmarks = launch.start(subject, changes, place, run_dir, labels, progress)
+            benchmarks = launch.start(
+                subject, changes, place, run_dir=run_dir, labels=labels, progress=progress
+            )
     return stored.deliver_finished(benchmark_report(benchmarks), output, benchmarks.to_dict())
 
 

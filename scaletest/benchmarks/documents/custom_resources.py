@@ -6,9 +6,8 @@ The status of a definition is bounded: it has headlines, counts and network, not
 import re
 from typing import Any
 
-from scaletest.benchmarks.documents import BenchmarkPhase, kube_perftest
+from scaletest.benchmarks.documents import BenchmarkPhase, json_schema, kube_perftest
 from scaletest.benchmarks.documents.benchmark_set import SetSpec
-from scaletest.benchmarks.documents.json_schema import FORM
 from scaletest.benchmarks.kinds import Failure, Kind
 from scaletest.benchmarks.kinds.registry import GROUP, KINDS, SET, VERSION
 from scaletest.model.json_schema import Schema
@@ -76,7 +75,7 @@ def definitions(perftest_group: str = "") -> list[dict[str, Any]]:
 
 def _kind_definition(kind: Kind) -> dict[str, Any]:
     """Return the definition of one kind."""
-    spec = _openapi(FORM.object(kind.spec))
+    spec = _openapi(json_schema.FORM.object(kind.spec))
     types = {name: field["type"] for name, field in spec["properties"].items()}
     columns = [
         _column("Host Network", ".spec.hostNetwork", "boolean"),
@@ -160,7 +159,7 @@ def _kind_definition(kind: Kind) -> dict[str, Any]:
 
 def _set_definition() -> dict[str, Any]:
     """Return the definition of BenchmarkSet."""
-    spec = _openapi(FORM.object(SetSpec))
+    spec = _openapi(json_schema.FORM.object(SetSpec))
     spec["properties"]["template"] = {
         "type": "object",
         "description": "apiVersion, kind and spec: the fixed part.",

@@ -1,4 +1,4 @@
-"""Network namespaces of this machine as nodes, joined by veth pairs.
+"""Make nodes of this machine: network namespaces, joined by veth pairs.
 
 Each has an MTU and addresses of its own. A namespace has no name and lives as long as the process
 that holds it. That process reads a pipe whose other end belongs to this process. So when this
@@ -19,7 +19,6 @@ from scaletest.model import checks
 from scaletest.model.errors import UsageError
 
 INTERFACE = "eth0"
-DEFAULT_MTU = 1500
 MOST_NODES = 200
 PATIENCE_S = 20.0
 NEEDED = (
@@ -45,13 +44,14 @@ class Namespaces:
                 "use fewer, or a cluster",
             )
         )
-        mtu = mtu or DEFAULT_MTU
+        mtu = mtu or 1500
         self._family = family
         self._holders: list[subprocess.Popen[bytes]] = []
         self._root = os.geteuid() == 0
         try:
             for index in range(nodes):
                 self._hold(self.host(index))
+            # more than two meet at a bridge, on a node of its own after theirs
             if nodes > 2:
                 self._hold("switch")
                 self._on(nodes, "ip link add br0 type bridge")
@@ -104,6 +104,7 @@ class Namespaces:
         if not self._root and not self._holders:
             unshare = ("unshare", "--user", "--map-root-user", "--net", "--uts")
         elif not self._root:
+            # in the user namespace of the first one, which gives the rights over all interfaces
             first = str(self._holders[0].pid)
             unshare = ("nsenter", "--target", first, *_USER, "--", *unshare)
         holder = subprocess.Popen(
@@ -127,16 +128,9 @@ class Namespaces:
 
     def _on(self, index: int, command: str) -> None:
         """Run a command on a node."""
-        done = subprocess.run(
-            [*self.enter(index), *command.split()],
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-        checks.raise_first_mistake(
-            (done.returncode, f"{command} failed: {done.stderr.strip()}", NEEDED)
-        )
+        done = run_command([*self.enter(index), *command.split()])
+        if done.returncode:
+            raise UsageError(f"{command} failed: {done.stderr.strip()}", hint=NEEDED)
 
 
 def address(index: int, family: str) -> str:
@@ -145,7 +139,7 @@ def address(index: int, family: str) -> str:
 
 
 class Loopback:
-    """This machine as every node, with lo as the only interface."""
+    """Makes this machine every node, with lo as the only interface."""
 
     def __init__(self, family: str) -> None:
         self._family = family
@@ -155,7 +149,7 @@ class Loopback:
         return "::1" if self._family == "IPv6" else "127.0.0.1"
 
     def host(self, index: int) -> str:
-        """Return this machine's name for itself."""
+        """Return localhost for every node."""
         return "localhost"
 
     def enter(self, index: int) -> tuple[str, ...]:
@@ -173,17 +167,12 @@ def route(enter: Sequence[str], peer: str) -> networks.Network | None:
     """Return interface, family and MTU of the route to a peer; None without the program `ip`."""
     if not shutil.which("ip"):
         return None
-    outputs = []
-    for arguments in (["route", "get", peer], ["link", "show"]):
-        done = subprocess.run(
-            [*enter, "ip", "-json", *arguments],
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-        outputs.append(done.stdout)
-    return networks.parse_network(peer, *outputs)
+    ip_json = [*enter, "ip", "-json"]
+    return networks.parse_network(
+        peer,
+        route=run_command([*ip_json, "route", "get", peer]).stdout,
+        links=run_command([*ip_json, "link", "show"]).stdout,
+    )
 
 
 def available() -> bool:
@@ -191,10 +180,9 @@ def available() -> bool:
     if any(shutil.which(name) is None for name in ("ip", "unshare", "nsenter")):
         return False
     user: Sequence[str] = () if os.geteuid() == 0 else ("--user", "--map-root-user")
-    done = subprocess.run(
-        ["unshare", *user, "--net", "--uts", "true"],
-        capture_output=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    return done.returncode == 0
+    return run_command(["unshare", *user, "--net", "--uts", "true"]).returncode == 0
+
+
+def run_command(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command about interfaces to its end, for PATIENCE_S at most."""
+    return subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S, check=False)

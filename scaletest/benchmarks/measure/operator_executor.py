@@ -12,8 +12,7 @@ from scaletest.benchmarks.documents import Benchmark, BenchmarkPhase, BenchmarkR
 from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, Kind, fail_if
 from scaletest.benchmarks.kinds.registry import API_VERSION
 from scaletest.benchmarks.measure.runner import PhaseListener
-from scaletest.benchmarks.objects.config_maps import load_result
-from scaletest.benchmarks.objects.manifests import SPARE_S, Document, refuse, start_s
+from scaletest.benchmarks.objects import config_maps, manifests
 from scaletest.cluster.objects import NODES, ObjectClient, Resource
 
 RUN = "scaletest.dev/run"
@@ -57,7 +56,7 @@ class OperatorExecutor:
 
     def refuse(self, benchmark: Benchmark) -> None:
         """Raise UsageError for a benchmark that cannot be measured in pods."""
-        refuse(benchmark)
+        manifests.refuse(benchmark)
 
     def nodes(self) -> Sequence[Node]:
         """List the cluster's nodes. Needs the right to list them."""
@@ -77,7 +76,7 @@ class OperatorExecutor:
         on_phase(result.phase)
         return result
 
-    def _ensure(self, resource: Resource, benchmark: Benchmark) -> Document:
+    def _ensure(self, resource: Resource, benchmark: Benchmark) -> manifests.Document:
         """Create the run's object or find it. BenchmarkFailed when another run has the name.
 
         An object that is being deleted is waited for: it is left from a run that was interrupted,
@@ -107,7 +106,7 @@ class OperatorExecutor:
         """Follow the object's phases to its result. Raises BenchmarkFailed without one."""
         began_s = self._clock()
         # the limit counts from the first phase after PENDING; waiting for others has no limit
-        limit_s = 2 * start_s(benchmark) + benchmark.limit_s + 2 * SPARE_S
+        limit_s = 2 * manifests.start_s(benchmark) + benchmark.limit_s + 2 * manifests.SPARE_S
         started_s, phase = 0.0, ""
         while True:
             document = self._objects.find(resource, self._namespace, benchmark.name)
@@ -135,7 +134,7 @@ class OperatorExecutor:
                 failure=Failure.TIMED_OUT,
             )
             self._sleep(LOOK_S)
-        result = load_result(self._objects, self._namespace, benchmark.name, uid)
+        result = config_maps.load_result(self._objects, self._namespace, benchmark.name, uid)
         if result is not None:
             return result
         # the message of one that was measured holds notes

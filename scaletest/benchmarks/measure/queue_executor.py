@@ -1,4 +1,4 @@
-"""The executor for queues: sends benchmarks to workers that run `scaletest bench execute`.
+"""Send benchmarks to the workers of a queue, which run `scaletest bench execute`.
 
 A worker runs all parts on its own node. Parts on two workers would need two requests that run at
 the same time, and a queue does not promise that. So benchmarks that need two real nodes are
@@ -81,7 +81,7 @@ class QueueExecutor:
         except BaseException:
             self._client.cancel(self._queue, [request.id])
             raise
-        result = result_of(benchmark, reply)
+        result = read_reply(benchmark, reply)
         on_phase(result.phase)
         return result
 
@@ -95,10 +95,11 @@ class QueueExecutor:
             for _, reply in self._client.replies(WAIT_S):
                 if reply.id == request.id:
                     return reply
+            # after a crash Redis may have forgotten the request
             self._client.recover({request.id: request})
 
 
-def result_of(benchmark: Benchmark, reply: Reply) -> BenchmarkResult:
+def read_reply(benchmark: Benchmark, reply: Reply) -> BenchmarkResult:
     """Read the worker's framed result from a reply, or build a failure with the reason."""
     result = read_framed_result(str(reply.figures.get("result", "")))
     if result is None:

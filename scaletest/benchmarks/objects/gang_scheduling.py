@@ -9,8 +9,7 @@ from typing import Any
 
 from scaletest.benchmarks.documents import Benchmark
 from scaletest.benchmarks.kinds.spec import VOLCANO
-from scaletest.benchmarks.objects import manifests
-from scaletest.benchmarks.objects.pod_status import conditions, has_condition, seconds
+from scaletest.benchmarks.objects import manifests, pod_status
 from scaletest.cluster.objects import ObjectClient, Resource
 
 POD_GROUPS = Resource("PodGroup", "/apis/scheduling.volcano.sh/v1beta1", "podgroups", True)
@@ -92,11 +91,11 @@ def admission(benchmark: Benchmark, objects: ObjectClient, namespace: str) -> tu
     group = objects.find(POD_GROUPS, namespace, benchmark.name)
     if group is None:
         return 0.0, "the PodGroup was deleted by somebody"
-    known = conditions(group)
+    known = pod_status.conditions(group)
     is_running = group.get("status", {}).get("phase") == "Running"
-    if not is_running and not has_condition(group, "Scheduled"):
+    if not is_running and not pod_status.has_condition(group, "Scheduled"):
         message = f"waits until Volcano has room for all {group['spec']['minMember']} pods"
         reason = known.get("Unschedulable", {}).get("message")
         return 0.0, ": ".join(filter(None, (message, reason)))
     admitted = known.get("Scheduled", {}).get("lastTransitionTime")
-    return seconds(admitted or group["metadata"]["creationTimestamp"]), ""
+    return pod_status.seconds(admitted or group["metadata"]["creationTimestamp"]), ""

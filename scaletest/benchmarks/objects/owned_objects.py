@@ -11,16 +11,7 @@ from dataclasses import dataclass
 
 from scaletest.benchmarks.documents import Benchmark, BenchmarkResult
 from scaletest.benchmarks.kinds import Kind
-from scaletest.benchmarks.objects import gang_scheduling, manifests, pod_status, ssh
-from scaletest.benchmarks.objects.config_maps import (
-    RESULT,
-    Damaged,
-    is_owned,
-    load_result,
-    pack,
-    read_agreed,
-    read_packed,
-)
+from scaletest.benchmarks.objects import config_maps, gang_scheduling, manifests, pod_status, ssh
 from scaletest.cluster.connection import Busy, Conflict
 from scaletest.cluster.objects import (
     CLAIMS,
@@ -59,7 +50,7 @@ def _delete_owned(
     resource: Resource, name: str, uid: str, objects: ObjectClient, namespace: str
 ) -> None:
     document = objects.find(resource, namespace, name)
-    if document is not None and is_owned(document, uid):
+    if document is not None and config_maps.is_owned(document, uid):
         objects.delete(resource, namespace, name, document["metadata"]["uid"])
 
 
@@ -77,9 +68,9 @@ class OwnedObjects:
 
     def read_agreed(self, peers: manifests.Document) -> Benchmark:
         """Read the benchmark from the ConfigMap of its peers. Raises Damaged."""
-        benchmark = read_agreed(peers)
+        benchmark = config_maps.read_agreed(peers)
         if benchmark.kind is not self._benchmark.kind:
-            raise Damaged(peers, f"it is of another kind, {benchmark.kind.name}")
+            raise config_maps.Damaged(peers, f"it is of another kind, {benchmark.kind.name}")
         return benchmark
 
     def ensure(
@@ -105,7 +96,7 @@ class OwnedObjects:
                     f"another operator has ended {self._benchmark.name}",
                     hint="run one operator a namespace",
                 )
-        if not is_owned(document, self._owner["uid"]):
+        if not config_maps.is_owned(document, self._owner["uid"]):
             raise NameConflict(f"{resource.plural} {name} is there and belongs to something else")
         return document
 
@@ -152,11 +143,11 @@ class OwnedObjects:
         document = self._objects.find(CONFIG_MAPS, self._namespace, name)
         if document is None:
             return None
-        if not is_owned(document, self._owner["uid"]):
+        if not config_maps.is_owned(document, self._owner["uid"]):
             raise NameConflict(f"configmaps {name} is there and belongs to something else")
         try:
-            return read_packed(document, RESULT, BenchmarkResult.from_dict)
-        except Damaged as error:
+            return config_maps.read_packed(document, config_maps.RESULT, BenchmarkResult.from_dict)
+        except config_maps.Damaged as error:
             if self._peers() is None:
                 return self._benchmark.failed_by(error)
             # nothing else was deleted yet: the pods still tell the result, or why there is none
@@ -168,13 +159,15 @@ class OwnedObjects:
         benchmark, owner = self._benchmark, self._owner
         body = {
             "metadata": manifests.meta(benchmark, manifests.result_name(benchmark.name), owner),
-            "binaryData": {RESULT: pack(wire.dump(result.to_dict()))},
+            "binaryData": {config_maps.RESULT: config_maps.pack(wire.dump(result.to_dict()))},
         }
         if self._objects.create(CONFIG_MAPS, self._namespace, body) is not None:
             return result
         try:
-            return load_result(self._objects, self._namespace, benchmark.name, owner["uid"])
-        except Damaged as error:
+            return config_maps.load_result(
+                self._objects, self._namespace, benchmark.name, owner["uid"]
+            )
+        except config_maps.Damaged as error:
             # the next pass says so of the result that it finds
             raise Conflict(error.message, hint=error.remedy) from error
 
@@ -187,8 +180,8 @@ class OwnedObjects:
         uid, name = self._owner["uid"], self._benchmark.name
         if peers := self._peers():
             benchmark = self._benchmark  # the best guess if the ConfigMap was changed
-            with contextlib.suppress(Damaged):
-                benchmark = read_agreed(peers)
+            with contextlib.suppress(config_maps.Damaged):
+                benchmark = config_maps.read_agreed(peers)
             if gang_scheduling.is_wanted(benchmark):
                 _delete_owned(gang_scheduling.POD_GROUPS, name, uid, self._objects, self._namespace)
         delete_objects(self._benchmark.kind, name, uid, self._objects, self._namespace)
@@ -198,4 +191,4 @@ class OwnedObjects:
         peers = self._objects.find(
             CONFIG_MAPS, self._namespace, manifests.name_of(self._benchmark, "peers")
         )
-        return peers if peers and is_owned(peers, self._owner["uid"]) else None
+        return peers if peers and config_maps.is_owned(peers, self._owner["uid"]) else None

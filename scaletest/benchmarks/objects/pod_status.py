@@ -1,4 +1,4 @@
-"""What the status of a benchmark's pods and Jobs says: addresses, places, reasons to wait."""
+"""Read the status of a benchmark's pods and Jobs: addresses, places, reasons to wait."""
 
 import json
 import re
@@ -42,32 +42,29 @@ def started_s(pod: Document) -> float:
 
 def reachable_servers(benchmark: Benchmark, pods: Sequence[Document]) -> list[PartAddress]:
     """List the servers that have an address on the network that the benchmark measures."""
-    spec = benchmark.spec
     peers = []
     for pod in pods:
         role = pod["metadata"]["labels"][ROLE]
         index = int((pod["metadata"].get("annotations") or {}).get(INDEX, 0))
-        ip = address(pod, spec.ip_family, spec.network_name)
-        if role != benchmark.kind.measures and ip:
-            peers.append(PartAddress(role, index, name_of(benchmark, f"{role}-{index}"), ip))
+        # it may have an address of each family
+        is_ipv6 = benchmark.spec.ip_family == "IPv6"
+        ips = [ip for ip in addresses(pod, benchmark.spec.network_name) if (":" in ip) == is_ipv6]
+        if role != benchmark.kind.measures and ips:
+            peers.append(PartAddress(role, index, name_of(benchmark, f"{role}-{index}"), ips[0]))
     return sorted(peers, key=lambda peer: (peer.role, peer.index))
-
-
-def address(pod: Document, family: str, network: str) -> str:
-    """Return the pod's IPv4 or IPv6 address on a network of Multus; "" while it has none."""
-    return next((ip for ip in addresses(pod, network) if (":" in ip) == (family == "IPv6")), "")
 
 
 def addresses(pod: Document, network: str) -> list[str]:
     """List the pod's addresses on a network of Multus; "" is the cluster's own network."""
     if not network:
         return [assigned["ip"] for assigned in pod.get("status", {}).get("podIPs", ())]
+    annotation = pod["metadata"].get("annotations", {}).get(MULTUS_STATUS, "[]")
+    # Multus names a network of the pod's own namespace without that namespace
+    names = {network, network.rpartition("/")[2]}
     ips: list[str] = []
     try:
-        for interface in json.loads(
-            pod["metadata"].get("annotations", {}).get(MULTUS_STATUS, "[]")
-        ):
-            if interface.get("name") in {network, network.rpartition("/")[2]}:
+        for interface in json.loads(annotation):
+            if interface.get("name") in names:
                 ips += map(str, interface.get("ips") or ())
     except (ValueError, AttributeError, TypeError):
         # whoever wrote this annotation, it was not Multus
@@ -77,13 +74,13 @@ def addresses(pod: Document, network: str) -> list[str]:
 
 def explain_other_network(pod: Document, network: str, result: BenchmarkResult) -> str:
     """Explain by which other network the pod reached its peer; "" when it used the spec's."""
-    used, known = str(result.network.get("address", "")), addresses(pod, network)
-    if not network or not result.ok or used in known:
+    used, expected = str(result.network.get("address", "")), addresses(pod, network)
+    if not network or not result.ok or used in expected:
         return ""
-    route = f"from {used or 'nowhere'} by {result.network.get('interface', 'no interface')}"
     return (
-        f"the peer was reached {route}, and the pod's address on {network} is"
-        f" {', '.join(known) or 'unknown'}"
+        f"the peer was reached from {used or 'nowhere'} by"
+        f" {result.network.get('interface', 'no interface')}, and the pod's address on {network}"
+        f" is {', '.join(expected) or 'unknown'}"
     )
 
 
@@ -97,18 +94,18 @@ def conditions(document: Document) -> dict[str, Document]:
 
 def has_condition(document: Document, *names: str) -> bool:
     """Check whether an object has one of these conditions, and it is true."""
-    known = conditions(document)
-    return any(known[name].get("status") == "True" for name in names if name in known)
+    by_type = conditions(document)
+    return any(by_type.get(name, {}).get("status") == "True" for name in names)
 
 
 def places(pods: Sequence[Document]) -> Document:
     """Map pods to their nodes, and to the digests of the images that really ran."""
-    nodes, images = dict[str, str](), dict[str, str]()
+    places: Document = {"nodes": {}, "images": {}}
     for pod in pods[:MOST_PLACES]:
-        nodes[name(pod)] = pod["spec"].get("nodeName", "")
-        containers = pod["status"].get("containerStatuses", ())
-        images[name(pod)] = next((container.get("imageID", "") for container in containers), "")
-    return {"nodes": nodes, "images": images}
+        (container, *_) = pod["status"].get("containerStatuses") or [{}]
+        places["nodes"][name(pod)] = pod["spec"].get("nodeName", "")
+        places["images"][name(pod)] = container.get("imageID", "")
+    return places
 
 
 def crowding_notes(benchmark: Benchmark, pods: Sequence[Document]) -> tuple[str, ...]:
@@ -133,6 +130,7 @@ def is_unschedulable(pod: Document) -> bool:
 def why_not(pod: Document) -> str:
     """Explain why a pod is not running, from its status."""
     status = pod.get("status", {})
+    # a container that waits says more than a condition: an image that cannot be pulled
     for container in (
         *status.get("initContainerStatuses", ()),
         *status.get("containerStatuses", ()),
@@ -151,21 +149,15 @@ def last_denial(objects: ObjectClient, namespace: str, job: Document) -> str:
 
     The status of a Job does not tell it.
     """
+
+    def event_time(event: Document) -> str:
+        # which of these times an event has depends on who wrote it
+        created = event["metadata"].get("creationTimestamp")
+        return str(event.get("lastTimestamp") or event.get("eventTime") or created or "")
+
     about = f"involvedObject.uid={job['metadata']['uid']},reason=FailedCreate"
     events = objects.list(EVENTS, namespace, fields=about)
-    if not events:
-        return ""
-    newest = max(
-        events,
-        # which of these times an event has depends on who wrote it
-        key=lambda event: str(
-            event.get("lastTimestamp")
-            or event.get("eventTime")
-            or event["metadata"].get("creationTimestamp")
-            or ""
-        ),
-    )
-    return str(newest.get("message", ""))
+    return str(max(events, key=event_time, default={}).get("message", ""))
 
 
 def is_final(message: str, age_s: float) -> bool:

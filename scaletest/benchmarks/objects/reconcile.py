@@ -16,9 +16,13 @@ from scaletest.benchmarks.documents import (
     read_framed_result,
 )
 from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, fail_if
-from scaletest.benchmarks.objects import gang_scheduling, manifests, pod_status
-from scaletest.benchmarks.objects.config_maps import measuring_s
-from scaletest.benchmarks.objects.owned_objects import NameConflict, OwnedObjects
+from scaletest.benchmarks.objects import (
+    config_maps,
+    gang_scheduling,
+    manifests,
+    owned_objects,
+    pod_status,
+)
 from scaletest.cluster.connection import Busy, Missing, Refused
 from scaletest.cluster.objects import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES, ObjectClient
 from scaletest.model.errors import Unreachable, UsageError
@@ -67,7 +71,7 @@ def reconcile_objects(
 
     Raises the API server's errors.
     """
-    owned = OwnedObjects(benchmark, objects, context.namespace, context.owner)
+    owned = owned_objects.OwnedObjects(benchmark, objects, context.namespace, context.owner)
     return _Reconciliation(benchmark, objects, context, clock, owned).run()
 
 
@@ -95,7 +99,7 @@ class _Reconciliation:
     _objects: ObjectClient
     _context: BenchmarkContext
     _clock: Callable[[], float]
-    _owned: OwnedObjects
+    _owned: owned_objects.OwnedObjects
     _pods: tuple[manifests.Document, ...] = ()
 
     def run(self) -> Observation:
@@ -118,7 +122,7 @@ class _Reconciliation:
             self._pods = self._owned.pods()
             observation = self._measure(peers) if is_measuring else self._prepare(peers)
             return replace(observation, edited=edited)
-        except NameConflict as conflict:
+        except owned_objects.NameConflict as conflict:
             # the other object may be about to go
             if self._clock() - self._context.requested_s <= manifests.start_s(self._benchmark):
                 return Observation(BenchmarkPhase.PREPARING, str(conflict))
@@ -313,7 +317,9 @@ class _Reconciliation:
         reason = pod_status.why_not(measuring[0]) if measuring else self._denial(job)
         limit_s = manifests.start_s(self._benchmark)
         self._require_start(
-            measuring_s(peers), f"the measuring part did not start in {limit_s:.0f} s", reason
+            config_maps.measuring_s(peers),
+            f"the measuring part did not start in {limit_s:.0f} s",
+            reason,
         )
         return Observation(BenchmarkPhase.PREPARING, reason, self._pods)
 
@@ -353,7 +359,7 @@ class _Reconciliation:
     ) -> None:
         """Raise BenchmarkFailed when the measuring pods have run for longer than their limit."""
         limit_s = self._benchmark.limit_s + manifests.SPARE_S
-        since_s = max([measuring_s(peers), *map(pod_status.started_s, pods)])
+        since_s = max([config_maps.measuring_s(peers), *map(pod_status.started_s, pods)])
         message = f"there was no result in {limit_s:.0f} s"
         fail_if(
             self._clock() - since_s > limit_s,

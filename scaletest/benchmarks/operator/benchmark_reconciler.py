@@ -9,22 +9,13 @@ from scaletest.benchmarks.documents import Benchmark, BenchmarkPhase, read_bench
 from scaletest.benchmarks.kinds import Kind
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.measure.operator_executor import resource
-from scaletest.benchmarks.objects import gang_scheduling
-from scaletest.benchmarks.objects.config_maps import Damaged, is_owned, read_agreed
-from scaletest.benchmarks.objects.manifests import NAME, SPARE_S, image_of, refuse, start_s
-from scaletest.benchmarks.objects.owned_objects import delete_objects
+from scaletest.benchmarks.objects import config_maps, gang_scheduling, manifests, owned_objects
 from scaletest.benchmarks.objects.reconcile import (
     BenchmarkContext,
     Observation,
     reconcile_objects,
 )
-from scaletest.benchmarks.operator import status
-from scaletest.benchmarks.operator.reporting import (
-    ReconcileSettings,
-    has_ended,
-    owner_reference,
-    report,
-)
+from scaletest.benchmarks.operator import reporting, status
 from scaletest.cluster.connection import Busy, Conflict, Missing
 from scaletest.cluster.objects import CONFIG_MAPS, LEASES, ObjectClient
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
@@ -65,7 +56,11 @@ class Lock:
         kinds = {kind.plural: kind for kind in KINDS.values()}
         if plural in kinds:
             document = self._objects.find(resource(kinds[plural]), self._namespace, name)
-            if document and document["metadata"]["uid"] == uid and not has_ended(document):
+            if (
+                document
+                and document["metadata"]["uid"] == uid
+                and not reporting.has_ended(document)
+            ):
                 return f"{plural}/{name}"
         return "" if self._write(self._holder, lease["metadata"]["resourceVersion"]) else "another"
 
@@ -86,14 +81,18 @@ class Lock:
 
 
 def reconcile(
-    kind: Kind, objects: ObjectClient, namespace: str, name: str, settings: ReconcileSettings
+    kind: Kind,
+    objects: ObjectClient,
+    namespace: str,
+    name: str,
+    settings: reporting.ReconcileSettings,
 ) -> str:
     """Bring a benchmark forward; return its phase if that has changed, else ""."""
 
     def lock(document: status.Document) -> Lock:
         return Lock(objects, namespace, kind.plural, name, document["metadata"]["uid"])
 
-    return report(
+    return reporting.report(
         resource(kind),
         objects,
         namespace,
@@ -109,8 +108,8 @@ def before_deletion(
 ) -> None:
     """Clean up before a benchmark is deleted: delete its objects, release its lock."""
     meta = document["metadata"]
-    if NAME.fullmatch(meta["name"]):
-        delete_objects(kind, meta["name"], meta["uid"], objects, namespace)
+    if manifests.NAME.fullmatch(meta["name"]):
+        owned_objects.delete_objects(kind, meta["name"], meta["uid"], objects, namespace)
     Lock(objects, namespace, kind.plural, meta["name"], meta["uid"]).give_back()
 
 
@@ -122,7 +121,7 @@ class _Pass:
     document: status.Document
     objects: ObjectClient
     namespace: str
-    settings: ReconcileSettings
+    settings: reporting.ReconcileSettings
     lock: Lock
 
     def act(self) -> tuple[status.Document, str]:
@@ -132,7 +131,7 @@ class _Pass:
             requested = read_benchmark(
                 {key: self.document[key] for key in keys if key in self.document}
             )
-            refuse(requested)
+            manifests.refuse(requested)
         except UsageError as error:
             begun = self._begun()
             if begun is None:
@@ -170,11 +169,11 @@ class _Pass:
         """Return the benchmark as it was when its first object was created; None before that."""
         meta = self.document["metadata"]
         peers = self.objects.find(CONFIG_MAPS, self.namespace, f"{meta['name']}-peers")
-        if peers is None or not is_owned(peers, meta["uid"]):
+        if peers is None or not config_maps.is_owned(peers, meta["uid"]):
             return None
         try:
-            return read_agreed(peers)
-        except Damaged:
+            return config_maps.read_agreed(peers)
+        except config_maps.Damaged:
             # the next pass ends it, and says why
             return Benchmark(meta["name"], self.kind, self.kind.spec())
 
@@ -192,9 +191,9 @@ class _Pass:
             since_s = max(created, self.settings.clock())
         context = BenchmarkContext(
             self.namespace,
-            owner_reference(self.document),
+            reporting.owner_reference(self.document),
             since_s,
-            image_of(benchmark.kind, self.settings.image),
+            manifests.image_of(benchmark.kind, self.settings.image),
             lambda: ADMITTED if exclusive and self.lock.take() else "",
         )
         try:
@@ -203,7 +202,10 @@ class _Pass:
             raise
         except Unreachable as error:
             # a missing right or a quota may be corrected, but not for ever
-            if self.settings.clock() - since_s > start_s(benchmark) + benchmark.limit_s + SPARE_S:
+            if (
+                self.settings.clock() - since_s
+                > manifests.start_s(benchmark) + benchmark.limit_s + manifests.SPARE_S
+            ):
                 return _refused(benchmark, error)
             return Observation(
                 BenchmarkPhase.PREPARING, f"{error.message}; {as_options(error.hint)}"

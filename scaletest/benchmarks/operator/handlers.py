@@ -22,9 +22,14 @@ from scaletest.benchmarks.documents import kube_perftest
 from scaletest.benchmarks.kinds import Kind
 from scaletest.benchmarks.kinds.registry import GROUP, KINDS, VERSION
 from scaletest.benchmarks.measure.operator_executor import resource
-from scaletest.benchmarks.operator import benchmark_reconciler, perftest, set_reconciler, status
-from scaletest.benchmarks.operator.queueing import INTERVAL_S, Turns, is_paused, turn_of
-from scaletest.benchmarks.operator.reporting import ReconcileSettings, has_ended
+from scaletest.benchmarks.operator import (
+    benchmark_reconciler,
+    perftest,
+    queueing,
+    reporting,
+    set_reconciler,
+    status,
+)
 from scaletest.cluster.objects import ObjectClient
 from scaletest.model.errors import ScaletestError
 from scaletest.pages.server import Server
@@ -74,7 +79,7 @@ def run(
         kopf.event(cast(kopf.Body, document), type=event_type, reason=reason, message=message)
 
     metrics = Metrics()
-    settings = ReconcileSettings(image, time.time, send_event, pod_fields or {})
+    settings = reporting.ReconcileSettings(image, time.time, send_event, pod_fields or {})
     registry = make_registry(objects, settings, metrics)
     if perftest_group:
         _serve_perftest(registry, perftest_group, objects, settings, metrics)
@@ -99,7 +104,7 @@ def run(
 
 
 def make_registry(
-    objects: ObjectClient, settings: ReconcileSettings, metrics: Metrics
+    objects: ObjectClient, settings: reporting.ReconcileSettings, metrics: Metrics
 ) -> kopf.OperatorRegistry:
     """Return a registry with all functions that kopf is to call."""
     registry = kopf.OperatorRegistry()
@@ -124,7 +129,7 @@ def make_registry(
             **arguments
         )
 
-    turns = Turns(time.monotonic)
+    turns = queueing.Turns(time.monotonic)
     for kind in KINDS.values():
         _add_kind(registry, kind, objects, settings, metrics, turns)
 
@@ -132,12 +137,12 @@ def make_registry(
         GROUP,
         VERSION,
         "benchmarksets",
-        interval=INTERVAL_S,
+        interval=queueing.INTERVAL_S,
         registry=registry,
         when=_must_reconcile,
     )
     def reconcile_set(body: kopf.Body, namespace: str | None, name: str, **indices: Any) -> None:
-        if is_paused(body):
+        if queueing.is_paused(body):
             return
         children = partial(_read_index, indices["children"])
         _attempt(
@@ -153,7 +158,7 @@ def _serve_perftest(
     registry: kopf.OperatorRegistry,
     group: str,
     objects: ObjectClient,
-    settings: ReconcileSettings,
+    settings: reporting.ReconcileSettings,
     metrics: Metrics,
 ) -> None:
     """Let objects of kube-perftest's group be measured, as objects of ours that belong to them."""
@@ -166,7 +171,7 @@ def _serve_perftest(
             group,
             VERSION,
             ours.plural,
-            interval=INTERVAL_S,
+            interval=queueing.INTERVAL_S,
             registry=registry,
             when=_must_reconcile,
         )
@@ -190,9 +195,9 @@ def _add_kind(
     registry: kopf.OperatorRegistry,
     kind: Kind,
     objects: ObjectClient,
-    settings: ReconcileSettings,
+    settings: reporting.ReconcileSettings,
     metrics: Metrics,
-    turns: Turns,
+    turns: queueing.Turns,
 ) -> None:
     """Let kopf reconcile the benchmarks of a kind.
 
@@ -205,14 +210,19 @@ def _add_kind(
 
     @kopf.index(GROUP, VERSION, kind.plural, id="line", registry=registry)
     def waiting(body: kopf.Body, namespace: str | None, **_: Any) -> Any:
-        turn = turn_of(body)
+        turn = queueing.turn_of(body)
         return {namespace: turn} if turn else {}
 
     @kopf.timer(
-        GROUP, VERSION, kind.plural, interval=INTERVAL_S, registry=registry, when=_must_reconcile
+        GROUP,
+        VERSION,
+        kind.plural,
+        interval=queueing.INTERVAL_S,
+        registry=registry,
+        when=_must_reconcile,
     )
     def reconcile(body: kopf.Body, namespace: str | None, name: str, **indices: Any) -> None:
-        if is_paused(body) or turns.checked_recently(body):
+        if queueing.is_paused(body) or turns.checked_recently(body):
             return
         if turns.waits(body, lambda: _read_index(indices["line"], namespace or "")):
             return
@@ -227,11 +237,11 @@ def _add_kind(
         try:
             benchmark_reconciler.before_deletion(kind, objects, namespace or "", dict(body))
         except ScaletestError as error:
-            raise kopf.TemporaryError(error.message, delay=INTERVAL_S) from error
+            raise kopf.TemporaryError(error.message, delay=queueing.INTERVAL_S) from error
 
 
 def _must_reconcile(body: kopf.Body, **_: Any) -> bool:
-    return not has_ended(dict(body)) or status.is_edited(body)
+    return not reporting.has_ended(dict(body)) or status.is_edited(body)
 
 
 def _attempt(kind: str, metrics: Metrics, reconcile: Callable[[], str]) -> None:

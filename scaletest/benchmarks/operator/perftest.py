@@ -5,8 +5,8 @@ back. So theirs has the fields of our status, and whoever deletes it deletes our
 """
 
 from scaletest.benchmarks.documents import BenchmarkPhase, benchmark
-from scaletest.benchmarks.objects.config_maps import is_owned
-from scaletest.benchmarks.operator.reporting import ReconcileSettings, owner_reference, report
+from scaletest.benchmarks.objects import config_maps
+from scaletest.benchmarks.operator import reporting
 from scaletest.benchmarks.operator.status import Document
 from scaletest.cluster.objects import ObjectClient, Resource
 
@@ -15,12 +15,12 @@ def reconcile(
     theirs: Resource,
     ours: Resource,
     objects: ObjectClient,
-    settings: ReconcileSettings,
+    settings: reporting.ReconcileSettings,
     namespace: str,
     name: str,
 ) -> str:
     """Bring an object of theirs forward; return its phase if that has changed, else ""."""
-    return report(
+    return reporting.report(
         theirs,
         objects,
         namespace,
@@ -40,9 +40,9 @@ def _copy(
         body = benchmark.read_envelope(
             {key: document[key] for key in ("apiVersion", "kind", "spec")}, warnings
         )
-        body["metadata"] = {"name": name, "ownerReferences": [owner_reference(document)]}
+        body["metadata"] = {"name": name, "ownerReferences": [reporting.owner_reference(document)]}
         mine = objects.create(ours, namespace, body)
-    if mine is None or not is_owned(mine, document["metadata"]["uid"]):
+    if mine is None or not config_maps.is_owned(mine, document["metadata"]["uid"]):
         message = (
             f"there is another {ours.kind} {name} of group scaletest.dev; delete it, or rename"
         )

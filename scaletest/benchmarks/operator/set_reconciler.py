@@ -11,25 +11,9 @@ from typing import Any
 from scaletest.benchmarks.documents import Benchmark
 from scaletest.benchmarks.documents.sweep import plan_of
 from scaletest.benchmarks.kinds.registry import API_VERSION
-from scaletest.benchmarks.measure.operator_executor import nodes_of, resource
-from scaletest.benchmarks.measure.runner import startable
-from scaletest.benchmarks.objects.config_maps import (
-    MOST_UNPACKED,
-    Damaged,
-    is_owned,
-    pack,
-    read_packed,
-)
-from scaletest.benchmarks.objects.manifests import NAME
-from scaletest.benchmarks.objects.owned_objects import NameConflict
-from scaletest.benchmarks.operator import set_status
-from scaletest.benchmarks.operator.benchmark_reconciler import TOGETHER
-from scaletest.benchmarks.operator.reporting import (
-    ReconcileSettings,
-    has_ended,
-    owner_reference,
-    report,
-)
+from scaletest.benchmarks.measure import operator_executor, runner
+from scaletest.benchmarks.objects import config_maps, manifests, owned_objects
+from scaletest.benchmarks.operator import benchmark_reconciler, reporting, set_status
 from scaletest.benchmarks.operator.status import Document
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.cluster.connection import Busy, Missing, Refused
@@ -70,11 +54,11 @@ def reconcile(
     objects: ObjectClient,
     namespace: str,
     name: str,
-    settings: ReconcileSettings,
+    settings: reporting.ReconcileSettings,
     children: Children,
 ) -> str:
     """Bring a set forward; return its phase if that has changed, else ""."""
-    return report(
+    return reporting.report(
         SETS,
         objects,
         namespace,
@@ -91,7 +75,7 @@ class _Pass:
     document: Document
     objects: ObjectClient
     namespace: str
-    settings: ReconcileSettings
+    settings: reporting.ReconcileSettings
     children: Children
 
     def act(self) -> tuple[Document, str]:
@@ -101,7 +85,7 @@ class _Pass:
             now = self._advance()
         except Busy:
             raise
-        except Damaged as error:
+        except config_maps.Damaged as error:
             now = set_status.refused_status(before, f"{error.message}; {error.remedy}", now_s)
         except (UsageError, Refused) as error:
             now = set_status.refused_status(
@@ -111,7 +95,7 @@ class _Pass:
             now = set_status.hindered_status(
                 before, f"{error.message}; {as_options(error.hint)}", now_s
             )
-        except NameConflict as error:
+        except owned_objects.NameConflict as error:
             now = set_status.hindered_status(before, str(error), now_s)
         return now, now["conditions"][0]["message"]
 
@@ -125,8 +109,10 @@ class _Pass:
         for benchmark in [planned for planned in plan.benchmarks if planned.name in new]:
             unseen = None
             if benchmark.name not in created:
-                unseen = self.objects.find(resource(benchmark.kind), self.namespace, benchmark.name)
-            if unseen is not None and is_owned(unseen, uid):
+                unseen = self.objects.find(
+                    operator_executor.resource(benchmark.kind), self.namespace, benchmark.name
+                )
+            if unseen is not None and config_maps.is_owned(unseen, uid):
                 created[benchmark.name] = unseen
             else:
                 # the index has it now, or it was deleted
@@ -148,9 +134,11 @@ class _Pass:
         stored = self.objects.find(CONFIG_MAPS, self.namespace, name)
         if stored is None:
             stored = self.objects.create(CONFIG_MAPS, self.namespace, self._plan_object(name))
-        if stored is None or not is_owned(stored, meta["uid"]):
-            raise NameConflict(f"the ConfigMap {name} exists and belongs to something else")
-        plan = read_packed(stored, PLAN, BenchmarkPlan.from_dict)
+        if stored is None or not config_maps.is_owned(stored, meta["uid"]):
+            raise owned_objects.NameConflict(
+                f"the ConfigMap {name} exists and belongs to something else"
+            )
+        plan = config_maps.read_packed(stored, PLAN, BenchmarkPlan.from_dict)
         if len(plans) >= MOST_PLANS:
             plans.clear()
         plans[meta["uid"]] = plan
@@ -165,21 +153,21 @@ class _Pass:
             "metadata": {"name": set_name},
             "spec": self.document["spec"],
         }
-        plan, _ = plan_of(readable, lambda: nodes_of(self.objects))
+        plan, _ = plan_of(readable, lambda: operator_executor.nodes_of(self.objects))
         for benchmark in plan.benchmarks:
             checks.raise_first_mistake(
                 (
-                    not NAME.fullmatch(benchmark.name),
+                    not manifests.NAME.fullmatch(benchmark.name),
                     f"its benchmarks would be named {benchmark.name}, which is not a valid name of"
                     " a Service",
                     "use a-z, 0-9 and '-' in the set's name, a letter first",
                 )
             )
         text = wire.dump(plan.to_dict())
-        data = pack(text)
+        data = config_maps.pack(text)
         checks.raise_first_mistake(
             (
-                len(data) > MOST_BYTES or len(text.encode()) > MOST_UNPACKED,
+                len(data) > MOST_BYTES or len(text.encode()) > config_maps.MOST_UNPACKED,
                 f"the plan has {len(text.encode())} bytes, which is too large to store",
                 "split the set into smaller ones",
             )
@@ -187,7 +175,7 @@ class _Pass:
         return {
             "metadata": {
                 "name": name,
-                "ownerReferences": [owner_reference(self.document)],
+                "ownerReferences": [reporting.owner_reference(self.document)],
                 "labels": {SET: set_name},
             },
             "binaryData": {PLAN: data},
@@ -203,10 +191,10 @@ class _Pass:
         for benchmark in plan.benchmarks:
             if benchmark.name not in created:
                 waiting.append(benchmark)
-            elif not has_ended(created[benchmark.name]):
+            elif not reporting.has_ended(created[benchmark.name]):
                 running.append(benchmark)
         while waiting and len(running) < (MOST_RUNNING if plan.disjoint else 1):
-            following = startable(waiting, running) if plan.disjoint else waiting[0]
+            following = runner.startable(waiting, running) if plan.disjoint else waiting[0]
             if following is None:
                 return
             waiting.remove(following)
@@ -216,22 +204,22 @@ class _Pass:
 
     def _create(self, plan: BenchmarkPlan, benchmark: Benchmark) -> Document:
         """Create a benchmark, or find it. NameConflict when another owner has its name."""
-        body, path = benchmark.document(), resource(benchmark.kind)
+        body, path = benchmark.document(), operator_executor.resource(benchmark.kind)
         body["metadata"] |= {
             "labels": {
                 SET: self.document["metadata"]["name"],
-                **({TOGETHER: "true"} if plan.disjoint else {}),
+                **({benchmark_reconciler.TOGETHER: "true"} if plan.disjoint else {}),
             },
             "annotations": {
                 "scaletest.dev/permutation": str(benchmark.permutation),
                 "scaletest.dev/repetition": str(benchmark.repetition),
             },
-            "ownerReferences": [owner_reference(self.document)],
+            "ownerReferences": [reporting.owner_reference(self.document)],
         }
         created = self.objects.create(path, self.namespace, body)
         created = created or self.objects.find(path, self.namespace, benchmark.name)
-        if created is None or not is_owned(created, self.document["metadata"]["uid"]):
-            raise NameConflict(
+        if created is None or not config_maps.is_owned(created, self.document["metadata"]["uid"]):
+            raise owned_objects.NameConflict(
                 f"there is another {benchmark.kind.name} named {benchmark.name}; delete it, or"
                 " rename the set"
             )

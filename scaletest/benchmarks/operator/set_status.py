@@ -11,10 +11,8 @@ from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult
 from scaletest.benchmarks.documents.benchmark_set import SetSpec
 from scaletest.benchmarks.judging.evaluation import BenchmarkRun, evaluate_benchmarks
 from scaletest.benchmarks.kinds import Failure
-from scaletest.benchmarks.objects.manifests import START_S
-from scaletest.benchmarks.objects.pod_status import seconds
-from scaletest.benchmarks.operator import status
-from scaletest.benchmarks.operator.reporting import has_ended
+from scaletest.benchmarks.objects import manifests, pod_status
+from scaletest.benchmarks.operator import reporting, status
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.model import VerdictKind, wire
 from scaletest.model.errors import InvalidValue
@@ -41,7 +39,7 @@ def status_of(
     measured = [benchmark.name for benchmark in plan.benchmarks if not benchmark.warm_up]
     phases = [phase_of(created[name]) for name in measured if name in created]
     succeeded, failed = phases.count("Completed"), phases.count("Failed")
-    running = sum(not has_ended(child) for child in created.values())
+    running = sum(not reporting.has_ended(child) for child in created.values())
     over = not running and (succeeded + failed == plan.count or is_stopped(plan, created))
     phase = "Paused" if document["spec"].get("paused") and not running else "Running"
     if over:
@@ -100,7 +98,7 @@ def hindered_status(before: Mapping[str, Any], message: str, now_s: float) -> st
     conditions = status.conditions(
         before, {"Complete": False, "Failed": False, HINDERED: True}, "hindered", message, now_s
     )
-    if now_s - seconds(conditions[-1]["lastTransitionTime"]) > START_S:
+    if now_s - pod_status.seconds(conditions[-1]["lastTransitionTime"]) > manifests.START_S:
         return refused_status(before, message, now_s)
     conditions += status.edited_conditions(before, False, now_s)
     return {"phase": before.get("phase") or "Pending", "conditions": conditions}
@@ -122,7 +120,7 @@ def measured_so_far(
     """Return results and summary; once the set is over also verdict and verdictReason."""
     results = {}
     for name, child in children.items():
-        if has_ended(child):
+        if reporting.has_ended(child):
             # as far as the status of the benchmark has it
             found = child["status"]
             results[name] = BenchmarkResult(

@@ -281,10 +281,10 @@ def test_servers_that_are_admitted_wait_for_their_turn(
     # then it has waited where it is part of a gang; else it is told as soon as all are ready, or
     # never
     if spec:
-        assert pod_main._site(pingpong, tmp_path, tmp_path).peers["worker"][0].address == "a"
+        assert pod_main._wait_for_site(pingpong, tmp_path, tmp_path).peers["worker"][0].address == "a"
     else:
         with pytest.raises(BenchmarkFailed, match="did not arrive"):
-            pod_main._site(pingpong, tmp_path, tmp_path)
+            pod_main._wait_for_site(pingpong, tmp_path, tmp_path)
 
 
 def test_the_deadline_of_a_job_includes_the_wait_in_its_queue() -> None:
