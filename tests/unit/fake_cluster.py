@@ -13,11 +13,10 @@ from scaletest.benchmarks.documents.sweep import merge
 from scaletest.benchmarks.kinds.registry import API_VERSION, KINDS
 from scaletest.benchmarks.measure.operator_executor import resource
 from scaletest.benchmarks.objects import manifests
-from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.operator import benchmark_reconciler, reporting, set_reconciler, status
 from scaletest.benchmarks.operator.reporting import ReconcileSettings
 from scaletest.cluster.connection import Conflict, Missing
-from scaletest.cluster.objects import JOBS, PODS, Resource
+from scaletest.cluster.objects import JOBS, PODS, Document, Resource
 
 IPERF = KINDS["IPerf"]
 

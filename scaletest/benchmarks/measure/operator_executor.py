@@ -13,7 +13,7 @@ from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, Kind, fail_if
 from scaletest.benchmarks.kinds.registry import API_VERSION
 from scaletest.benchmarks.measure.runner import PhaseListener
 from scaletest.benchmarks.objects import config_maps, manifests
-from scaletest.cluster.objects import NODES, ObjectClient, Resource
+from scaletest.cluster.objects import NODES, Document, ObjectClient, Resource
 
 RUN = "scaletest.dev/run"
 LOOK_S = 1.0
@@ -76,7 +76,7 @@ class OperatorExecutor:
         on_phase(result.phase)
         return result
 
-    def _ensure(self, resource: Resource, benchmark: Benchmark) -> manifests.Document:
+    def _ensure(self, resource: Resource, benchmark: Benchmark) -> Document:
         """Create the run's object or find it. BenchmarkFailed when another run has the name.
 
         An object that is being deleted is waited for: it is left from a run that was interrupted,

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from scaletest.benchmarks.documents import Benchmark, BenchmarkResult, read_benchmark
 from scaletest.benchmarks.kinds import BenchmarkFailed, Failure
 from scaletest.benchmarks.objects import manifests
-from scaletest.cluster.objects import CONFIG_MAPS, ObjectClient
+from scaletest.cluster.objects import CONFIG_MAPS, Document, ObjectClient
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue
 
@@ -26,7 +26,7 @@ MOST_UNPACKED = 8 * 1024**2
 class Damaged(BenchmarkFailed):
     """A ConfigMap of a benchmark was changed by somebody else and cannot be read."""
 
-    def __init__(self, config_map: manifests.Document, reason: object) -> None:
+    def __init__(self, config_map: Document, reason: object) -> None:
         super().__init__(
             Failure.INTERRUPTED,
             f"the ConfigMap {config_map['metadata']['name']} was changed by somebody and cannot be"
@@ -35,7 +35,7 @@ class Damaged(BenchmarkFailed):
         )
 
 
-def read_agreed(peers: manifests.Document) -> Benchmark:
+def read_agreed(peers: Document) -> Benchmark:
     """Read the benchmark as it was when its first object was created. Raises Damaged.
 
     The spec is fixed from then on: changes that follow are not measured.
@@ -52,7 +52,7 @@ def read_agreed(peers: manifests.Document) -> Benchmark:
     return benchmark
 
 
-def measuring_s(peers: manifests.Document) -> float:
+def measuring_s(peers: Document) -> float:
     """Read when measuring began, in seconds since the epoch. Raises Damaged."""
     try:
         began_s = float(peers["data"][manifests.MEASURING])
@@ -68,7 +68,7 @@ def pack(text: str) -> str:
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
-def read_packed(config_map: manifests.Document, key: str, read: Callable[[dict[str, Any]], T]) -> T:
+def read_packed(config_map: Document, key: str, read: Callable[[dict[str, Any]], T]) -> T:
     """Read the packed JSON under a key of a ConfigMap, of at most MOST_UNPACKED bytes.
 
     Raises Damaged.
@@ -94,6 +94,6 @@ def load_result(
     return None
 
 
-def is_owned(document: manifests.Document, uid: str) -> bool:
+def is_owned(document: Document, uid: str) -> bool:
     """Check whether the object with this uid owns the document's object."""
     return uid in [owner["uid"] for owner in document["metadata"].get("ownerReferences", ())]

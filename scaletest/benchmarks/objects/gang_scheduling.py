@@ -10,7 +10,7 @@ from typing import Any
 from scaletest.benchmarks.documents import Benchmark
 from scaletest.benchmarks.kinds.spec import VOLCANO
 from scaletest.benchmarks.objects import manifests, pod_status
-from scaletest.cluster.objects import ObjectClient, Resource
+from scaletest.cluster.objects import Document, ObjectClient, Resource
 
 POD_GROUPS = Resource("PodGroup", "/apis/scheduling.volcano.sh/v1beta1", "podgroups", True)
 GROUP_NAME = "scheduling.k8s.io/group-name"
@@ -39,7 +39,7 @@ def wait_s(benchmark: Benchmark) -> float:
     return max(ADMIT_S, admit_s(benchmark)) if is_wanted(benchmark) else 0.0
 
 
-def pod_group(benchmark: Benchmark, owner: manifests.Document) -> manifests.Document:
+def pod_group(benchmark: Benchmark, owner: Document) -> Document:
     """Build the PodGroup of all pods, which has the benchmark's name."""
     spec: dict[str, Any] = {"minMember": len(benchmark.kind.layout(benchmark.spec))}
     if benchmark.spec.queue_name:
@@ -52,7 +52,7 @@ def pod_group(benchmark: Benchmark, owner: manifests.Document) -> manifests.Docu
     }
 
 
-def jobs(benchmark: Benchmark, owner: manifests.Document, image: str) -> list[manifests.Document]:
+def jobs(benchmark: Benchmark, owner: Document, image: str) -> list[Document]:
     """Build the Jobs of all roles, for pods that are all created at once."""
     built = []
     for role in dict.fromkeys(part.role for part in benchmark.kind.layout(benchmark.spec)):

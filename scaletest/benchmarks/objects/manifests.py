@@ -22,6 +22,7 @@ from scaletest.benchmarks.kinds import (
 )
 from scaletest.benchmarks.kinds.registry import GROUP
 from scaletest.benchmarks.objects import ssh
+from scaletest.cluster.objects import Document
 from scaletest.model import checks
 
 # Names of benchmarks in a cluster; their Jobs and pods have longer ones.
@@ -42,7 +43,6 @@ HOLD_S = 3600.0  # how long the log can be read after that
 # other benchmarks of its namespace wait for it, and a cluster that makes nodes or volumes on demand
 # has mostly made them by then.
 UNSCHEDULABLE_S = 120.0
-Document = dict[str, Any]
 
 
 def refuse(benchmark: Benchmark) -> None:

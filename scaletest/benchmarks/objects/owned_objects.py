@@ -20,6 +20,7 @@ from scaletest.cluster.objects import (
     PODS,
     SECRETS,
     SERVICES,
+    Document,
     ObjectClient,
     Resource,
 )
@@ -64,9 +65,9 @@ class OwnedObjects:
     _benchmark: Benchmark
     _objects: ObjectClient
     _namespace: str
-    _owner: manifests.Document
+    _owner: Document
 
-    def read_agreed(self, peers: manifests.Document) -> Benchmark:
+    def read_agreed(self, peers: Document) -> Benchmark:
         """Read the benchmark from the ConfigMap of its peers. Raises Damaged."""
         benchmark = config_maps.read_agreed(peers)
         if benchmark.kind is not self._benchmark.kind:
@@ -76,9 +77,9 @@ class OwnedObjects:
     def ensure(
         self,
         resource: Resource,
-        body: manifests.Document,
+        body: Document,
         before_create: Callable[[], None] = lambda: None,
-    ) -> manifests.Document:
+    ) -> Document:
         """Find the object or create it, `before_create` first.
 
         Raises NameConflict when another owner has the name, and Conflict when another operator has
@@ -110,7 +111,7 @@ class OwnedObjects:
                 SECRETS, self._namespace, manifests.secret(self._benchmark, self._owner)
             )
 
-    def pods(self) -> tuple[manifests.Document, ...]:
+    def pods(self) -> tuple[Document, ...]:
         """List the benchmark's pods."""
         selector = manifests.selector_of(self._benchmark.name, self._owner["uid"])
         # a debug copy of a pod lacks some of the labels
@@ -120,7 +121,7 @@ class OwnedObjects:
             if pod_status.is_marked(pod)
         )
 
-    def measuring(self, pods: tuple[manifests.Document, ...]) -> list[manifests.Document]:
+    def measuring(self, pods: tuple[Document, ...]) -> list[Document]:
         """Choose the pods of the measuring role."""
         return [
             pod
@@ -128,7 +129,7 @@ class OwnedObjects:
             if pod["metadata"]["labels"][manifests.ROLE] == self._benchmark.kind.measures
         ]
 
-    def log_if_readable(self, pod: manifests.Document) -> str:
+    def log_if_readable(self, pod: Document) -> str:
         """Read a pod's log; "" also when it cannot be read, since its node may be gone for good."""
         with contextlib.suppress(Busy):
             return self._objects.log(self._namespace, pod_status.name(pod))
@@ -186,7 +187,7 @@ class OwnedObjects:
                 _delete_owned(gang_scheduling.POD_GROUPS, name, uid, self._objects, self._namespace)
         delete_objects(self._benchmark.kind, name, uid, self._objects, self._namespace)
 
-    def _peers(self) -> manifests.Document | None:
+    def _peers(self) -> Document | None:
         """Find the ConfigMap of the peers, if it is this benchmark's own."""
         peers = self._objects.find(
             CONFIG_MAPS, self._namespace, manifests.name_of(self._benchmark, "peers")

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from scaletest.benchmarks.documents import Benchmark, BenchmarkResult
 from scaletest.benchmarks.kinds import PartAddress
-from scaletest.benchmarks.objects.manifests import INDEX, MULTUS_STATUS, ROLE, Document, name_of
-from scaletest.cluster.objects import EVENTS, ObjectClient
+from scaletest.benchmarks.objects.manifests import INDEX, MULTUS_STATUS, ROLE, name_of
+from scaletest.cluster.objects import EVENTS, Document, ObjectClient
 from scaletest.render.numbers import plural
 
 MOST_PLACES = 32

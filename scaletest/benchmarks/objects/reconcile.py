@@ -24,7 +24,15 @@ from scaletest.benchmarks.objects import (
     pod_status,
 )
 from scaletest.cluster.connection import Busy, Missing, Refused
-from scaletest.cluster.objects import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES, ObjectClient
+from scaletest.cluster.objects import (
+    CLAIMS,
+    CONFIG_MAPS,
+    JOBS,
+    PODS,
+    SERVICES,
+    Document,
+    ObjectClient,
+)
 from scaletest.model.errors import Unreachable, UsageError
 
 # Written into a pod as an annotation: a kubelet looks at the ConfigMap at once when its pod
@@ -40,7 +48,7 @@ class Observation:
 
     phase: BenchmarkPhase
     message: str = ""  # what it waits for
-    pods: tuple[manifests.Document, ...] = ()  # its pods with their current status
+    pods: tuple[Document, ...] = ()  # its pods with their current status
     result: BenchmarkResult | None = None
     # its object was changed after the first pass; the change is not measured
     edited: bool = False
@@ -53,7 +61,7 @@ class BenchmarkContext:
     """Namespace, owner and turn of a benchmark in a cluster."""
 
     namespace: str
-    owner: manifests.Document  # owner reference to the benchmark's object
+    owner: Document  # owner reference to the benchmark's object
     requested_s: float  # since the epoch
     image: str  # the container image, unless the benchmark's spec names one
     # called when all parts are admitted; returns the reason to wait while another benchmark
@@ -75,7 +83,7 @@ def reconcile_objects(
     return _Reconciliation(benchmark, objects, context, clock, owned).run()
 
 
-def failure_of_pod(pod: manifests.Document, message: str, log: str) -> BenchmarkFailed:
+def failure_of_pod(pod: Document, message: str, log: str) -> BenchmarkFailed:
     """Build a failure from the framed result of a pod that ended, else from its last log lines."""
     name = pod["metadata"]["name"]
     framed = read_framed_result(log)
@@ -100,7 +108,7 @@ class _Reconciliation:
     _context: BenchmarkContext
     _clock: Callable[[], float]
     _owned: owned_objects.OwnedObjects
-    _pods: tuple[manifests.Document, ...] = ()
+    _pods: tuple[Document, ...] = ()
 
     def run(self) -> Observation:
         try:
@@ -182,7 +190,7 @@ class _Reconciliation:
             job = manifests.job(benchmark, servers[0].role, owner, image)
             self._owned.ensure(JOBS, job, self._owned.create_key)
 
-    def _prepare(self, peers: manifests.Document) -> Observation:
+    def _prepare(self, peers: Document) -> Observation:
         """Wait until all parts are ready, then create the part that measures."""
         is_gang = gang_scheduling.is_wanted(self._benchmark)
         created_s = pod_status.seconds(peers["metadata"]["creationTimestamp"])
@@ -247,9 +255,9 @@ class _Reconciliation:
 
     def _publish(
         self,
-        peers: manifests.Document,
+        peers: Document,
         texts: Mapping[str, str],
-        pods: Sequence[manifests.Document],
+        pods: Sequence[Document],
     ) -> None:
         """Write texts into the ConfigMap of the peers, and let the kubelets of the pods look at it.
 
@@ -276,7 +284,7 @@ class _Reconciliation:
                 return f"{pod_status.name(pod)}: {pod_status.why_not(pod)}"
         return "pods are being created" if are_missing else ""
 
-    def _find_job(self, role: str) -> manifests.Document | None:
+    def _find_job(self, role: str) -> Document | None:
         return self._objects.find(
             JOBS, self._context.namespace, manifests.name_of(self._benchmark, role)
         )
@@ -284,7 +292,7 @@ class _Reconciliation:
     # -- until there is a result
     # ----------------------------------------------------------------------------------------------
 
-    def _measure(self, peers: manifests.Document) -> Observation:
+    def _measure(self, peers: Document) -> Observation:
         """Look for the result of the measuring part, or for the reason why there is none."""
         job = self._find_job(self._benchmark.kind.measures)
         measuring = self._owned.measuring(self._pods)
@@ -323,7 +331,7 @@ class _Reconciliation:
         )
         return Observation(BenchmarkPhase.PREPARING, reason, self._pods)
 
-    def _read_result(self, pod: manifests.Document) -> BenchmarkResult | None:
+    def _read_result(self, pod: Document) -> BenchmarkResult | None:
         """Look for a result in the log of a pod; None while it runs without one.
 
         Raises BenchmarkFailed when the pod ended without one, and Busy when the log cannot be read
@@ -354,9 +362,7 @@ class _Reconciliation:
             notes=(*result.notes, *pod_status.crowding_notes(self._benchmark, self._pods)),
         )
 
-    def _check_limit(
-        self, peers: manifests.Document, pods: Sequence[manifests.Document], reason: str
-    ) -> None:
+    def _check_limit(self, peers: Document, pods: Sequence[Document], reason: str) -> None:
         """Raise BenchmarkFailed when the measuring pods have run for longer than their limit."""
         limit_s = self._benchmark.limit_s + manifests.SPARE_S
         since_s = max([config_maps.measuring_s(peers), *map(pod_status.started_s, pods)])
@@ -385,7 +391,7 @@ class _Reconciliation:
             " are made on demand",
         )
 
-    def _denial(self, job: manifests.Document | None) -> str:
+    def _denial(self, job: Document | None) -> str:
         """Return the API server's reason to deny a Job its pods; "" without one.
 
         Raises BenchmarkFailed when waiting will not help.

@@ -30,7 +30,7 @@ from scaletest.benchmarks.operator import (
     set_reconciler,
     status,
 )
-from scaletest.cluster.objects import ObjectClient
+from scaletest.cluster.objects import Document, ObjectClient, Resource
 from scaletest.model.errors import ScaletestError
 from scaletest.pages.server import Server
 
@@ -75,7 +75,7 @@ def run(
     kube-perftest's API group, to be served too. health_port: 0 for no endpoint.
     """
 
-    def send_event(document: status.Document, event_type: str, reason: str, message: str) -> None:
+    def send_event(document: Document, event_type: str, reason: str, message: str) -> None:
         kopf.event(cast(kopf.Body, document), type=event_type, reason=reason, message=message)
 
     metrics = Metrics()
@@ -165,8 +165,8 @@ def _serve_perftest(
     kinds = (resource(KINDS[name]) for name in kube_perftest.KINDS)
     for ours in (*kinds, set_reconciler.SETS):
         theirs = replace(ours, api=f"/apis/{group}/{VERSION}")
-        copy = partial(perftest.reconcile, theirs, ours, objects, settings)
 
+        # the defaults bind what the loop variables are now
         @kopf.timer(
             group,
             VERSION,
@@ -178,11 +178,17 @@ def _serve_perftest(
         def reconcile(
             namespace: str | None,
             name: str,
-            kind: str = ours.kind,
-            copy: Callable[[str, str], str] = copy,
+            ours: Resource = ours,
+            theirs: Resource = theirs,
             **_: Any,
         ) -> None:
-            _attempt(kind, metrics, lambda: copy(namespace or "", name))
+            _attempt(
+                ours.kind,
+                metrics,
+                lambda: perftest.reconcile(
+                    theirs, ours, objects, namespace or "", name, settings=settings
+                ),
+            )
 
 
 def _read_index(index: Index, *key: str) -> list[Any]:

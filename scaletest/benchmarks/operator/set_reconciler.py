@@ -1,4 +1,4 @@
-"""One reconcile pass over one set: store its plan once, and create the next benchmarks.
+"""Reconcile a set: store its plan once, and create the next benchmarks.
 
 Benchmarks have the names of the plan, so none is created twice; the plan holds what samples and
 selectors chose.
@@ -14,10 +14,9 @@ from scaletest.benchmarks.kinds.registry import API_VERSION
 from scaletest.benchmarks.measure import operator_executor, runner
 from scaletest.benchmarks.objects import config_maps, manifests, owned_objects
 from scaletest.benchmarks.operator import benchmark_reconciler, reporting, set_status
-from scaletest.benchmarks.operator.status import Document
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.cluster.connection import Busy, Missing, Refused
-from scaletest.cluster.objects import CONFIG_MAPS, ObjectClient, Resource
+from scaletest.cluster.objects import CONFIG_MAPS, Document, ObjectClient, Resource
 from scaletest.model import checks, wire
 from scaletest.model.errors import Unreachable, UsageError
 from scaletest.model.wording import as_options
@@ -58,24 +57,19 @@ def reconcile(
     children: Children,
 ) -> str:
     """Bring a set forward; return its phase if that has changed, else ""."""
-    return reporting.report(
+    return reporting.run_pass(
         SETS,
         objects,
         namespace,
         name,
-        settings,
-        lambda document: _Pass(document, objects, namespace, settings, children).act(),
+        lambda document: _SetPass(SETS, objects, namespace, settings, document, children),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Pass:
-    """One reconcile pass: what it acts on, and with what."""
+class _SetPass(reporting.ReconcilePass):
+    """One reconcile pass over a set."""
 
-    document: Document
-    objects: ObjectClient
-    namespace: str
-    settings: reporting.ReconcileSettings
     children: Children
 
     def act(self) -> tuple[Document, str]:

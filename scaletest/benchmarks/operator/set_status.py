@@ -14,6 +14,7 @@ from scaletest.benchmarks.kinds import Failure
 from scaletest.benchmarks.objects import manifests, pod_status
 from scaletest.benchmarks.operator import reporting, status
 from scaletest.benchmarks.plan import BenchmarkPlan
+from scaletest.cluster.objects import Document
 from scaletest.model import VerdictKind, wire
 from scaletest.model.errors import InvalidValue
 from scaletest.model.file_documents import read_file_document
@@ -28,11 +29,11 @@ RESULTS_BYTES, MOST_PERMUTATIONS = 6 * 1024, 100
 
 
 def status_of(
-    document: status.Document,
+    document: Document,
     plan: BenchmarkPlan,
-    created: Mapping[str, status.Document],
+    created: Mapping[str, Document],
     now_s: float,
-) -> status.Document:
+) -> Document:
     """Return the status of a set. created: its benchmarks by name, as far as there are any."""
     before = document.get("status") or {}
     # a set that stopped when its warm-up failed measured nothing
@@ -44,7 +45,7 @@ def status_of(
     phase = "Paused" if document["spec"].get("paused") and not running else "Running"
     if over:
         phase = "Completed" if succeeded == plan.count else "Failed"
-    now: status.Document = {
+    now: Document = {
         "phase": phase,
         "permutationCount": len(plan.permutations),
         "count": plan.count,
@@ -80,7 +81,7 @@ def status_of(
     return status.bound_size(now, ("permutations", "results"))
 
 
-def refused_status(before: Mapping[str, Any], message: str, now_s: float) -> status.Document:
+def refused_status(before: Mapping[str, Any], message: str, now_s: float) -> Document:
     """Return the status of a set that cannot be measured."""
     return {
         "phase": "Failed",
@@ -93,7 +94,7 @@ def refused_status(before: Mapping[str, Any], message: str, now_s: float) -> sta
     }
 
 
-def hindered_status(before: Mapping[str, Any], message: str, now_s: float) -> status.Document:
+def hindered_status(before: Mapping[str, Any], message: str, now_s: float) -> Document:
     """Return the status while a missing right or a name in use may be corrected; later, refused."""
     conditions = status.conditions(
         before, {"Complete": False, "Failed": False, HINDERED: True}, "hindered", message, now_s
@@ -104,7 +105,7 @@ def hindered_status(before: Mapping[str, Any], message: str, now_s: float) -> st
     return {"phase": before.get("phase") or "Pending", "conditions": conditions}
 
 
-def is_stopped(plan: BenchmarkPlan, created: Mapping[str, status.Document]) -> bool:
+def is_stopped(plan: BenchmarkPlan, created: Mapping[str, Document]) -> bool:
     """Check whether a failure ends the set."""
     return plan.stop_on_failure and any(phase_of(child) == "Failed" for child in created.values())
 
@@ -115,8 +116,8 @@ def phase_of(child: Mapping[str, Any]) -> str:
 
 
 def measured_so_far(
-    plan: BenchmarkPlan, children: Mapping[str, status.Document], *, over: bool
-) -> status.Document:
+    plan: BenchmarkPlan, children: Mapping[str, Document], *, over: bool
+) -> Document:
     """Return results and summary; once the set is over also verdict and verdictReason."""
     results = {}
     for name, child in children.items():
@@ -131,14 +132,14 @@ def measured_so_far(
                 message=found.get("message", ""),
             )
     run = evaluate_benchmarks(plan, results)
-    measured: status.Document = {"results": _fit_permutations(run), "summary": _summarise(run)}
+    measured: Document = {"results": _fit_permutations(run), "summary": _summarise(run)}
     if over:
         measured["verdict"] = str(run.verdict.kind)
         measured["verdictReason"] = clean_text(run.verdict.reason, 500)
     return measured
 
 
-def _is_edited(document: status.Document, plan: BenchmarkPlan) -> bool:
+def _is_edited(document: Document, plan: BenchmarkPlan) -> bool:
     """Check whether the set's spec differs from that of its plan, in more than `paused`."""
     try:
         now, planned = (
@@ -150,7 +151,7 @@ def _is_edited(document: status.Document, plan: BenchmarkPlan) -> bool:
     return now != planned
 
 
-def _fit_permutations(run: BenchmarkRun) -> list[status.Document]:
+def _fit_permutations(run: BenchmarkRun) -> list[Document]:
     """Return all permutations with all numbers, else with texts only, else none: what fits.
 
     The benchmarks have all numbers.

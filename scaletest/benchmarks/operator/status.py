@@ -10,6 +10,7 @@ from scaletest.benchmarks.documents.custom_resources import MOST_MESSAGE
 from scaletest.benchmarks.kinds import Failure
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.reconcile import Observation
+from scaletest.cluster.objects import Document
 from scaletest.model.wording import as_options
 from scaletest.render.numbers import format_quantity
 
@@ -22,7 +23,6 @@ LATE_EDIT = (
 )
 # In the order in which they are left out when the status is too large.
 LARGE_FIELDS = ("pods", "lines", "headlines", "values", "network")
-Document = dict[str, Any]
 
 
 def status_of(

@@ -168,7 +168,7 @@ def theirs(cluster: FakeCluster, **spec: Any) -> None:
 
 def copied(cluster: FakeCluster) -> Any:
     """The status of theirs after a pass over it."""
-    perftest.reconcile(THEIRS, OURS, cluster, settings(cluster), "ns", "one")  # type: ignore[arg-type]
+    perftest.reconcile(THEIRS, OURS, cluster, "ns", "one", settings=settings(cluster))  # type: ignore[arg-type]
     return cluster.objects["theirs", "one"]["status"]
 
 

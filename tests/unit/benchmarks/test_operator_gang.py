@@ -15,11 +15,10 @@ from scaletest.benchmarks.kinds.failure import BenchmarkFailed
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.measure import pod_main
 from scaletest.benchmarks.objects import gang_scheduling, manifests
-from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.operator import benchmark_reconciler, status
 from scaletest.benchmarks.operator.queueing import turn_of
 from scaletest.cluster.connection import Missing
-from scaletest.cluster.objects import JOBS, Resource
+from scaletest.cluster.objects import JOBS, Document, Resource
 from scaletest.model.errors import InvalidValue, Unreachable
 from tests.unit.fake_cluster import (
     FakeCluster,
@@ -281,7 +280,9 @@ def test_servers_that_are_admitted_wait_for_their_turn(
     # then it has waited where it is part of a gang; else it is told as soon as all are ready, or
     # never
     if spec:
-        assert pod_main._wait_for_site(pingpong, tmp_path, tmp_path).peers["worker"][0].address == "a"
+        assert (
+            pod_main._wait_for_site(pingpong, tmp_path, tmp_path).peers["worker"][0].address == "a"
+        )
     else:
         with pytest.raises(BenchmarkFailed, match="did not arrive"):
             pod_main._wait_for_site(pingpong, tmp_path, tmp_path)

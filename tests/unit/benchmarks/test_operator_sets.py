@@ -9,10 +9,9 @@ import pytest
 
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.objects import manifests
-from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.operator import set_reconciler, status
 from scaletest.cluster.connection import Busy, Missing
-from scaletest.cluster.objects import Resource
+from scaletest.cluster.objects import Document, Resource
 from scaletest.model.errors import Unreachable
 from tests.unit.fake_cluster import (
     FakeCluster,
