@@ -40,7 +40,7 @@ NETWORK, ADDRESSES = ("interface", "family", "mtu"), ("address", "peer")
 
 def benchmark_report(run: BenchmarkRun) -> Report:
     """Return what every format shows of a run of benchmarks."""
-    took_s = sum(_took_s(result) for _, result in run.counted)
+    took_s = sum(result.length_s for _, result in run.counted)
     # the numbers of a single permutation, of which a chart would have one point
     tiles = []
     if len(run.rows) == 1:
@@ -81,7 +81,7 @@ def benchmark_report(run: BenchmarkRun) -> Report:
                 result.name,
                 VerdictKind.PASS if result.ok else VerdictKind.FAIL,
                 "\n".join([result.message, *failure_lines(result)[1:]]),
-                _took_s(result),
+                result.length_s,
                 group=benchmark.kind.name,
                 problem=str(result.failure),
             )
@@ -90,9 +90,6 @@ def benchmark_report(run: BenchmarkRun) -> Report:
         data=run.to_dict,
     )
 
-
-def _took_s(result: BenchmarkResult) -> float:
-    return max(0.0, result.finished_s - result.started_s)
 
 
 def summary(run: BenchmarkRun) -> list[Block]:

@@ -9,14 +9,23 @@ import yaml
 from scaletest import __version__
 from scaletest.benchmarks.documents.custom_resources import definitions
 from scaletest.benchmarks.documents.kube_perftest import GROUPS
-from scaletest.benchmarks.kinds.registry import GROUP
+from scaletest.benchmarks.kinds import GROUP
 from scaletest.cli.headings import under_heading
 from scaletest.cli.output import echo
 from scaletest.cluster import connection, discovery, objects
 from scaletest.model.errors import Unreachable, UsageError
 
+HELP = """
+Run the benchmarks and sets of a cluster. It may be killed at any moment, and goes on when it
+is back.
 
-@cloup.command("operator")
+\b
+scaletest operator --crds | kubectl apply --server-side -f -
+scaletest operator --namespace bench
+"""
+
+
+@cloup.command("operator", help=HELP)
 @under_heading("Kubernetes")
 @click.option(
     "-n",
@@ -56,6 +65,7 @@ from scaletest.model.errors import Unreachable, UsageError
     "--crds", is_flag=True, help="Print the CustomResourceDefinitions, and do nothing else."
 )
 def command(
+    *,
     namespace: tuple[str, ...],
     image: str,
     metrics_port: int,
@@ -65,13 +75,7 @@ def command(
     perftest_group: str | None,
     crds: bool,
 ) -> None:
-    """Run the benchmarks and sets of a cluster. It may be killed at any moment, and goes on when it
-    is back.
-
-    \b
-    scaletest operator --crds | kubectl apply --server-side -f -
-    scaletest operator --namespace bench
-    """
+    """Run the operator, or print what must be installed before it."""
     if crds:
         echo(yaml.safe_dump_all(definitions(perftest_group or ""), sort_keys=False), nl=False)
         return

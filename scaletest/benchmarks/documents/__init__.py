@@ -1,8 +1,9 @@
 """Documents of benchmarks and sets: read, expanded, and described to editors and clusters."""
 
-from scaletest.benchmarks.documents.benchmark import Benchmark, read_benchmark
+from scaletest.benchmarks.documents.benchmark import MOST_NAME, Benchmark, read_benchmark
 from scaletest.benchmarks.documents.generators import Node
 from scaletest.benchmarks.documents.result import (
+    MOST_MESSAGE,
     BenchmarkPhase,
     BenchmarkResult,
     frame_result,
@@ -10,6 +11,8 @@ from scaletest.benchmarks.documents.result import (
 )
 
 __all__ = [
+    "MOST_MESSAGE",
+    "MOST_NAME",
     "Benchmark",
     "BenchmarkPhase",
     "BenchmarkResult",

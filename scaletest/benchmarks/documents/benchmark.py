@@ -7,13 +7,23 @@ from typing import Any
 
 from scaletest.benchmarks.documents import kube_perftest
 from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
-from scaletest.benchmarks.kinds import BenchmarkFailed, CommonSpec, Failure, Kind
-from scaletest.benchmarks.kinds.registry import API_VERSION, GROUP, SET, kind_of
+from scaletest.benchmarks.kinds import (
+    API_VERSION,
+    GROUP,
+    BenchmarkFailed,
+    CommonSpec,
+    Failure,
+    Kind,
+)
+from scaletest.benchmarks.kinds.registry import SET, kind_of
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, ScaletestError
 from scaletest.model.file_documents import read_file_document
 from scaletest.model.writing import Written, document_members
 
+# Limit for names in a cluster: Jobs and pods have longer ones, which must be valid host names.
+# Names of a set's benchmarks are cut to it.
+MOST_NAME = 40
 NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 

@@ -6,17 +6,19 @@ The status of a definition is bounded: it has headlines, counts and network, not
 import re
 from typing import Any
 
-from scaletest.benchmarks.documents import BenchmarkPhase, json_schema, kube_perftest
+from scaletest.benchmarks.documents import (
+    MOST_MESSAGE,
+    MOST_NAME,
+    BenchmarkPhase,
+    json_schema,
+    kube_perftest,
+)
 from scaletest.benchmarks.documents.benchmark_set import SetSpec
-from scaletest.benchmarks.kinds import Failure, Kind
-from scaletest.benchmarks.kinds.registry import GROUP, KINDS, SET, VERSION
+from scaletest.benchmarks.kinds import GROUP, VERSION, Failure, Kind
+from scaletest.benchmarks.kinds.registry import KINDS, SET
 from scaletest.model.json_schema import Schema
 from scaletest.model.verdict import JUDGEMENTS
 
-MOST_MESSAGE = 2000  # characters of a message in a status
-# Limit for names of benchmarks: its Jobs and pods have longer ones, which must be valid host names.
-# Names of a set's benchmarks are cut to it.
-MOST_NAME = 40
 # for names of new objects only: existing ones must accept changes, and deletion
 _VALID_NAME: Schema = {
     "rule": (

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from scaletest.benchmarks.documents import kube_perftest
 from scaletest.benchmarks.documents.benchmark import NAME
 from scaletest.benchmarks.documents.benchmark_set import SetSpec
-from scaletest.benchmarks.kinds.registry import API_VERSION, KINDS, SET
+from scaletest.benchmarks.kinds import API_VERSION
+from scaletest.benchmarks.kinds.registry import KINDS, SET
 from scaletest.model.json_schema import DRAFT, Form, Schema
 
 FORM = Form(is_file=True)

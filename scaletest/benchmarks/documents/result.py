@@ -16,6 +16,7 @@ from scaletest.model.document import Document
 from scaletest.model.errors import InvalidValue
 
 MARK = "SCALETEST-RESULT "
+MOST_MESSAGE = 2000  # characters of a message in the status of an object
 MOST_CHARACTERS = 200_000  # of a framed line, for readers of logs
 
 
@@ -68,6 +69,11 @@ class BenchmarkResult(Document):
         return self.phase is BenchmarkPhase.COMPLETED
 
     @property
+    def length_s(self) -> float:
+        """Seconds from its start to its end; 0 where the clock was set back meanwhile."""
+        return max(0.0, self.finished_s - self.started_s)
+
+    @property
     def advice(self) -> str:
         """Advice after a failure."""
         return self.remedy or self.failure.advice
@@ -75,14 +81,14 @@ class BenchmarkResult(Document):
 
 def frame_result(result: BenchmarkResult) -> str:
     """Return the line of a result; without its details if it would be too long."""
-    line = _line(result)
+    line = _encode(result)
     if len(line) <= MOST_CHARACTERS:
         return line
     note = f"the details were left out: {len(line)} characters are too many"
-    return _line(replace(result, result={}, notes=(*result.notes, note)))
+    return _encode(replace(result, result={}, notes=(*result.notes, note)))
 
 
-def _line(result: BenchmarkResult) -> str:
+def _encode(result: BenchmarkResult) -> str:
     """Encode as ASCII, so that readers split no Unicode line ends, and printers escape nothing."""
     return MARK + json.dumps(result.to_dict(), separators=(",", ":"), allow_nan=False)
 

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from scaletest.benchmarks.documents import Benchmark, custom_resources, read_benchmark
+from scaletest.benchmarks.documents import MOST_NAME, Benchmark, read_benchmark
 from scaletest.benchmarks.documents.benchmark import is_set, name_of, read_envelope
 from scaletest.benchmarks.documents.benchmark_set import DISJOINT, RANDOM, SetSpec
 from scaletest.benchmarks.documents.generators import Nodes, generate
-from scaletest.benchmarks.kinds.registry import API_VERSION
+from scaletest.benchmarks.kinds import API_VERSION
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.documents.templates import fill_templates
 from scaletest.model import checks
@@ -153,12 +153,10 @@ def stem(name: str, longest: str) -> str:
     The longest suffix must fit. A checksum replaces the end that is cut off, so that two sets never
     produce the same names.
     """
-    if len(name) + len(longest) <= custom_resources.MOST_NAME:
+    if len(name) + len(longest) <= MOST_NAME:
         return name
     mark = hashlib.sha256(name.encode()).hexdigest()[:8]
-    return (
-        f"{name[: custom_resources.MOST_NAME - len(longest) - len(mark) - 1].rstrip('-.')}-{mark}"
-    )
+    return f"{name[: MOST_NAME - len(longest) - len(mark) - 1].rstrip('-.')}-{mark}"
 
 
 def _order(

@@ -5,6 +5,9 @@ Pure: nothing here starts a program, or reads a file or a clock.
 
 from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
 from scaletest.benchmarks.kinds.kind import (
+    API_VERSION,
+    GROUP,
+    VERSION,
     ExecutionSite,
     Headline,
     Kind,
@@ -28,8 +31,11 @@ from scaletest.benchmarks.kinds.spec import (
 )
 
 __all__ = [
+    "API_VERSION",
     "DIFFERENT_NODES",
+    "GROUP",
     "SAME_NODE",
+    "VERSION",
     "BenchmarkFailed",
     "CommonSpec",
     "CrowdSpec",

@@ -167,7 +167,6 @@ def _check_sums(
 
     part, name: iperf3's keys of a stream's bytes and of their sum.
     """
-
     parsing.check_agreement(
         sum(parsing.number(report, "end", key, "bytes") for key in _directions(spec, name)),
         sum(parsing.number(stream, part, "bytes") for stream in streams),

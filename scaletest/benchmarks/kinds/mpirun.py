@@ -24,7 +24,7 @@ def hostfile(site: ExecutionSite, slots: int) -> str:
 
 
 def is_one_host(site: ExecutionSite) -> bool:
-    """Check whether all workers are on one host, where only the loopback interface connects them."""
+    """Check whether all workers are on one host, connected only by the loopback interface."""
     return len({peer.host for peer in site.peers["worker"]}) == 1
 
 

@@ -138,7 +138,7 @@ def number(document: Any, *path: str | int) -> float:
 
 
 def positive(document: Any, *path: str | int) -> float:
-    """Return the number as `number` does; raise BenchmarkFailed for 0, when nothing was measured."""
+    """Return the number as `number` does; for 0 too raise BenchmarkFailed: nothing was measured."""
     measured, name = number(document, *path), ".".join(map(str, path))
     fail_if(measured <= 0, f"nothing was measured: {name} is 0", [f"{name}: {measured:g}"])
     return measured

@@ -1,13 +1,13 @@
-"""All benchmark kinds by name: those built in, and the entry points of the group
-`scaletest.kinds`, each an object of class Kind under its own name.
+"""Find benchmark kinds by name: those built in, and those that other packages provide.
+
+These are the entry points of the group `scaletest.kinds`, each an object of class Kind under its
+own name.
 """
 
 from scaletest.benchmarks.kinds import Kind, fio, iperf, openfoam, pingpong, pytorch, rdma
 from scaletest.model.errors import InvalidValue
 from scaletest.plugins import Registry
 
-GROUP, VERSION = "scaletest.dev", "v1alpha1"
-API_VERSION = f"{GROUP}/{VERSION}"
 SET = "BenchmarkSet"
 
 BUILT_IN = {

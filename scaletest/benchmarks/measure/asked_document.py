@@ -6,7 +6,8 @@ from typing import Any
 
 from scaletest.benchmarks.documents.benchmark import is_set
 from scaletest.benchmarks.documents.sweep import merge
-from scaletest.benchmarks.kinds.registry import API_VERSION, KINDS, SET, kind_of
+from scaletest.benchmarks.kinds import API_VERSION
+from scaletest.benchmarks.kinds.registry import KINDS, SET, kind_of
 from scaletest.benchmarks.options import BenchmarkChanges
 from scaletest.documents import reader
 from scaletest.model.errors import InvalidValue, UsageError

@@ -20,8 +20,7 @@ from scaletest.benchmarks.judging.evaluation import (
     evaluate_benchmarks,
     permutation_text,
 )
-from scaletest.benchmarks.kinds import BenchmarkFailed
-from scaletest.benchmarks.kinds.registry import GROUP
+from scaletest.benchmarks.kinds import GROUP, BenchmarkFailed
 from scaletest.benchmarks.measure import (
     asked_document,
     local_executor,
@@ -145,7 +144,7 @@ class _PlanProgress:
             self._progress.note(f"{benchmark.name}: {phase}")
             return
         self._ended += 1
-        self._lengths_s.append(_length_s(result))
+        self._lengths_s.append(result.length_s)
         if result.ok:
             numbers = [
                 f"{headline.label}"
@@ -163,11 +162,6 @@ class _PlanProgress:
         self._progress.step(f"{benchmark.name}{place}: {outcome}")
         self._show()
         self._progress.step_ended()
-
-
-def _length_s(result: BenchmarkResult) -> float:
-    # not below zero when the clock was set back meanwhile
-    return max(0.0, result.finished_s - result.started_s)
 
 
 def is_here(place: BenchmarkPlace) -> bool:
@@ -237,7 +231,7 @@ def _measure(
                 {
                     "schema_version": 1,
                     "verdict": judged.verdict.to_dict(),
-                    "elapsed_s": sum(map(_length_s, results.values())),
+                    "elapsed_s": sum(result.length_s for result in results.values()),
                     "permutations": len(plan.permutations),
                     "count": plan.count,
                     "succeeded": len(judged.counted) - failed,

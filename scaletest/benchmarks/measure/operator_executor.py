@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from scaletest.benchmarks.documents import Benchmark, BenchmarkPhase, BenchmarkResult, Node
-from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, Kind, fail_if
-from scaletest.benchmarks.kinds.registry import API_VERSION
+from scaletest.benchmarks.kinds import API_VERSION, BenchmarkFailed, Failure, Kind, fail_if
 from scaletest.benchmarks.measure.runner import PhaseListener
 from scaletest.benchmarks.objects import config_maps, manifests
 from scaletest.cluster.objects import NODES, Document, ObjectClient, Resource

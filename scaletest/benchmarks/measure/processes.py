@@ -42,20 +42,18 @@ class Process:
         stderr = _read(self.logs / f"{self.name}.err")
         return ToolOutput(stdout, stderr, self.popen.returncode or 0)
 
-    def ready(self, task: Task) -> bool:
-        """Check whether it listens on its task's port, or has printed its task's text."""
-        return self.listens(task.port) if task.port else task.ready_text in self.output().text
-
-    def listens(self, port: int) -> bool:
-        """Check whether this very process listens on that TCP port, in its network namespace."""
+    def is_ready(self, task: Task) -> bool:
+        """Check whether it listens on its task's TCP port, or has printed its task's text."""
+        if not task.port:
+            return task.ready_text in self.output().text
         # the sockets of its network namespace that listen on the port
         sockets = set()
         for name in ("tcp", "tcp6"):
             for line in _read(Path(f"/proc/{self.popen.pid}/net/{name}")).splitlines()[1:]:
                 _, address, _, state, *_, inode = line.split()[:10]
-                if address.endswith(f":{port:04X}") and state == _LISTENING:
+                if address.endswith(f":{task.port:04X}") and state == _LISTENING:
                     sockets.add(f"socket:[{inode}]")
-        # one of them is a file of this process
+        # one of them is a file of this very process, and not of one that was there before
         with contextlib.suppress(OSError):
             for descriptor in Path(f"/proc/{self.popen.pid}/fd").iterdir():
                 with contextlib.suppress(OSError):
@@ -168,7 +166,7 @@ class Processes:
 
     def wait_ready(self, process: Process, task: Task) -> None:
         """Wait until a server is ready. BenchmarkFailed when it ends, or the time is over."""
-        while not process.ready(task):
+        while not process.is_ready(task):
             if has_exited(process.popen):
                 process.popen.wait()
                 output = process.output()

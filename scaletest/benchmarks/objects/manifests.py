@@ -10,17 +10,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from scaletest.benchmarks.documents import Benchmark
-from scaletest.benchmarks.documents.custom_resources import MOST_NAME
+from scaletest.benchmarks.documents import MOST_NAME, Benchmark
 from scaletest.benchmarks.kinds import (
     DIFFERENT_NODES,
+    GROUP,
     SAME_NODE,
     Kind,
     Part,
     PartAddress,
     PodOverrides,
 )
-from scaletest.benchmarks.kinds.registry import GROUP
 from scaletest.benchmarks.objects import ssh
 from scaletest.cluster.objects import Document
 from scaletest.model import checks

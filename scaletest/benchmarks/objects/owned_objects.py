@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from scaletest.benchmarks.documents import Benchmark, BenchmarkResult
 from scaletest.benchmarks.kinds import Kind
 from scaletest.benchmarks.objects import config_maps, gang_scheduling, manifests, pod_status, ssh
-from scaletest.cluster.connection import Busy, Conflict
+from scaletest.cluster.connection import Conflict
 from scaletest.cluster.objects import (
     CLAIMS,
     CONFIG_MAPS,
@@ -128,12 +128,6 @@ class OwnedObjects:
             for pod in pods
             if pod["metadata"]["labels"][manifests.ROLE] == self._benchmark.kind.measures
         ]
-
-    def log_if_readable(self, pod: Document) -> str:
-        """Read a pod's log; "" also when it cannot be read, since its node may be gone for good."""
-        with contextlib.suppress(Busy):
-            return self._objects.log(self._namespace, pod_status.name(pod))
-        return ""
 
     def result(self) -> BenchmarkResult | None:
         """Load the stored result. Raises NameConflict when another object has its name.

@@ -7,6 +7,7 @@ deleted. So nothing is measured twice.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
 from scaletest.benchmarks.documents import (
@@ -211,7 +212,9 @@ class _Reconciliation:
             starting_since_s = max(admitted_s, self._context.requested_s)
         for pod in self._pods:
             if pod["status"].get("phase") in ("Failed", "Succeeded"):
-                log = self._owned.log_if_readable(pod)
+                log = ""
+                with suppress(Busy):  # its node may be gone for good, and the log with it
+                    log = self._objects.log(self._context.namespace, pod_status.name(pod))
                 raise failure_of_pod(pod, "a server ended before it was needed", log)
         # the servers' addresses, once all are known
         servers = manifests.servers(self._benchmark)

@@ -1,4 +1,4 @@
-"""Handlers of kopf: what to watch, when to reconcile, and what to do before a deletion.
+"""Register the handlers of kopf: what to watch, when to reconcile, what to do before a deletion.
 
 A timer on each object that has not ended fires every second, so a failed pass is repeated by the
 next one.
@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -19,8 +19,8 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, make_wsgi_app
 
 from scaletest.benchmarks.documents import kube_perftest
-from scaletest.benchmarks.kinds import Kind
-from scaletest.benchmarks.kinds.registry import GROUP, KINDS, VERSION
+from scaletest.benchmarks.kinds import GROUP, VERSION, Kind
+from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.measure.operator_executor import resource
 from scaletest.benchmarks.operator import (
     benchmark_reconciler,
@@ -131,7 +131,7 @@ def make_registry(
 
     turns = queueing.Turns(time.monotonic)
     for kind in KINDS.values():
-        _add_kind(registry, kind, objects, settings, metrics, turns)
+        _add_kind(registry, kind, objects, settings, metrics=metrics, turns=turns)
 
     @kopf.timer(
         GROUP,
@@ -193,8 +193,7 @@ def _serve_perftest(
 
 def _read_index(index: Index, *key: str) -> list[Any]:
     """Return all that an index has under a key; copied at once, since watches change it."""
-    found = index.get(key if len(key) > 1 else key[0])
-    return list(found) if found is not None else []
+    return list(index.get(key if len(key) > 1 else key[0]) or ())
 
 
 def _add_kind(
@@ -202,6 +201,7 @@ def _add_kind(
     kind: Kind,
     objects: ObjectClient,
     settings: reporting.ReconcileSettings,
+    *,
     metrics: Metrics,
     turns: queueing.Turns,
 ) -> None:
@@ -215,7 +215,7 @@ def _add_kind(
         return set_reconciler.child(body)
 
     @kopf.index(GROUP, VERSION, kind.plural, id="line", registry=registry)
-    def waiting(body: kopf.Body, namespace: str | None, **_: Any) -> Any:
+    def waiting_turns(body: kopf.Body, namespace: str | None, **_: Any) -> Any:
         turn = queueing.turn_of(body)
         return {namespace: turn} if turn else {}
 
@@ -276,11 +276,8 @@ def serve_metrics(port: int, registry: CollectorRegistry) -> Iterator[None]:
         return
     # an IPv6 socket accepts both families; a machine without IPv6 has only the other one
     host = "[::]" if socket.has_dualstack_ipv6() else "0.0.0.0"
-    server = Server(make_wsgi_app(registry), f"{host}:{port}")
-    try:
+    with closing(Server(make_wsgi_app(registry), f"{host}:{port}")):
         yield
-    finally:
-        server.close()
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from typing import Any
 
 from scaletest.benchmarks.documents import Benchmark
 from scaletest.benchmarks.documents.sweep import plan_of
-from scaletest.benchmarks.kinds.registry import API_VERSION
+from scaletest.benchmarks.kinds import API_VERSION
 from scaletest.benchmarks.measure import operator_executor, runner
 from scaletest.benchmarks.objects import config_maps, manifests, owned_objects
 from scaletest.benchmarks.operator import benchmark_reconciler, reporting, set_status

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from scaletest.benchmarks.documents import Benchmark, BenchmarkPhase
-from scaletest.benchmarks.documents.custom_resources import MOST_MESSAGE
+from scaletest.benchmarks.documents import MOST_MESSAGE, Benchmark, BenchmarkPhase
 from scaletest.benchmarks.kinds import Failure
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.reconcile import Observation

@@ -10,7 +10,8 @@ from jsonschema import Draft202012Validator
 
 from scaletest.benchmarks.documents import benchmark, custom_resources, kube_perftest
 from scaletest.benchmarks.documents.sweep import plan_of
-from scaletest.benchmarks.kinds.registry import API_VERSION, KINDS
+from scaletest.benchmarks.kinds import API_VERSION
+from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.objects.manifests import MULTUS, job
 from scaletest.benchmarks.operator import benchmark_reconciler, perftest
 from scaletest.cli.main import run as cli

@@ -10,7 +10,7 @@ import pytest
 
 from scaletest.benchmarks.commands import operator
 from scaletest.benchmarks.documents import benchmark
-from scaletest.benchmarks.kinds.registry import API_VERSION
+from scaletest.benchmarks.kinds import API_VERSION
 from scaletest.benchmarks.objects import manifests, pod_status
 from scaletest.benchmarks.objects.config_maps import load_result, read_agreed
 from scaletest.benchmarks.operator import benchmark_reconciler, queueing, status

@@ -14,7 +14,8 @@ from typing import Any
 import yaml
 
 from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame_result
-from scaletest.benchmarks.kinds.registry import GROUP, KINDS
+from scaletest.benchmarks.kinds import GROUP
+from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.operator import benchmark_reconciler
 from scaletest.cluster import rights
 from scaletest.cluster.objects import Resource
