@@ -193,7 +193,7 @@ PAGES = {
     CLI_PAGE: cli_page,
     BENCHMARKS_PAGE: benchmarks_page,
     ROOT / "docs" / "reference" / "benchmark.schema.json": lambda: (
-        json.dumps(json_schema.schema(), indent=2) + "\n"
+        json.dumps(json_schema.benchmark_schema(), indent=2) + "\n"
     ),
     METRICS_PAGE: metrics_page,
     ROOT / "docs" / "reference" / "python.md": python_reference.page,

@@ -30,12 +30,12 @@ KIND = "benchmark"
 EXAMPLE = "'bandwidth(streams=8)>=5Gbit/s'"
 
 
-def table_of(headlines: Iterable[Headline]) -> MeasureTable:
+def measurable_headlines(headlines: Iterable[Headline]) -> MeasureTable:
     """Return what thresholds may be about: the measured numbers, at any permutation."""
     return {headline.name: Measurable(headline.unit, ANY) for headline in headlines}
 
 
-def place_of(values: Mapping[str, Any]) -> dict[str, str]:
+def values_as_text(values: Mapping[str, Any]) -> dict[str, str]:
     """Return the values of a permutation as thresholds write them: as YAML does."""
     return {key: as_yaml(value) for key, value in values.items()}
 
@@ -82,10 +82,10 @@ class BenchmarkPlan(Written):
     def parsed_thresholds(self) -> tuple[Threshold, ...]:
         """The thresholds. InvalidValue for one that is malformed, or about no permutation."""
         kinds = {benchmark.kind.name: benchmark.kind for benchmark in self.benchmarks}
-        table = table_of(chain.from_iterable(kind.headlines for kind in kinds.values()))
+        table = measurable_headlines(chain.from_iterable(kind.headlines for kind in kinds.values()))
         thresholds = tuple(parse_threshold(text, table, EXAMPLE) for text in self.thresholds)
         for threshold in thresholds:
-            if not any(map(threshold.about, map(place_of, self.permutations))):
+            if not any(map(threshold.about, map(values_as_text, self.permutations))):
                 where = ", ".join(f"{name}={text}" for name, text in threshold.where)
                 first = as_yaml(dict(self.permutations[0])) if self.permutations else ""
                 raise InvalidValue(
@@ -103,7 +103,9 @@ class BenchmarkPlan(Written):
                 checks.raise_first_mistake(
                     (
                         reason
-                        and threshold.about(place_of(self.permutations[benchmark.permutation])),
+                        and threshold.about(
+                            values_as_text(self.permutations[benchmark.permutation])
+                        ),
                         f"threshold '{threshold}' is about a number that cannot be measured:"
                         f" {reason}",
                         "leave it out, or restrict it to permutations with the number:"

@@ -91,7 +91,6 @@ def benchmark_report(run: BenchmarkRun) -> Report:
     )
 
 
-
 def summary(run: BenchmarkRun) -> list[Block]:
     """Return the table of permutations, how they ran, failures and notes."""
     groups = group_failures(run.failures)
@@ -101,7 +100,7 @@ def summary(run: BenchmarkRun) -> list[Block]:
     return [
         results_table(run),
         Text(["± 95 % over repetitions"] if _is_repeated(run) else [], "soft"),
-        Text(_networks(run), label="network"),
+        Text(_used_networks(run), label="network"),
         Text(_time_lines(run), most=MOST_TIMES, rest="part's time"),
         Text(failures),
         Text(run.notes, label="note"),
@@ -125,7 +124,7 @@ def sections(run: BenchmarkRun) -> list[Section]:
     if _is_repeated(run):
         notes.insert(0, "Mean ± half of its 95 % interval over n repetitions.")
     times = Table.of_rows(
-        _times(run)[:MOST_DRAWN],
+        _time_rows(run)[:MOST_DRAWN],
         {"permutation", "part", "where its time went"},
         layout="wrapped",
         note="Each part from its start to its end, over all repetitions: a server waits for its"
@@ -137,7 +136,7 @@ def sections(run: BenchmarkRun) -> list[Section]:
     failures = Table.of_rows(
         [
             {
-                "benchmark": _names(group),
+                "benchmark": _first_names(group),
                 "why": str(group[0].failure or "failed"),
                 "message": clean_text(group[0].message, 300),
                 "what the tool said": "\n".join(map(clean_text, group[0].lines)),
@@ -151,11 +150,11 @@ def sections(run: BenchmarkRun) -> list[Section]:
         note=f"{left_out} more: see the JSON." if left_out > 0 else "",
     )
     legend = f"Large dots: means, with their 95 % intervals; small dots: single values. {CUT}"
-    facts = [("benchmarks", run.plan.overview), ("network", "; ".join(_networks(run)))]
+    facts = [("benchmarks", run.plan.overview), ("network", "; ".join(_used_networks(run)))]
     return make_page(
         {
             "Results": [results_table(run, on_page=True), Text(notes, "soft")],
-            "Over the permutations": [Charts(_charts(run), "two", note=legend)],
+            "Over the permutations": [Charts(_draw_charts(run), "two", note=legend)],
             "Where the time went": [times],
             "Failed": [failures],
             "Run": [Facts([(name, text) for name, text in facts if text])],
@@ -207,11 +206,13 @@ def _group_lines(group: Sequence[BenchmarkResult]) -> list[str]:
     """Describe the first failure of a group, and name other benchmarks that failed alike."""
     lines = failure_lines(group[0])
     if len(group) > 1:
-        lines.insert(1, f"  {plural(len(group) - 1, 'more benchmark')} alike: {_names(group[1:])}")
+        lines.insert(
+            1, f"  {plural(len(group) - 1, 'more benchmark')} alike: {_first_names(group[1:])}"
+        )
     return lines
 
 
-def _names(group: Sequence[BenchmarkResult]) -> str:
+def _first_names(group: Sequence[BenchmarkResult]) -> str:
     """Return the names of the first few benchmarks of a group."""
     names = [one_line(result.name, 100) for result in group[:MOST_NAMES]]
     if len(group) > MOST_NAMES:
@@ -238,7 +239,7 @@ def failure_lines(result: BenchmarkResult) -> list[str]:
     return lines
 
 
-def _networks(run: BenchmarkRun) -> list[str]:
+def _used_networks(run: BenchmarkRun) -> list[str]:
     """Describe the first few networks that were really used."""
     used = [result.network for _, result in run.counted if result.network]
     texts = (
@@ -248,7 +249,7 @@ def _networks(run: BenchmarkRun) -> list[str]:
     return list(dict.fromkeys(map(clean_text, texts)))[:4]
 
 
-def _times(run: BenchmarkRun) -> list[dict[str, str]]:
+def _time_rows(run: BenchmarkRun) -> list[dict[str, str]]:
     """Describe where the time of each part of each permutation went, over all repetitions."""
     activities: dict[tuple[int, str], list[Activity]] = {}
     for benchmark, result in run.counted:
@@ -274,11 +275,11 @@ def _time_lines(run: BenchmarkRun) -> list[str]:
     """Write the rows of `_times` as lines of text."""
     return [
         clean_text(f"time of {part}, {permutation}: {cores}; {states}")
-        for permutation, part, cores, states in map(dict.values, _times(run))
+        for permutation, part, cores, states in map(dict.values, _time_rows(run))
     ]
 
 
-def _charts(run: BenchmarkRun) -> list[Chart]:
+def _draw_charts(run: BenchmarkRun) -> list[Chart]:
     """Draw each number over the permutations; none where there is nothing to compare."""
     rows = run.rows[:MOST_DRAWN]
     # side by side: by their values when one key alone varies, else by their numbers
@@ -291,11 +292,11 @@ def _charts(run: BenchmarkRun) -> list[Chart]:
     for headline in run.headlines:
         measured = [row for row in rows if headline.name in row.summaries]
         if len(measured) > 1:
-            charts.append(_chart(run, headline, measured, across))
+            charts.append(_draw_chart(run, headline, measured, across))
     return charts
 
 
-def _chart(
+def _draw_chart(
     run: BenchmarkRun, headline: Headline, rows: Sequence[MeasuredPermutation], across: Axis
 ) -> Chart:
     """Draw means with their intervals as large dots, and single values as small ones."""

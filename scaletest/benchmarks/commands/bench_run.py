@@ -116,9 +116,9 @@ def run(
     # without a queue it names a default that nobody chose
     with watch_runs(watch, place.redis_url if place.queue else "") as progress:
         if resume:
-            benchmarks = launch.resume(stored.find(resume), place, progress)
+            benchmarks = launch.resume_run(stored.find(resume), place, progress)
         else:
-            benchmarks = launch.start(
+            benchmarks = launch.start_run(
                 subject, changes, place, run_dir=run_dir, labels=labels, progress=progress
             )
     return stored.deliver_finished(benchmark_report(benchmarks), output, benchmarks.to_dict())

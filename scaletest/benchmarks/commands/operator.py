@@ -7,7 +7,7 @@ import cloup
 import yaml
 
 from scaletest import __version__
-from scaletest.benchmarks.documents.custom_resources import definitions
+from scaletest.benchmarks.documents.custom_resources import make_definitions
 from scaletest.benchmarks.documents.kube_perftest import GROUPS
 from scaletest.benchmarks.kinds import GROUP
 from scaletest.cli.headings import under_heading
@@ -77,7 +77,7 @@ def command(
 ) -> None:
     """Run the operator, or print what must be installed before it."""
     if crds:
-        echo(yaml.safe_dump_all(definitions(perftest_group or ""), sort_keys=False), nl=False)
+        echo(yaml.safe_dump_all(make_definitions(perftest_group or ""), sort_keys=False), nl=False)
         return
     try:
         from scaletest.benchmarks.operator.handlers import run

@@ -24,7 +24,7 @@ from scaletest.model.writing import Written, document_members
 # Limit for names in a cluster: Jobs and pods have longer ones, which must be valid host names.
 # Names of a set's benchmarks are cut to it.
 MOST_NAME = 40
-NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+NAME_PATTERN = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def read_benchmark(document: Any) -> Benchmark:
     body = read_envelope(document, warnings)
     kind = kind_of(body["kind"])
     spec = read_file_document(kind.spec, body["spec"], f"the spec of {kind.name}", warnings)
-    return Benchmark(name_of(body, kind.name.lower()), kind, spec, tuple(warnings))
+    return Benchmark(read_name(body, kind.name.lower()), kind, spec, tuple(warnings))
 
 
 def read_envelope(document: Any, warnings: list[str]) -> dict[str, Any]:
@@ -149,11 +149,11 @@ def read_envelope(document: Any, warnings: list[str]) -> dict[str, Any]:
     return body
 
 
-def name_of(document: Mapping[str, Any], default: str) -> str:
+def read_name(document: Mapping[str, Any], default: str) -> str:
     """Return metadata.name, or the default."""
     metadata = document.get("metadata") or {}
     name = metadata.get("name", default) if isinstance(metadata, Mapping) else None
-    if not isinstance(name, str) or not NAME.fullmatch(name):
+    if not isinstance(name, str) or not NAME_PATTERN.fullmatch(name):
         raise InvalidValue(
             f"the name {str(name)[:60]!r} cannot be used", hint="use a-z, 0-9, '-' and '.'"
         )

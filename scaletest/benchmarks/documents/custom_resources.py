@@ -55,7 +55,7 @@ _CONDITIONS: Schema = {
 }
 
 
-def definitions(perftest_group: str = "") -> list[dict[str, Any]]:
+def make_definitions(perftest_group: str = "") -> list[dict[str, Any]]:
     """Return all definitions: one for each kind, the set last; then those of kube-perftest's group.
 
     perftest_group: the API group for documents of kube-perftest, or "" for none.

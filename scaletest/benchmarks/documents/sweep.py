@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from scaletest.benchmarks.documents import MOST_NAME, Benchmark, read_benchmark
-from scaletest.benchmarks.documents.benchmark import is_set, name_of, read_envelope
+from scaletest.benchmarks.documents.benchmark import is_set, read_envelope, read_name
 from scaletest.benchmarks.documents.benchmark_set import DISJOINT, RANDOM, SetSpec
 from scaletest.benchmarks.documents.generators import Nodes, generate
 from scaletest.benchmarks.kinds import API_VERSION
@@ -44,9 +44,9 @@ def plan_of(
     warnings = list[str]()
     body = read_envelope(document, warnings)
     spec = read_file_document(SetSpec, body["spec"], "the spec of BenchmarkSet", warnings)
-    name = name_of(body, "benchmark-set")
+    name = read_name(body, "benchmark-set")
     chance = chance or random.Random(spec.seed)
-    permutations = _permutations(spec, nodes, chance)
+    permutations = _expand_permutations(spec, nodes, chance)
     count = len(permutations) * spec.repetitions
     checks.raise_first_mistake(
         (
@@ -72,7 +72,7 @@ def plan_of(
             break
     plan = BenchmarkPlan(
         name=name,
-        benchmarks=tuple(_order(spec, name, distinct, chance)),
+        benchmarks=tuple(_order_benchmarks(spec, name, distinct, chance)),
         permutations=tuple(permutations),
         document=dict(document),
         repetitions=spec.repetitions,
@@ -85,7 +85,9 @@ def plan_of(
     return plan, warnings
 
 
-def _permutations(spec: SetSpec, nodes: Nodes, chance: random.Random) -> list[Mapping[str, Any]]:
+def _expand_permutations(
+    spec: SetSpec, nodes: Nodes, chance: random.Random
+) -> list[Mapping[str, Any]]:
     """Return the values of all permutations: the product, then the explicit ones."""
     values = spec.matrix if spec.has_matrix else spec.permutations
     lists = {
@@ -147,7 +149,7 @@ def pad_number(number: int, count: int) -> str:
     return str(number).zfill(len(str(count)))
 
 
-def stem(name: str, longest: str) -> str:
+def shorten_name(name: str, longest: str) -> str:
     """Shorten a set's name so that it can begin the names of its benchmarks.
 
     The longest suffix must fit. A checksum replaces the end that is cut off, so that two sets never
@@ -159,13 +161,13 @@ def stem(name: str, longest: str) -> str:
     return f"{name[: MOST_NAME - len(longest) - len(mark) - 1].rstrip('-.')}-{mark}"
 
 
-def _order(
+def _order_benchmarks(
     spec: SetSpec, name: str, distinct: list[Benchmark], chance: random.Random
 ) -> Iterator[Benchmark]:
     """Yield warm-ups, then all repetitions of the benchmarks, in order and with their own names."""
     total = len(distinct) * spec.repetitions
     suffixes = [f"-{total}", f"-warm-up-{spec.warm_up}" if spec.warm_up else ""]
-    name = stem(name, max(suffixes, key=len))
+    name = shorten_name(name, max(suffixes, key=len))
     for index in range(spec.warm_up):
         yield replace(distinct[0], name=f"{name}-warm-up-{index + 1}", repetition=-1)
     order: Iterable[tuple[Benchmark, int]] = itertools.product(distinct, range(spec.repetitions))

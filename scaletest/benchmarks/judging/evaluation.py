@@ -15,7 +15,7 @@ from typing import Annotated, Any, Self
 
 from scaletest.benchmarks.documents import Benchmark, BenchmarkResult
 from scaletest.benchmarks.kinds import Headline
-from scaletest.benchmarks.plan import KIND, BenchmarkPlan, place_of
+from scaletest.benchmarks.plan import KIND, BenchmarkPlan, values_as_text
 from scaletest.model import Verdict, wire
 from scaletest.model.declared import INNER, named_in_documents
 from scaletest.model.texts import as_yaml
@@ -68,7 +68,7 @@ class BenchmarkRun:
     @property
     def counted(self) -> Pairs:
         """Benchmarks that ended and are no warm-up, in their order."""
-        return _counted(self.plan, self.results)
+        return _pairs_that_count(self.plan, self.results)
 
     @property
     def failures(self) -> list[BenchmarkResult]:
@@ -107,7 +107,7 @@ def evaluate_benchmarks(
     results: by name. run_result: what the run wrote at its end, if it came to that. stored: name,
     folder and environment.
     """
-    pairs = _counted(plan, results)
+    pairs = _pairs_that_count(plan, results)
     # each permutation with the summaries of its repetitions
     numbers = group_by_permutation(
         [(benchmark.permutation, result.headlines) for benchmark, result in pairs if result.ok]
@@ -161,7 +161,7 @@ def permutation_text(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {as_yaml(value)}" for name, value in values.items())
 
 
-def _counted(plan: BenchmarkPlan, results: Mapping[str, BenchmarkResult]) -> Pairs:
+def _pairs_that_count(plan: BenchmarkPlan, results: Mapping[str, BenchmarkResult]) -> Pairs:
     return [
         (benchmark, results[benchmark.name])
         for benchmark in plan.benchmarks
@@ -175,7 +175,7 @@ def _judge_threshold(
     """Judge a threshold by its number at each permutation, or by why there is none."""
     name, numbers = threshold.measure, list[Measured]()
     for permutation in permutations:
-        if not threshold.about(place_of(permutation.values)):
+        if not threshold.about(values_as_text(permutation.values)):
             continue
         number = Measured(None, "not measured", "run it to the end")
         if summary := permutation.summaries.get(name):

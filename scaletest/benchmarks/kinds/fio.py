@@ -178,7 +178,7 @@ def parse(spec: FioSpec, output: ToolOutput) -> ToolMeasurement:
         parsing.check_exit(output, "fio")
     report = parsing.json_object(output.stdout, "fio")
     # results by worker or job, and their sum
-    rows: list[Row] = parsing.at(report, "client_stats") or parsing.at(report, "jobs")
+    rows: list[Row] = parsing.part_at(report, "client_stats") or parsing.part_at(report, "jobs")
     fail_if(
         not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows),
         "fio's report has neither client_stats nor jobs",
@@ -217,11 +217,11 @@ def parse(spec: FioSpec, output: ToolOutput) -> ToolMeasurement:
         }
         # percentiles only of a single row, since they cannot be merged
         tail = (side, "clat_ns", "percentile", "99.000000")
-        if len(totals) == 1 and parsing.at(totals[0], *tail) is not None:
+        if len(totals) == 1 and parsing.part_at(totals[0], *tail) is not None:
             headlines[f"{side}Latency99"] = parsing.positive(totals[0], *tail) / 1e9
     return ToolMeasurement(
         headlines,
-        {"version": parsing.at(report, "fio version"), "jobs": list(map(_shorten, rows))},
+        {"version": parsing.part_at(report, "fio version"), "jobs": list(map(_shorten, rows))},
         str(single[0].get("hostname") or "") if spec.num_workers == 1 else "",
     )
 
@@ -281,7 +281,7 @@ def _shorten(row: Row) -> dict[str, Any]:
     short = parsing.pick_keys(row, row_fields)
     for side in SIDES:
         short[side] = parsing.pick_keys(row.get(side), (*totals, "lat_ns"))
-        tails = parsing.at(row, side, "clat_ns", "percentile")
+        tails = parsing.part_at(row, side, "clat_ns", "percentile")
         if isinstance(tails, dict):
             short[side]["clat_ns_percentile"] = {
                 name: tails[name] for name in percentiles if name in tails
@@ -303,7 +303,7 @@ def describe_files(spec: FioSpec, folder: str) -> str:
     )
 
 
-def absent(spec: FioSpec) -> dict[str, str]:
+def absent_headlines(spec: FioSpec) -> dict[str, str]:
     """Return the headlines that this spec cannot have, each with the reason."""
     missing: dict[str, str] = {}
     if spec.num_workers > 1:
@@ -348,7 +348,7 @@ KIND = Kind(
     programs=lambda spec: ("fio",),
     tasks=tasks,
     parse=parse,
-    absent=absent,
+    absent=absent_headlines,
     limit_s=lambda spec: 2 * parse_seconds(spec.runtime) + 600,
     headlines=(*_headlines("read"), *_headlines("write")),
     scratch_bytes=lambda spec: 0.0 if spec.directory else laid_out_bytes(spec),

@@ -113,7 +113,7 @@ def parse(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
     error = str(report.get("error") or "")
     fail_if(error, "iperf3 reports an error", [error], failure=Failure.EXIT)
     parsing.check_exit(output, "iperf3")
-    streams = parsing.at(report, "end", "streams")
+    streams = parsing.part_at(report, "end", "streams")
     count = len(streams) if isinstance(streams, list) else 0
     wanted = spec.streams * len(_directions(spec, "sum"))
     fail_if(count != wanted, f"iperf3 reports {count} streams instead of {wanted}", list(report))
@@ -126,23 +126,23 @@ def parse(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
         "reverse": int(spec.direction == "reverse"),
     }
     for name, setting in settings.items():
-        used = parsing.at(report, "start", "test_start", name)
+        used = parsing.part_at(report, "start", "test_start", name)
         fail_if(
             used != setting,
             f"iperf3 measured with {name} {used} instead of {setting}",
             failure=Failure.MISMATCH,
         )
     # sums by interval, without the large lists of streams
-    sums = [parsing.at(interval, "sum") for interval in report.get("intervals") or []]
+    sums = [parsing.part_at(interval, "sum") for interval in report.get("intervals") or []]
     stride = math.ceil(len(sums) / MOST_INTERVALS) or 1
     keep = ("start", "seconds", "bits_per_second", "retransmits", "omitted")
     read_headlines = _udp_headlines if spec.protocol == "UDP" else _tcp_headlines
     return ToolMeasurement(
         read_headlines(spec, report, streams),
         {
-            "version": parsing.at(report, "start", "version"),
-            "test": parsing.at(report, "start", "test_start"),
-            "mss": parsing.at(report, "start", "tcp_mss_default"),
+            "version": parsing.part_at(report, "start", "version"),
+            "test": parsing.part_at(report, "start", "test_start"),
+            "mss": parsing.part_at(report, "start", "tcp_mss_default"),
             "end": {name: part for name, part in report["end"].items() if name != "streams"},
             "streams": streams,
             "intervals": [
@@ -151,7 +151,7 @@ def parse(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
                 if isinstance(total, dict)
             ],
         },
-        str(parsing.at(report, "start", "connected", 0, "remote_host") or ""),
+        str(parsing.part_at(report, "start", "connected", 0, "remote_host") or ""),
     )
 
 
@@ -197,7 +197,7 @@ def _tcp_headlines(spec: IPerfSpec, report: dict[str, Any], streams: list[Any]) 
     }
     # some systems do not count them
     retransmits = [(report, "end", key, "retransmits") for key in _directions(spec, "sum_sent")]
-    if all(parsing.at(*path) is not None for path in retransmits):
+    if all(parsing.part_at(*path) is not None for path in retransmits):
         headlines["retransmits"] = sum(parsing.number(*path) for path in retransmits)
     return headlines
 
@@ -214,7 +214,7 @@ def _udp_headlines(spec: IPerfSpec, report: dict[str, Any], streams: list[Any]) 
     }
     for headline, key, lost_here, sent_here in zip(_RATES, keys, lost, packets, strict=False):
         received = key.replace("sum", "sum_received")
-        if parsing.at(report, "end", received) is None:
+        if parsing.part_at(report, "end", received) is None:
             # versions of iperf3 without the received rate have the sent one in `sum`
             sent = parsing.positive(report, "end", key, "bits_per_second")
             headlines[headline] = sent * (1 - lost_here / sent_here)
@@ -226,7 +226,7 @@ def _udp_headlines(spec: IPerfSpec, report: dict[str, Any], streams: list[Any]) 
     return headlines
 
 
-def absent(spec: IPerfSpec) -> dict[str, str]:
+def absent_headlines(spec: IPerfSpec) -> dict[str, str]:
     """Return the headlines that this spec cannot have, each with the reason."""
     missing = {}
     if spec.direction != "both":
@@ -250,7 +250,7 @@ KIND = Kind(
     programs=lambda spec: (spec.tool,),
     tasks=tasks,
     parse=parse,
-    absent=absent,
+    absent=absent_headlines,
     limit_s=lambda spec: spec.duration + spec.omit + 60,
     headlines=(
         Headline(

@@ -23,7 +23,11 @@ def parse_network(peer: str, route: str, links: str) -> Network:
     first = parsing.json_object(route.strip().removeprefix("[").removesuffix("]"), "ip route")
     name = str(first.get("dev", ""))
     all_links = parsing.json_object('{"links":' + (links.strip() or "[]") + "}", "ip link")["links"]
-    mtus = [parsing.at(link, "mtu") for link in all_links if parsing.at(link, "ifname") == name]
+    mtus = [
+        parsing.part_at(link, "mtu")
+        for link in all_links
+        if parsing.part_at(link, "ifname") == name
+    ]
     fail_if(
         not mtus or not isinstance(mtus[0], int),
         f"the interface {name or 'to the peer'} cannot be found",

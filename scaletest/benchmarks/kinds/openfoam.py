@@ -74,7 +74,7 @@ class OpenFOAMSpec(MpiSpec):
         )
 
 
-def cells(spec: OpenFOAMSpec) -> int:
+def mesh_cells(spec: OpenFOAMSpec) -> int:
     """Return the number of cells of the mesh."""
     return SIZES[spec.problem_size] ** 3
 
@@ -159,7 +159,7 @@ def parse(spec: OpenFOAMSpec, output: ToolOutput) -> ToolMeasurement:
             "executionTime": execution_s,
             "clockTime": int(steps[-1][1]),
             "steps": len(steps),
-            "cells": cells(spec),
+            "cells": mesh_cells(spec),
         },
     )
 
@@ -178,7 +178,7 @@ KIND = Kind(
     ),
     tasks=tasks,
     parse=parse,
-    limit_s=lambda spec: 600 + cells(spec) ** (4 / 3) / 1e4,
+    limit_s=lambda spec: 600 + mesh_cells(spec) ** (4 / 3) / 1e4,
     headlines=(
         Headline(
             "wallTime",
@@ -199,7 +199,7 @@ KIND = Kind(
             " each other"
         ),
     ),
-    scratch_bytes=lambda spec: _WRITTEN_BYTES_PER_CELL * cells(spec),
-    memory_bytes=lambda spec: 80e6 * spec.num_procs + _MEMORY_BYTES_PER_CELL * cells(spec),
+    scratch_bytes=lambda spec: _WRITTEN_BYTES_PER_CELL * mesh_cells(spec),
+    memory_bytes=lambda spec: 80e6 * spec.num_procs + _MEMORY_BYTES_PER_CELL * mesh_cells(spec),
     image="openfoam",
 )

@@ -63,7 +63,7 @@ def case_files(size: str, method: str, processes: int) -> dict[str, str]:
     if method == "fixedITER":
         norm = "tolerance 1e-30; relTol 0; minIter 100; maxIter 100;"
     preconditioner = _GAMG if method.startswith("FOAM-GAMG") else "preconditioner DIC;"
-    x, y, z = boxes(processes)
+    x, y, z = split_into_boxes(processes)
     bodies = {
         "system/blockMeshDict": _MESH.format(edge=EDGE_M, cells=cells),
         "system/controlDict": _CONTROL.format(end=step_s * STEPS, step=step_s),
@@ -83,7 +83,7 @@ def case_files(size: str, method: str, processes: int) -> dict[str, str]:
     return files
 
 
-def boxes(processes: int) -> tuple[int, int, int]:
+def split_into_boxes(processes: int) -> tuple[int, int, int]:
     """Return three factors with this product, as equal as possible."""
     best = (processes, 1, 1)
     for x in range(1, processes + 1):

@@ -104,7 +104,7 @@ def json_object(text: str, program: str) -> dict[str, Any]:
     return parsed
 
 
-def at(document: Any, *path: str | int) -> Any:
+def part_at(document: Any, *path: str | int) -> Any:
     """Return the part at a path of a JSON document; None if there is none."""
     for key in path:
         # a text has indices too, but no parts
@@ -119,7 +119,7 @@ def at(document: Any, *path: str | int) -> Any:
 
 def pick_keys(document: Any, names: Sequence[str]) -> dict[str, Any]:
     """Return some keys of a JSON object; None for one that it does not have."""
-    return {name: at(document, name) for name in names}
+    return {name: part_at(document, name) for name in names}
 
 
 def number(document: Any, *path: str | int) -> float:
@@ -127,7 +127,7 @@ def number(document: Any, *path: str | int) -> float:
 
     Raises BenchmarkFailed without one from 0 to 1e18.
     """
-    part, name = at(document, *path), ".".join(map(str, path))
+    part, name = part_at(document, *path), ".".join(map(str, path))
     is_number = isinstance(part, int | float) and not isinstance(part, bool)
     fail_if(
         not is_number or not 0 <= part <= MOST_NUMBER,

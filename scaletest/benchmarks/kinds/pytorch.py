@@ -151,7 +151,7 @@ def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
     )
 
 
-def absent(spec: PyTorchSpec) -> dict[str, str]:
+def absent_headlines(spec: PyTorchSpec) -> dict[str, str]:
     """Return the headlines that this spec cannot have, each with the reason."""
     return dict.fromkeys(
         ("gpuBatchTime", "gpuMemory") if spec.device != "cuda" else (),
@@ -169,7 +169,7 @@ KIND = Kind(
     programs=lambda spec: ("bash",),
     tasks=tasks,
     parse=parse,
-    absent=absent,
+    absent=absent_headlines,
     limit_s=lambda spec: 600 + spec.batches * spec.input_batch_size,
     headlines=(
         Headline("batchTime", "time of a batch", "s", False, "Wall-clock time of one batch."),

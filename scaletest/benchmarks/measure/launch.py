@@ -49,7 +49,7 @@ from scaletest.runs.registry import type_of
 from scaletest.runs.stopping import stop_on_signals
 
 
-def start(
+def start_run(
     subject: str | None,
     changes: BenchmarkChanges,
     place: BenchmarkPlace,
@@ -95,7 +95,7 @@ def start(
     return RUN_TYPE.judge(folder)
 
 
-def resume(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> BenchmarkRun:
+def resume_run(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> BenchmarkRun:
     """Go on with a run; return it as it then lies on disk."""
     checks.raise_first_mistake(
         (
@@ -188,10 +188,10 @@ def _describe_executor(plan: BenchmarkPlan, place: BenchmarkPlace) -> dict[str, 
     names = {
         name for benchmark in plan.benchmarks for name in benchmark.kind.programs(benchmark.spec)
     }
-    return {"executor": "local", "programs": programs.versions(sorted(names))}
+    return {"executor": "local", "programs": programs.program_versions(sorted(names))}
 
 
-def _stop(reason: str) -> None:
+def _interrupt(reason: str) -> None:
     """End the run as Ctrl-C does: remove processes and namespaces, and write the result."""
     raise KeyboardInterrupt
 
@@ -211,7 +211,7 @@ def _measure(
     warnings, earlier_warnings: about other load on this machine, now and before a resume.
     """
     progress.warn(warnings)
-    with stop_on_signals(_stop, unwind=True), progress.of_run(folder, plan.workload):
+    with stop_on_signals(_interrupt, unwind=True), progress.of_run(folder, plan.workload):
         try:
             runner.run_plan(
                 plan,

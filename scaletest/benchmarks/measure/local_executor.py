@@ -48,7 +48,7 @@ class LocalExecutor:
         """Keep the tools' logs in a folder; no_causes: do not sample where the time goes."""
         self._sampler = None if no_causes else RequestSampler(SAMPLING_SHARE)
         self._logs = logs
-        self._can_isolate = namespaces.available()
+        self._can_isolate = namespaces.can_create_namespaces()
 
     def refuse(self, benchmark: Benchmark) -> None:
         """Raise UsageError for a benchmark that needs more than this machine."""

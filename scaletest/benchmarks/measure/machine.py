@@ -23,7 +23,7 @@ def describe_machine(benchmark: Benchmark) -> dict[str, Any]:
     """Describe this machine, and the versions of the programs that the benchmark runs."""
     return {
         **describe_host(),
-        "programs": programs.versions(benchmark.kind.programs(benchmark.spec)),
+        "programs": programs.program_versions(benchmark.kind.programs(benchmark.spec)),
     }
 
 
@@ -64,7 +64,7 @@ def build_result(
     spec asks for.
     """
     spec = benchmark.spec
-    route = namespaces.route(enter, peer) if peer else None
+    route = namespaces.find_route(enter, peer) if peer else None
     fail_if(
         peer and not route and (spec.mtu is not None or spec.network_name),
         "without the program ip it is unknown which network was used",

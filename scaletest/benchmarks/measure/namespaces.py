@@ -64,16 +64,18 @@ class Namespaces:
                     self._on(nodes, f"ip link set port{index} master br0 mtu {mtu} up")
                 self._on(index, f"ip link set {INTERFACE} mtu {mtu} up")
                 # both families: the control channel of MPI needs IPv4, whichever its data use
-                self._on(index, f"ip addr add {address(index, 'IPv4')}/24 dev {INTERFACE}")
+                self._on(index, f"ip addr add {node_address(index, 'IPv4')}/24 dev {INTERFACE}")
                 # nodad: no program can bind to an address that is being checked for duplicates
-                self._on(index, f"ip addr add {address(index, 'IPv6')}/64 dev {INTERFACE} nodad")
+                self._on(
+                    index, f"ip addr add {node_address(index, 'IPv6')}/64 dev {INTERFACE} nodad"
+                )
         except BaseException:
             self.close()
             raise
 
     def address(self, index: int) -> str:
         """Return the node's address."""
-        return address(index, self._family)
+        return node_address(index, self._family)
 
     def host(self, index: int) -> str:
         """Return the node's name."""
@@ -133,7 +135,7 @@ class Namespaces:
             raise UsageError(f"{command} failed: {done.stderr.strip()}", hint=NEEDED)
 
 
-def address(index: int, family: str) -> str:
+def node_address(index: int, family: str) -> str:
     """Return the address of a node."""
     return f"2001:2::{index + 1:x}" if family == "IPv6" else f"198.18.0.{index + 1}"
 
@@ -163,7 +165,7 @@ class Loopback:
 Network = Namespaces | Loopback
 
 
-def route(enter: Sequence[str], peer: str) -> networks.Network | None:
+def find_route(enter: Sequence[str], peer: str) -> networks.Network | None:
     """Return interface, family and MTU of the route to a peer; None without the program `ip`."""
     if not shutil.which("ip"):
         return None
@@ -175,7 +177,7 @@ def route(enter: Sequence[str], peer: str) -> networks.Network | None:
     )
 
 
-def available() -> bool:
+def can_create_namespaces() -> bool:
     """Check whether this user can create network namespaces here."""
     if any(shutil.which(name) is None for name in ("ip", "unshare", "nsenter")):
         return False

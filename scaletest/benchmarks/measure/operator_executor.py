@@ -15,12 +15,12 @@ from scaletest.benchmarks.objects import config_maps, manifests
 from scaletest.cluster.objects import NODES, Document, ObjectClient, Resource
 
 RUN = "scaletest.dev/run"
-LOOK_S = 1.0
+POLL_S = 1.0
 # An operator looks every second, so after this time there is none.
 SILENT_S = 60.0
 
 
-def resource(kind: Kind) -> Resource:
+def resource_of(kind: Kind) -> Resource:
     """Return the API path of the objects of a benchmark kind."""
     return Resource(kind.name, f"/apis/{API_VERSION}", kind.plural, True)
 
@@ -55,7 +55,7 @@ class OperatorExecutor:
 
     def refuse(self, benchmark: Benchmark) -> None:
         """Raise UsageError for a benchmark that cannot be measured in pods."""
-        manifests.refuse(benchmark)
+        manifests.require_runnable(benchmark)
 
     def nodes(self) -> Sequence[Node]:
         """List the cluster's nodes. Needs the right to list them."""
@@ -63,7 +63,7 @@ class OperatorExecutor:
 
     def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
         """Wait until the operator has measured the benchmark, then delete its object."""
-        began_s, path = self._clock(), resource(benchmark.kind)
+        began_s, path = self._clock(), resource_of(benchmark.kind)
         try:
             uid = self._ensure(path, benchmark)["metadata"]["uid"]
             try:
@@ -92,7 +92,7 @@ class OperatorExecutor:
                 break
             if self._clock() > until:
                 break
-            self._sleep(LOOK_S)
+            self._sleep(POLL_S)
         raise BenchmarkFailed(
             Failure.REFUSED,
             f"there is another {resource.kind} {benchmark.name} in {self._namespace}",
@@ -105,7 +105,7 @@ class OperatorExecutor:
         """Follow the object's phases to its result. Raises BenchmarkFailed without one."""
         began_s = self._clock()
         # the limit counts from the first phase after PENDING; waiting for others has no limit
-        limit_s = 2 * manifests.start_s(benchmark) + benchmark.limit_s + 2 * manifests.SPARE_S
+        limit_s = 2 * manifests.start_limit_s(benchmark) + benchmark.limit_s + 2 * manifests.SPARE_S
         started_s, phase = 0.0, ""
         while True:
             document = self._objects.find(resource, self._namespace, benchmark.name)
@@ -132,7 +132,7 @@ class OperatorExecutor:
                 [str(status.get("message", ""))],
                 failure=Failure.TIMED_OUT,
             )
-            self._sleep(LOOK_S)
+            self._sleep(POLL_S)
         result = config_maps.load_result(self._objects, self._namespace, benchmark.name, uid)
         if result is not None:
             return result

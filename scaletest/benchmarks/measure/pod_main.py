@@ -88,7 +88,7 @@ def _run_part(
     limit_s = (
         benchmark.limit_s
         if measures
-        else manifests.start_s(benchmark) + benchmark.limit_s + manifests.HOLD_S
+        else manifests.start_limit_s(benchmark) + benchmark.limit_s + manifests.HOLD_S
     )
     logs = Path(f"/tmp/logs-{role}-{index}")
     logs.mkdir(exist_ok=True)
@@ -128,7 +128,11 @@ def _wait_for_site(benchmark: Benchmark, folder: Path, scratch: Path) -> Executi
     """Wait for the peers' addresses and read them. Raises BenchmarkFailed."""
     if all(part.role == benchmark.kind.measures for part in benchmark.kind.layout(benchmark.spec)):
         return ExecutionSite({}, python=(sys.executable, "-P"))
-    until = time.monotonic() + manifests.start_s(benchmark) + gang_scheduling.wait_s(benchmark)
+    until = (
+        time.monotonic()
+        + manifests.start_limit_s(benchmark)
+        + gang_scheduling.longest_wait_s(benchmark)
+    )
     while not (folder / manifests.PEERS).exists():
         fail_if(
             time.monotonic() > until,

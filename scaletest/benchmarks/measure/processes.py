@@ -20,7 +20,7 @@ from scaletest.processes.guard import Guard
 from scaletest.runs.private_files import open_private
 
 GRACE_S = 3.0
-LOOK_S = 0.02
+POLL_S = 0.02
 # Bytes of a log that are read; more than any of the tools writes.
 MOST_BYTES = 64 * 1024 * 1024
 _LISTENING = "0A"  # state of a socket in /proc/net/tcp
@@ -38,8 +38,8 @@ class Process:
 
     def output(self) -> ToolOutput:
         """Return its output so far and its exit code, 0 while it runs."""
-        stdout = _read(self.logs / f"{self.name}.out")
-        stderr = _read(self.logs / f"{self.name}.err")
+        stdout = _read_text(self.logs / f"{self.name}.out")
+        stderr = _read_text(self.logs / f"{self.name}.err")
         return ToolOutput(stdout, stderr, self.popen.returncode or 0)
 
     def is_ready(self, task: Task) -> bool:
@@ -49,7 +49,7 @@ class Process:
         # the sockets of its network namespace that listen on the port
         sockets = set()
         for name in ("tcp", "tcp6"):
-            for line in _read(Path(f"/proc/{self.popen.pid}/net/{name}")).splitlines()[1:]:
+            for line in _read_text(Path(f"/proc/{self.popen.pid}/net/{name}")).splitlines()[1:]:
                 _, address, _, state, *_, inode = line.split()[:10]
                 if address.endswith(f":{task.port:04X}") and state == _LISTENING:
                     sockets.add(f"socket:[{inode}]")
@@ -182,7 +182,7 @@ class Processes:
                     f"{process.program} was not ready in time",
                     parsing.last_lines(process.output()),
                 )
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
             self.look()
 
     def dead(self) -> list[Process]:
@@ -207,7 +207,7 @@ class Processes:
             self.activities[process.name] = activity
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         with path.open("rb") as file:
             return file.read(MOST_BYTES).decode(errors="replace")

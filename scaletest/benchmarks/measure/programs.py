@@ -56,7 +56,7 @@ def require_programs(benchmark: Benchmark) -> None:
         )
 
 
-def versions(names: Sequence[str]) -> dict[str, str]:
+def program_versions(names: Sequence[str]) -> dict[str, str]:
     """Map programs to the first line of their --version; programs without that option are left out.
 
     The version of a program that does not answer is "": the measurement is valid without it.

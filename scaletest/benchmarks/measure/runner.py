@@ -60,7 +60,7 @@ def run_plan(
             return
 
 
-def startable(waiting: Sequence[Benchmark], running: Sequence[Benchmark]) -> Benchmark | None:
+def first_startable(waiting: Sequence[Benchmark], running: Sequence[Benchmark]) -> Benchmark | None:
     """Choose the first benchmark that shares no node with a running one, or None.
 
     A benchmark that names no nodes may use any node, so it runs alone.

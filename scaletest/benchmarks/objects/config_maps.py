@@ -52,7 +52,7 @@ def read_agreed(peers: Document) -> Benchmark:
     return benchmark
 
 
-def measuring_s(peers: Document) -> float:
+def measuring_since_s(peers: Document) -> float:
     """Read when measuring began, in seconds since the epoch. Raises Damaged."""
     try:
         began_s = float(peers["data"][manifests.MEASURING])
@@ -63,7 +63,7 @@ def measuring_s(peers: Document) -> float:
     return began_s
 
 
-def pack(text: str) -> str:
+def pack_text(text: str) -> str:
     """Pack a text for `binaryData` of a ConfigMap."""
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 

@@ -25,18 +25,18 @@ def is_wanted(benchmark: Benchmark) -> bool:
     return benchmark.spec.gang == VOLCANO
 
 
-def admit_s(benchmark: Benchmark) -> float:
+def admission_limit_s(benchmark: Benchmark) -> float:
     """Return the seconds within which all parts must be admitted."""
     return float(benchmark.spec.queue_limit or ADMIT_S)
 
 
-def wait_s(benchmark: Benchmark) -> float:
+def longest_wait_s(benchmark: Benchmark) -> float:
     """Return the seconds that pods may exist before they are used.
 
     Pods of a gang are created before there is a node for them, and a benchmark that is admitted may
     have to wait for its turn.
     """
-    return max(ADMIT_S, admit_s(benchmark)) if is_wanted(benchmark) else 0.0
+    return max(ADMIT_S, admission_limit_s(benchmark)) if is_wanted(benchmark) else 0.0
 
 
 def pod_group(benchmark: Benchmark, owner: Document) -> Document:
@@ -47,19 +47,19 @@ def pod_group(benchmark: Benchmark, owner: Document) -> Document:
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",
-        "metadata": manifests.meta(benchmark, benchmark.name, owner),
+        "metadata": manifests.owned_metadata(benchmark, benchmark.name, owner),
         "spec": spec,
     }
 
 
-def jobs(benchmark: Benchmark, owner: Document, image: str) -> list[Document]:
+def make_jobs(benchmark: Benchmark, owner: Document, image: str) -> list[Document]:
     """Build the Jobs of all roles, for pods that are all created at once."""
     built = []
     for role in dict.fromkeys(part.role for part in benchmark.kind.layout(benchmark.spec)):
         job = manifests.job(benchmark, role, owner, image)
         template = job["spec"]["template"]
         (container,) = template["spec"]["containers"]
-        job["spec"]["activeDeadlineSeconds"] += int(wait_s(benchmark))
+        job["spec"]["activeDeadlineSeconds"] += int(longest_wait_s(benchmark))
         if role == benchmark.kind.measures:
             # waits until the operator lets the measurement begin
             file = f"{manifests.FOLDER}/{manifests.MEASURING}"
@@ -83,7 +83,9 @@ def jobs(benchmark: Benchmark, owner: Document, image: str) -> list[Document]:
     return built
 
 
-def admission(benchmark: Benchmark, objects: ObjectClient, namespace: str) -> tuple[float, str]:
+def read_admission(
+    benchmark: Benchmark, objects: ObjectClient, namespace: str
+) -> tuple[float, str]:
     """Read from the PodGroup since when all parts may start, in seconds since the epoch.
 
     0 while they may not, and why they wait.
@@ -91,11 +93,11 @@ def admission(benchmark: Benchmark, objects: ObjectClient, namespace: str) -> tu
     group = objects.find(POD_GROUPS, namespace, benchmark.name)
     if group is None:
         return 0.0, "the PodGroup was deleted by somebody"
-    known = pod_status.conditions(group)
+    known = pod_status.conditions_by_type(group)
     is_running = group.get("status", {}).get("phase") == "Running"
     if not is_running and not pod_status.has_condition(group, "Scheduled"):
         message = f"waits until Volcano has room for all {group['spec']['minMember']} pods"
         reason = known.get("Unschedulable", {}).get("message")
         return 0.0, ": ".join(filter(None, (message, reason)))
     admitted = known.get("Scheduled", {}).get("lastTransitionTime")
-    return pod_status.seconds(admitted or group["metadata"]["creationTimestamp"]), ""
+    return pod_status.parse_time_s(admitted or group["metadata"]["creationTimestamp"]), ""

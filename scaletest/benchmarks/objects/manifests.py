@@ -44,7 +44,7 @@ HOLD_S = 3600.0  # how long the log can be read after that
 UNSCHEDULABLE_S = 120.0
 
 
-def refuse(benchmark: Benchmark) -> None:
+def require_runnable(benchmark: Benchmark) -> None:
     """Raise UsageError for a benchmark that cannot run in any cluster."""
     nodes = {part.node for part in benchmark.kind.layout(benchmark.spec)}
     checks.raise_first_mistake(
@@ -62,7 +62,7 @@ def refuse(benchmark: Benchmark) -> None:
     )
 
 
-def start_s(benchmark: Benchmark) -> float:
+def start_limit_s(benchmark: Benchmark) -> float:
     """Return the seconds within which all parts must have started."""
     return float(benchmark.spec.start_limit or START_S)
 
@@ -85,7 +85,7 @@ def image_of(kind: Kind, image: str) -> str:
     return re.sub(r"(^|/)scaletest-benchmarks(?=:[^/@]*$|$)", rf"\1scaletest-{kind.image}", image)
 
 
-def servers(benchmark: Benchmark) -> list[Part]:
+def server_parts(benchmark: Benchmark) -> list[Part]:
     """List the parts that do not measure."""
     return [
         part
@@ -94,7 +94,7 @@ def servers(benchmark: Benchmark) -> list[Part]:
     ]
 
 
-def labels(benchmark: Benchmark) -> dict[str, str]:
+def pod_labels(benchmark: Benchmark) -> dict[str, str]:
     """Return the labels that all pods of a benchmark share."""
     return {BENCHMARK: benchmark.name}
 
@@ -104,12 +104,12 @@ def selector_of(name: str, uid: str) -> str:
     return f"{BENCHMARK}={name},{UID}={uid}"
 
 
-def meta(benchmark: Benchmark, name: str, owner: Document) -> Document:
+def owned_metadata(benchmark: Benchmark, name: str, owner: Document) -> Document:
     """Build the metadata of an object that is deleted together with its owner."""
     return {
         "name": name,
         "labels": {
-            **labels(benchmark),
+            **pod_labels(benchmark),
             UID: owner["uid"],
             "app.kubernetes.io/managed-by": "scaletest",
         },
@@ -120,12 +120,12 @@ def meta(benchmark: Benchmark, name: str, owner: Document) -> Document:
 def peers_map(benchmark: Benchmark, owner: Document) -> Document:
     """Build the ConfigMap of the peers, before their addresses are known."""
     return {
-        "metadata": meta(benchmark, name_of(benchmark, "peers"), owner),
-        "data": {DOCUMENT: json.dumps(benchmark.document()), HOSTS: hosts([])},
+        "metadata": owned_metadata(benchmark, name_of(benchmark, "peers"), owner),
+        "data": {DOCUMENT: json.dumps(benchmark.document()), HOSTS: hosts_file([])},
     }
 
 
-def hosts(peers: Sequence[PartAddress]) -> str:
+def hosts_file(peers: Sequence[PartAddress]) -> str:
     """Write a hosts file with these peers."""
     others = "".join(f"{peer.address} {peer.host}\n" for peer in peers)
     return f"127.0.0.1 localhost\n::1 localhost\n{others}"
@@ -134,10 +134,10 @@ def hosts(peers: Sequence[PartAddress]) -> str:
 def service(benchmark: Benchmark, owner: Document) -> Document:
     """Build the Service that gives pods names in DNS; the benchmark itself does not need them."""
     return {
-        "metadata": meta(benchmark, benchmark.name, owner),
+        "metadata": owned_metadata(benchmark, benchmark.name, owner),
         "spec": {
             "clusterIP": "None",
-            "selector": labels(benchmark),
+            "selector": pod_labels(benchmark),
             "publishNotReadyAddresses": True,
         },
     }
@@ -146,7 +146,7 @@ def service(benchmark: Benchmark, owner: Document) -> Document:
 def secret(benchmark: Benchmark, owner: Document) -> Document:
     """Build a Secret with a new SSH key, with which the parts start processes on each other."""
     return {
-        "metadata": meta(benchmark, ssh.secret_name(benchmark.name, owner["uid"]), owner),
+        "metadata": owned_metadata(benchmark, ssh.secret_name(benchmark.name, owner["uid"]), owner),
         "type": "Opaque",
         "immutable": True,
         "data": ssh.make_key_pair(),
@@ -159,7 +159,7 @@ def claim(benchmark: Benchmark, owner: Document) -> Document | None:
     if not template or "ReadWriteMany" not in template.get("accessModes", ()):
         return None
     return {
-        "metadata": meta(benchmark, name_of(benchmark, "scratch"), owner),
+        "metadata": owned_metadata(benchmark, name_of(benchmark, "scratch"), owner),
         "spec": dict(template),
     }
 
@@ -168,14 +168,16 @@ def job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Documen
     """Build the Indexed Job of one role. image: unless the spec names one."""
     count = sum(part.role == role for part in benchmark.kind.layout(benchmark.spec))
     return {
-        "metadata": meta(benchmark, name_of(benchmark, role), owner),
+        "metadata": owned_metadata(benchmark, name_of(benchmark, role), owner),
         "spec": {
             "completionMode": "Indexed",
             "completions": count,
             "parallelism": count,
             "backoffLimit": 0,
             "podReplacementPolicy": "Failed",
-            "activeDeadlineSeconds": int(start_s(benchmark) + benchmark.limit_s + SPARE_S + HOLD_S),
+            "activeDeadlineSeconds": int(
+                start_limit_s(benchmark) + benchmark.limit_s + SPARE_S + HOLD_S
+            ),
             "template": pod_template(benchmark, role, owner, image),
         },
     }
@@ -183,13 +185,13 @@ def job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Documen
 
 def pod_template(benchmark: Benchmark, role: str, owner: Document, image: str) -> Document:
     """Build the template of the pods of one role."""
-    spec, overrides = benchmark.spec, _overrides(benchmark, role)
+    spec, overrides = benchmark.spec, _merge_overrides(benchmark, role)
     measuring = role == benchmark.kind.measures
     pull_policy = spec.image_pull_policy or PULL_POLICY
     annotations = dict(overrides.annotations)
     if spec.network_name:
         annotations[MULTUS] = spec.network_name
-    volumes, mounts = _volumes(benchmark, measuring)
+    volumes, mounts = _make_volumes(benchmark, measuring)
     container: Document = {
         "name": "benchmark",
         "image": spec.image or image,
@@ -233,7 +235,7 @@ def pod_template(benchmark: Benchmark, role: str, owner: Document, image: str) -
     constraints = {
         "nodeSelector": overrides.node_selector,
         "tolerations": list(overrides.tolerations),
-        "affinity": _affinity(benchmark, role, overrides.node_affinity),
+        "affinity": _make_affinity(benchmark, role, overrides.node_affinity),
     }
     pod |= {key: constraint for key, constraint in constraints.items() if constraint}
     if spec.scheduler_name:
@@ -260,14 +262,14 @@ def pod_template(benchmark: Benchmark, role: str, owner: Document, image: str) -
         ssh.mount_key(pod, ssh.secret_name(benchmark.name, owner["uid"]))
     return {
         "metadata": {
-            "labels": {**overrides.labels, **labels(benchmark), UID: owner["uid"], ROLE: role},
+            "labels": {**overrides.labels, **pod_labels(benchmark), UID: owner["uid"], ROLE: role},
             "annotations": annotations,
         },
         "spec": pod,
     }
 
 
-def _overrides(benchmark: Benchmark, role: str) -> PodOverrides:
+def _merge_overrides(benchmark: Benchmark, role: str) -> PodOverrides:
     """Return the spec's changes to all pods, with those to the pods of the role over them."""
     common, special = benchmark.spec.pods, getattr(benchmark.spec, role, PodOverrides())
     resources: Document = {}
@@ -284,7 +286,7 @@ def _overrides(benchmark: Benchmark, role: str) -> PodOverrides:
     )
 
 
-def _volumes(benchmark: Benchmark, measuring: bool) -> tuple[list[Document], list[Document]]:
+def _make_volumes(benchmark: Benchmark, measuring: bool) -> tuple[list[Document], list[Document]]:
     """Build a pod's volumes and their mounts: peers, scratch and /tmp."""
     # the scratch volume: the spec's volume, claims of fio's workers, or an emptyDir
     scratch: Document = {"emptyDir": {}}
@@ -314,7 +316,7 @@ def _volumes(benchmark: Benchmark, measuring: bool) -> tuple[list[Document], lis
     return volumes, mounts
 
 
-def _affinity(benchmark: Benchmark, role: str, node_affinity: Mapping[str, Any]) -> Document:
+def _make_affinity(benchmark: Benchmark, role: str, node_affinity: Mapping[str, Any]) -> Document:
     """Choose the nodes by name, and place pods on one node, on different ones, or on many."""
     spec, affinity = benchmark.spec, dict[str, Any]()
     parts = [part for part in benchmark.kind.layout(spec) if part.role == role]
@@ -329,13 +331,13 @@ def _affinity(benchmark: Benchmark, role: str, node_affinity: Mapping[str, Any])
             }
         }
     everyone = {
-        "labelSelector": {"matchLabels": labels(benchmark)},
+        "labelSelector": {"matchLabels": pod_labels(benchmark)},
         "topologyKey": "kubernetes.io/hostname",
     }
     required = {"requiredDuringSchedulingIgnoredDuringExecution": [everyone]}
     # one client of several servers may share a node with one of them
     is_lone_client = (
-        role == benchmark.kind.measures and len(parts) == 1 and len(servers(benchmark)) > 1
+        role == benchmark.kind.measures and len(parts) == 1 and len(server_parts(benchmark)) > 1
     )
     if spec.placement == SAME_NODE:
         affinity["podAffinity"] = required

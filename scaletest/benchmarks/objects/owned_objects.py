@@ -118,7 +118,7 @@ class OwnedObjects:
         return tuple(
             pod
             for pod in self._objects.list(PODS, self._namespace, selector)
-            if pod_status.is_marked(pod)
+            if pod_status.names_its_part(pod)
         )
 
     def measuring(self, pods: tuple[Document, ...]) -> list[Document]:
@@ -153,8 +153,10 @@ class OwnedObjects:
         """Store a result once and return the stored one; None when another object has the name."""
         benchmark, owner = self._benchmark, self._owner
         body = {
-            "metadata": manifests.meta(benchmark, manifests.result_name(benchmark.name), owner),
-            "binaryData": {config_maps.RESULT: config_maps.pack(wire.dump(result.to_dict()))},
+            "metadata": manifests.owned_metadata(
+                benchmark, manifests.result_name(benchmark.name), owner
+            ),
+            "binaryData": {config_maps.RESULT: config_maps.pack_text(wire.dump(result.to_dict()))},
         }
         if self._objects.create(CONFIG_MAPS, self._namespace, body) is not None:
             return result

@@ -18,26 +18,26 @@ REFUSED_S, QUOTA_S = 10.0, 30.0
 _FINAL = re.compile(r"is forbidden|denied the request|is invalid|not found")
 
 
-def name(pod: Document) -> str:
+def pod_name(pod: Document) -> str:
     """Return the pod's name."""
     return str(pod["metadata"]["name"])
 
 
-def is_marked(pod: Document) -> bool:
+def names_its_part(pod: Document) -> bool:
     """Check whether the pod's labels and annotations tell which part it is."""
     meta = pod["metadata"]
     index = (meta.get("annotations") or {}).get(INDEX, "0")
     return ROLE in meta["labels"] and str(index).isdecimal()
 
 
-def seconds(stamp: str) -> float:
+def parse_time_s(stamp: str) -> float:
     """Convert a time as Kubernetes writes it to seconds since the epoch."""
     return datetime.fromisoformat(stamp).timestamp()
 
 
 def started_s(pod: Document) -> float:
     """Return when the node accepted the pod, in seconds since the epoch."""
-    return seconds(str(pod["status"].get("startTime") or pod["metadata"]["creationTimestamp"]))
+    return parse_time_s(str(pod["status"].get("startTime") or pod["metadata"]["creationTimestamp"]))
 
 
 def reachable_servers(benchmark: Benchmark, pods: Sequence[Document]) -> list[PartAddress]:
@@ -48,13 +48,15 @@ def reachable_servers(benchmark: Benchmark, pods: Sequence[Document]) -> list[Pa
         index = int((pod["metadata"].get("annotations") or {}).get(INDEX, 0))
         # it may have an address of each family
         is_ipv6 = benchmark.spec.ip_family == "IPv6"
-        ips = [ip for ip in addresses(pod, benchmark.spec.network_name) if (":" in ip) == is_ipv6]
+        ips = [
+            ip for ip in pod_addresses(pod, benchmark.spec.network_name) if (":" in ip) == is_ipv6
+        ]
         if role != benchmark.kind.measures and ips:
             peers.append(PartAddress(role, index, name_of(benchmark, f"{role}-{index}"), ips[0]))
     return sorted(peers, key=lambda peer: (peer.role, peer.index))
 
 
-def addresses(pod: Document, network: str) -> list[str]:
+def pod_addresses(pod: Document, network: str) -> list[str]:
     """List the pod's addresses on a network of Multus; "" is the cluster's own network."""
     if not network:
         return [assigned["ip"] for assigned in pod.get("status", {}).get("podIPs", ())]
@@ -74,7 +76,7 @@ def addresses(pod: Document, network: str) -> list[str]:
 
 def explain_other_network(pod: Document, network: str, result: BenchmarkResult) -> str:
     """Explain by which other network the pod reached its peer; "" when it used the spec's."""
-    used, expected = str(result.network.get("address", "")), addresses(pod, network)
+    used, expected = str(result.network.get("address", "")), pod_addresses(pod, network)
     if not network or not result.ok or used in expected:
         return ""
     return (
@@ -84,7 +86,7 @@ def explain_other_network(pod: Document, network: str, result: BenchmarkResult) 
     )
 
 
-def conditions(document: Document) -> dict[str, Document]:
+def conditions_by_type(document: Document) -> dict[str, Document]:
     """Map the conditions of any object by their types."""
     return {
         condition["type"]: condition
@@ -94,17 +96,17 @@ def conditions(document: Document) -> dict[str, Document]:
 
 def has_condition(document: Document, *names: str) -> bool:
     """Check whether an object has one of these conditions, and it is true."""
-    by_type = conditions(document)
+    by_type = conditions_by_type(document)
     return any(by_type.get(name, {}).get("status") == "True" for name in names)
 
 
-def places(pods: Sequence[Document]) -> Document:
+def nodes_and_images(pods: Sequence[Document]) -> Document:
     """Map pods to their nodes, and to the digests of the images that really ran."""
     places: Document = {"nodes": {}, "images": {}}
     for pod in pods[:MOST_PLACES]:
         (container, *_) = pod["status"].get("containerStatuses") or [{}]
-        places["nodes"][name(pod)] = pod["spec"].get("nodeName", "")
-        places["images"][name(pod)] = container.get("imageID", "")
+        places["nodes"][pod_name(pod)] = pod["spec"].get("nodeName", "")
+        places["images"][pod_name(pod)] = container.get("imageID", "")
     return places
 
 
@@ -123,11 +125,11 @@ def crowding_notes(benchmark: Benchmark, pods: Sequence[Document]) -> tuple[str,
 
 def is_unschedulable(pod: Document) -> bool:
     """Check whether the scheduler found no node for a pod."""
-    scheduled = conditions(pod).get("PodScheduled", {})
+    scheduled = conditions_by_type(pod).get("PodScheduled", {})
     return scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
 
 
-def why_not(pod: Document) -> str:
+def reason_not_running(pod: Document) -> str:
     """Explain why a pod is not running, from its status."""
     status = pod.get("status", {})
     # a container that waits says more than a condition: an image that cannot be pulled
@@ -138,7 +140,7 @@ def why_not(pod: Document) -> str:
         waiting = container.get("state", {}).get("waiting") or {}
         if waiting.get("message") or waiting.get("reason"):
             return f"{waiting.get('reason', '')}: {waiting.get('message', '')}".strip(": ")
-    for condition in conditions(pod).values():
+    for condition in conditions_by_type(pod).values():
         if condition.get("status") == "False" and condition.get("message"):
             return str(condition["message"])
     return str(status.get("phase", "Pending"))
@@ -160,6 +162,6 @@ def last_denial(objects: ObjectClient, namespace: str, job: Document) -> str:
     return str(max(events, key=event_time, default={}).get("message", ""))
 
 
-def is_final(message: str, age_s: float) -> bool:
+def is_final_denial(message: str, age_s: float) -> bool:
     """Check whether waiting longer is useless after this denial of pods, for a Job of this age."""
     return bool(_FINAL.search(message)) and age_s > (QUOTA_S if "quota" in message else REFUSED_S)

@@ -133,7 +133,9 @@ class _Reconciliation:
             return replace(observation, edited=edited)
         except owned_objects.NameConflict as conflict:
             # the other object may be about to go
-            if self._clock() - self._context.requested_s <= manifests.start_s(self._benchmark):
+            if self._clock() - self._context.requested_s <= manifests.start_limit_s(
+                self._benchmark
+            ):
                 return Observation(BenchmarkPhase.PREPARING, str(conflict))
             # the name of the result may be taken as well, so it is only returned, not stored
             self._owned.delete()
@@ -172,7 +174,7 @@ class _Reconciliation:
         self._owned.ensure(SERVICES, manifests.service(benchmark, owner))
         if claim := manifests.claim(benchmark, owner):
             self._owned.ensure(CLAIMS, claim)
-        servers = manifests.servers(benchmark)
+        servers = manifests.server_parts(benchmark)
         if gang_scheduling.is_wanted(benchmark):
             group = gang_scheduling.pod_group(benchmark, owner)
             try:
@@ -185,7 +187,7 @@ class _Reconciliation:
                     f"gang {benchmark.spec.gang} needs Volcano: {error.message}",
                     hint="install it, set operator.volcano in the chart, or leave gang out",
                 ) from error
-            for job in gang_scheduling.jobs(benchmark, owner, image):
+            for job in gang_scheduling.make_jobs(benchmark, owner, image):
                 self._owned.ensure(JOBS, job)
         elif servers:
             job = manifests.job(benchmark, servers[0].role, owner, image)
@@ -194,10 +196,10 @@ class _Reconciliation:
     def _prepare(self, peers: Document) -> Observation:
         """Wait until all parts are ready, then create the part that measures."""
         is_gang = gang_scheduling.is_wanted(self._benchmark)
-        created_s = pod_status.seconds(peers["metadata"]["creationTimestamp"])
+        created_s = pod_status.parse_time_s(peers["metadata"]["creationTimestamp"])
         starting_since_s = created_s
         if is_gang:
-            admitted_s, message = gang_scheduling.admission(
+            admitted_s, message = gang_scheduling.read_admission(
                 self._benchmark, self._objects, self._context.namespace
             )
             if not admitted_s:
@@ -214,16 +216,16 @@ class _Reconciliation:
             if pod["status"].get("phase") in ("Failed", "Succeeded"):
                 log = ""
                 with suppress(Busy):  # its node may be gone for good, and the log with it
-                    log = self._objects.log(self._context.namespace, pod_status.name(pod))
+                    log = self._objects.log(self._context.namespace, pod_status.pod_name(pod))
                 raise failure_of_pod(pod, "a server ended before it was needed", log)
         # the servers' addresses, once all are known
-        servers = manifests.servers(self._benchmark)
+        servers = manifests.server_parts(self._benchmark)
         addresses = pod_status.reachable_servers(self._benchmark, self._pods)
         is_complete = len(addresses) == len(servers)
         if addresses and is_complete and manifests.PEERS not in peers["data"]:
             texts = {
                 manifests.PEERS: json.dumps([asdict(peer) for peer in addresses]),
-                manifests.HOSTS: manifests.hosts(addresses),
+                manifests.HOSTS: manifests.hosts_file(addresses),
             }
             self._publish(peers, texts, self._pods)
         # what is still missing
@@ -249,7 +251,7 @@ class _Reconciliation:
     def _require_admission(self, created_s: float, message: str, *, has_peers: bool) -> None:
         """Raise BenchmarkFailed when the parts wait for too long, or had started and must stop."""
         fail_if(has_peers, f"the admission was withdrawn: {message}", failure=Failure.INTERRUPTED)
-        limit_s = gang_scheduling.admit_s(self._benchmark)
+        limit_s = gang_scheduling.admission_limit_s(self._benchmark)
         fail_if(
             self._clock() - created_s > limit_s,
             f"not admitted in {limit_s:.0f} s: {message}",
@@ -270,11 +272,11 @@ class _Reconciliation:
         self._objects.patch(CONFIG_MAPS, namespace, name, {"data": texts})
         mark = {"metadata": {"annotations": {PEERS_WRITTEN: next(iter(texts))}}}
         for pod in pods:
-            self._objects.patch(PODS, namespace, pod_status.name(pod), mark)
+            self._objects.patch(PODS, namespace, pod_status.pod_name(pod), mark)
 
     def _reason_to_wait(self) -> str:
         """Name the first pod that measuring still waits for; "" when none is missing."""
-        roles = [part.role for part in manifests.servers(self._benchmark)]
+        roles = [part.role for part in manifests.server_parts(self._benchmark)]
         measuring = self._owned.measuring(self._pods)
         if gang_scheduling.is_wanted(self._benchmark) and not measuring:
             roles.append(self._benchmark.kind.measures)
@@ -284,7 +286,7 @@ class _Reconciliation:
             return denial
         for pod in serving:
             if not pod_status.has_condition(pod, "Ready"):
-                return f"{pod_status.name(pod)}: {pod_status.why_not(pod)}"
+                return f"{pod_status.pod_name(pod)}: {pod_status.reason_not_running(pod)}"
         return "pods are being created" if are_missing else ""
 
     def _find_job(self, role: str) -> Document | None:
@@ -319,16 +321,19 @@ class _Reconciliation:
         fail_if(
             pod_status.has_condition(job, "Failed", "Complete"),
             f"the measuring pod {'ended without a result' if measuring else 'was deleted'}",
-            [condition.get("message", "") for condition in pod_status.conditions(job).values()],
+            [
+                condition.get("message", "")
+                for condition in pod_status.conditions_by_type(job).values()
+            ],
             failure=Failure.INTERRUPTED,
         )
         if any(pod["status"].get("phase") == "Running" for pod in measuring):
             self._check_limit(peers, measuring[:1], "")
             return Observation(BenchmarkPhase.RUNNING, "", self._pods)
-        reason = pod_status.why_not(measuring[0]) if measuring else self._denial(job)
-        limit_s = manifests.start_s(self._benchmark)
+        reason = pod_status.reason_not_running(measuring[0]) if measuring else self._denial(job)
+        limit_s = manifests.start_limit_s(self._benchmark)
         self._require_start(
-            config_maps.measuring_s(peers),
+            config_maps.measuring_since_s(peers),
             f"the measuring part did not start in {limit_s:.0f} s",
             reason,
         )
@@ -343,7 +348,7 @@ class _Reconciliation:
         phase = pod["status"].get("phase")
         if phase not in ("Running", "Succeeded", "Failed"):
             return None
-        log = self._objects.log(self._context.namespace, pod_status.name(pod))
+        log = self._objects.log(self._context.namespace, pod_status.pod_name(pod))
         result = read_framed_result(log)
         if result is None:
             if phase == "Running":
@@ -359,7 +364,7 @@ class _Reconciliation:
             name=self._benchmark.name,
             environment={
                 **result.environment,
-                **pod_status.places(self._pods),
+                **pod_status.nodes_and_images(self._pods),
                 "kubernetes": self._objects.version(),
             },
             notes=(*result.notes, *pod_status.crowding_notes(self._benchmark, self._pods)),
@@ -368,7 +373,7 @@ class _Reconciliation:
     def _check_limit(self, peers: Document, pods: Sequence[Document], reason: str) -> None:
         """Raise BenchmarkFailed when the measuring pods have run for longer than their limit."""
         limit_s = self._benchmark.limit_s + manifests.SPARE_S
-        since_s = max([config_maps.measuring_s(peers), *map(pod_status.started_s, pods)])
+        since_s = max([config_maps.measuring_since_s(peers), *map(pod_status.started_s, pods)])
         message = f"there was no result in {limit_s:.0f} s"
         fail_if(
             self._clock() - since_s > limit_s,
@@ -380,7 +385,7 @@ class _Reconciliation:
         """Raise BenchmarkFailed when a part should have started, or no node will ever take it."""
         waited_s = self._clock() - since_s
         fail_if(
-            waited_s > manifests.start_s(self._benchmark),
+            waited_s > manifests.start_limit_s(self._benchmark),
             f"{message}; {reason}" if reason else message,
             failure=Failure.TIMED_OUT,
         )
@@ -402,7 +407,7 @@ class _Reconciliation:
         if job is None:
             return ""
         # a Job has one try, so there will not be another pod
-        reason = pod_status.conditions(job).get("Failed", {}).get("message")
+        reason = pod_status.conditions_by_type(job).get("Failed", {}).get("message")
         fail_if(
             pod_status.has_condition(job, "Failed"),
             "a pod was lost before it was needed",
@@ -410,6 +415,6 @@ class _Reconciliation:
             failure=Failure.INTERRUPTED,
         )
         message = pod_status.last_denial(self._objects, self._context.namespace, job)
-        age_s = self._clock() - pod_status.seconds(job["metadata"]["creationTimestamp"])
-        fail_if(pod_status.is_final(message, age_s), message, failure=Failure.REFUSED)
+        age_s = self._clock() - pod_status.parse_time_s(job["metadata"]["creationTimestamp"])
+        fail_if(pod_status.is_final_denial(message, age_s), message, failure=Failure.REFUSED)
         return message

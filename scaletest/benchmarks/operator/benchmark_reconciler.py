@@ -7,7 +7,7 @@ from typing import Any
 from scaletest.benchmarks.documents import Benchmark, BenchmarkPhase, read_benchmark
 from scaletest.benchmarks.kinds import Kind
 from scaletest.benchmarks.kinds.registry import KINDS
-from scaletest.benchmarks.measure.operator_executor import resource
+from scaletest.benchmarks.measure.operator_executor import resource_of
 from scaletest.benchmarks.objects import (
     config_maps,
     gang_scheduling,
@@ -61,7 +61,7 @@ class Lock:
         plural, name, uid = (*holder.split("/"), "", "", "")[:3]
         kinds = {kind.plural: kind for kind in KINDS.values()}
         if plural in kinds:
-            document = self._objects.find(resource(kinds[plural]), self._namespace, name)
+            document = self._objects.find(resource_of(kinds[plural]), self._namespace, name)
             if (
                 document
                 and document["metadata"]["uid"] == uid
@@ -97,9 +97,9 @@ def reconcile(
 
     def make_pass(document: Document) -> _BenchmarkPass:
         lock = Lock(objects, namespace, kind, document)
-        return _BenchmarkPass(resource(kind), objects, namespace, settings, document, kind, lock)
+        return _BenchmarkPass(resource_of(kind), objects, namespace, settings, document, kind, lock)
 
-    return reporting.run_pass(resource(kind), objects, namespace, name, make_pass)
+    return reporting.run_pass(resource_of(kind), objects, namespace, name, make_pass)
 
 
 def before_deletion(kind: Kind, objects: ObjectClient, namespace: str, document: Document) -> None:
@@ -127,7 +127,7 @@ class _BenchmarkPass(reporting.ReconcilePass):
             benchmark = read_benchmark(
                 {key: self.document[key] for key in keys if key in self.document}
             )
-            manifests.refuse(benchmark)
+            manifests.require_runnable(benchmark)
         except UsageError as error:
             if agreed := self._find_agreed():
                 # its spec was made invalid after it began: the old one is measured to its end
@@ -136,7 +136,7 @@ class _BenchmarkPass(reporting.ReconcilePass):
             else:
                 name = self.document["metadata"]["name"]
                 benchmark = Benchmark(name, self.kind, self.kind.spec())
-                observation = _refused(benchmark, error)
+                observation = _refused_observation(benchmark, error)
         else:
             # what the spec leaves open is as the operator was told
             unset: dict[str, Any] = {
@@ -178,10 +178,10 @@ class _BenchmarkPass(reporting.ReconcilePass):
         if reason := self._reason_to_wait(benchmark, exclusive=exclusive):
             return Observation(BenchmarkPhase.PENDING, reason)
         # limits count from its start, which is now when it has not started yet
-        created_s = pod_status.seconds(meta["creationTimestamp"])
+        created_s = pod_status.parse_time_s(meta["creationTimestamp"])
         since_s = max(created_s, self.settings.clock())
         if "startedAt" in self._status:
-            since_s = pod_status.seconds(self._status["startedAt"])
+            since_s = pod_status.parse_time_s(self._status["startedAt"])
         context = BenchmarkContext(
             self.namespace,
             reporting.owner_reference(self.document),
@@ -197,9 +197,9 @@ class _BenchmarkPass(reporting.ReconcilePass):
             # a missing right or a quota may be corrected, but not for ever
             if (
                 self.settings.clock() - since_s
-                > manifests.start_s(benchmark) + benchmark.limit_s + manifests.SPARE_S
+                > manifests.start_limit_s(benchmark) + benchmark.limit_s + manifests.SPARE_S
             ):
-                return _refused(benchmark, error)
+                return _refused_observation(benchmark, error)
             return Observation(
                 BenchmarkPhase.PREPARING, f"{error.message}; {as_options(error.hint)}"
             )
@@ -220,6 +220,6 @@ class _BenchmarkPass(reporting.ReconcilePass):
         return WAITING if exclusive and self.lock.take() else ""
 
 
-def _refused(benchmark: Benchmark, error: ScaletestError) -> Observation:
+def _refused_observation(benchmark: Benchmark, error: ScaletestError) -> Observation:
     result = benchmark.failed_by(error)
     return Observation(result.phase, result.message, (), result)

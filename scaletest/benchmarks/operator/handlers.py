@@ -21,7 +21,7 @@ from prometheus_client import CollectorRegistry, Counter, make_wsgi_app
 from scaletest.benchmarks.documents import kube_perftest
 from scaletest.benchmarks.kinds import GROUP, VERSION, Kind
 from scaletest.benchmarks.kinds.registry import KINDS
-from scaletest.benchmarks.measure.operator_executor import resource
+from scaletest.benchmarks.measure.operator_executor import resource_of
 from scaletest.benchmarks.operator import (
     benchmark_reconciler,
     perftest,
@@ -145,7 +145,7 @@ def make_registry(
         if queueing.is_paused(body):
             return
         children = partial(_read_index, indices["children"])
-        _attempt(
+        _count_pass(
             "BenchmarkSet",
             metrics,
             lambda: set_reconciler.reconcile(objects, namespace or "", name, settings, children),
@@ -162,7 +162,7 @@ def _serve_perftest(
     metrics: Metrics,
 ) -> None:
     """Let objects of kube-perftest's group be measured, as objects of ours that belong to them."""
-    kinds = (resource(KINDS[name]) for name in kube_perftest.KINDS)
+    kinds = (resource_of(KINDS[name]) for name in kube_perftest.KINDS)
     for ours in (*kinds, set_reconciler.SETS):
         theirs = replace(ours, api=f"/apis/{group}/{VERSION}")
 
@@ -182,7 +182,7 @@ def _serve_perftest(
             theirs: Resource = theirs,
             **_: Any,
         ) -> None:
-            _attempt(
+            _count_pass(
                 ours.kind,
                 metrics,
                 lambda: perftest.reconcile(
@@ -212,7 +212,7 @@ def _add_kind(
 
     @kopf.index(GROUP, VERSION, kind.plural, id="children", registry=registry)
     def children(body: kopf.Body, **_: Any) -> Any:
-        return set_reconciler.child(body)
+        return set_reconciler.child_by_owner(body)
 
     @kopf.index(GROUP, VERSION, kind.plural, id="line", registry=registry)
     def waiting_turns(body: kopf.Body, namespace: str | None, **_: Any) -> Any:
@@ -232,7 +232,7 @@ def _add_kind(
             return
         if turns.waits(body, lambda: _read_index(indices["line"], namespace or "")):
             return
-        _attempt(
+        _count_pass(
             kind.name,
             metrics,
             lambda: benchmark_reconciler.reconcile(kind, objects, namespace or "", name, settings),
@@ -250,7 +250,7 @@ def _must_reconcile(body: kopf.Body, **_: Any) -> bool:
     return not reporting.has_ended(dict(body)) or status.is_edited(body)
 
 
-def _attempt(kind: str, metrics: Metrics, reconcile: Callable[[], str]) -> None:
+def _count_pass(kind: str, metrics: Metrics, reconcile: Callable[[], str]) -> None:
     """Count the phase that a pass reaches, or its failure: the next pass repeats it."""
     try:
         if phase := reconcile():

@@ -34,7 +34,7 @@ NEEDED = ("phase", "failure", "message", "values")
 Children = Callable[[str, str], Iterable[Document]]
 
 
-def child(document: Mapping[str, Any]) -> Mapping[tuple[str, str], Document]:
+def child_by_owner(document: Mapping[str, Any]) -> Mapping[tuple[str, str], Document]:
     """Return the part of a benchmark that its set needs, by the set's namespace and uid."""
     meta = document["metadata"]
     current = document.get("status") or {}
@@ -104,7 +104,7 @@ class _SetPass(reporting.ReconcilePass):
             unseen = None
             if benchmark.name not in created:
                 unseen = self.objects.find(
-                    operator_executor.resource(benchmark.kind), self.namespace, benchmark.name
+                    operator_executor.resource_of(benchmark.kind), self.namespace, benchmark.name
                 )
             if unseen is not None and config_maps.is_owned(unseen, uid):
                 created[benchmark.name] = unseen
@@ -158,7 +158,7 @@ class _SetPass(reporting.ReconcilePass):
                 )
             )
         text = wire.dump(plan.to_dict())
-        data = config_maps.pack(text)
+        data = config_maps.pack_text(text)
         checks.raise_first_mistake(
             (
                 len(data) > MOST_BYTES or len(text.encode()) > config_maps.MOST_UNPACKED,
@@ -188,7 +188,7 @@ class _SetPass(reporting.ReconcilePass):
             elif not reporting.has_ended(created[benchmark.name]):
                 running.append(benchmark)
         while waiting and len(running) < (MOST_RUNNING if plan.disjoint else 1):
-            following = runner.startable(waiting, running) if plan.disjoint else waiting[0]
+            following = runner.first_startable(waiting, running) if plan.disjoint else waiting[0]
             if following is None:
                 return
             waiting.remove(following)
@@ -198,7 +198,7 @@ class _SetPass(reporting.ReconcilePass):
 
     def _create(self, plan: BenchmarkPlan, benchmark: Benchmark) -> Document:
         """Create a benchmark, or find it. NameConflict when another owner has its name."""
-        body, path = benchmark.document(), operator_executor.resource(benchmark.kind)
+        body, path = benchmark.document(), operator_executor.resource_of(benchmark.kind)
         body["metadata"] |= {
             "labels": {
                 SET: self.document["metadata"]["name"],

@@ -53,7 +53,7 @@ def status_of(
         "running": running,
         "succeeded": succeeded,
         "failed": failed,
-        "startedAt": before.get("startedAt") or status.timestamp(now_s),
+        "startedAt": before.get("startedAt") or status.write_time(now_s),
     }
     # when they are few and small
     permutations = [dict(permutation) for permutation in plan.permutations]
@@ -65,9 +65,9 @@ def status_of(
     else:
         now |= {key: before[key] for key in ("results", "summary") if key in before}
     if over:
-        now["finishedAt"] = status.timestamp(now_s)
+        now["finishedAt"] = status.write_time(now_s)
     now["conditions"] = [
-        *status.conditions(
+        *status.make_conditions(
             before,
             {"Complete": phase == "Completed", "Failed": phase == "Failed"},
             phase,
@@ -85,8 +85,8 @@ def refused_status(before: Mapping[str, Any], message: str, now_s: float) -> Doc
     """Return the status of a set that cannot be measured."""
     return {
         "phase": "Failed",
-        "finishedAt": status.timestamp(now_s),
-        "conditions": status.conditions(
+        "finishedAt": status.write_time(now_s),
+        "conditions": status.make_conditions(
             before, {"Complete": False, "Failed": True}, "refused", message, now_s
         ),
         "verdict": str(VerdictKind.INVALID),
@@ -96,10 +96,10 @@ def refused_status(before: Mapping[str, Any], message: str, now_s: float) -> Doc
 
 def hindered_status(before: Mapping[str, Any], message: str, now_s: float) -> Document:
     """Return the status while a missing right or a name in use may be corrected; later, refused."""
-    conditions = status.conditions(
+    conditions = status.make_conditions(
         before, {"Complete": False, "Failed": False, HINDERED: True}, "hindered", message, now_s
     )
-    if now_s - pod_status.seconds(conditions[-1]["lastTransitionTime"]) > manifests.START_S:
+    if now_s - pod_status.parse_time_s(conditions[-1]["lastTransitionTime"]) > manifests.START_S:
         return refused_status(before, message, now_s)
     conditions += status.edited_conditions(before, False, now_s)
     return {"phase": before.get("phase") or "Pending", "conditions": conditions}

@@ -57,7 +57,7 @@ def status_of(
         "pods": pods or before.get("pods") or {},
     }
     if "startedAt" in before or phase is not BenchmarkPhase.PENDING:
-        status = {"startedAt": before.get("startedAt") or timestamp(now_s), **status}
+        status = {"startedAt": before.get("startedAt") or write_time(now_s), **status}
     # what a benchmark has at its end
     if (result := observation.result) is not None:
         units = {headline.name: headline.unit for headline in benchmark.kind.headlines}
@@ -77,7 +77,7 @@ def status_of(
                 else (result.message or str(result.failure))[:200]
             ),
             "network": dict(result.network),
-            "finishedAt": timestamp(result.finished_s or now_s),
+            "finishedAt": write_time(result.finished_s or now_s),
         }
         # a benchmark that was refused stores no result
         if result.failure is not Failure.REFUSED:
@@ -88,7 +88,7 @@ def status_of(
     }
     reason = str(status.get("failure") or phase)
     status["conditions"] = [
-        *conditions(before, facts, reason, status["message"], now_s),
+        *make_conditions(before, facts, reason, status["message"], now_s),
         *edited_conditions(before, observation.edited, now_s),
     ]
     if generation:
@@ -96,7 +96,7 @@ def status_of(
     return bound_size(status)
 
 
-def conditions(
+def make_conditions(
     before: Mapping[str, Any], facts: Mapping[str, bool], reason: str, message: str, now_s: float
 ) -> list[Document]:
     """Return conditions by type; a transition time changes only with the fact.
@@ -115,7 +115,7 @@ def conditions(
             "status": str(fact),
             "reason": reason,
             "message": message[:500],
-            "lastTransitionTime": since.get((name, str(fact))) or timestamp(now_s),
+            "lastTransitionTime": since.get((name, str(fact))) or write_time(now_s),
         }
         for name, fact in facts.items()
     ]
@@ -127,7 +127,7 @@ def edited_conditions(before: Mapping[str, Any], now: bool, now_s: float) -> lis
         condition for condition in before.get("conditions") or () if condition["type"] == EDITED
     ]
     is_new = now and not reported
-    return conditions({}, {EDITED: True}, "TooLate", LATE_EDIT, now_s) if is_new else reported
+    return make_conditions({}, {EDITED: True}, "TooLate", LATE_EDIT, now_s) if is_new else reported
 
 
 def is_edited(document: Mapping[str, Any]) -> bool:
@@ -136,7 +136,7 @@ def is_edited(document: Mapping[str, Any]) -> bool:
     return observed is not None and int(document["metadata"].get("generation", 0)) > int(observed)
 
 
-def timestamp(seconds: float) -> str:
+def write_time(seconds: float) -> str:
     """Write a time in seconds since the epoch as Kubernetes does."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 

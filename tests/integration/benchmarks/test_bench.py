@@ -29,7 +29,7 @@ from tests.unit.benchmarks.test_kube_perftest import DOCUMENTS
 def isolated() -> None:
     """Network namespaces can be made."""
     need("ip")
-    if not namespaces.available():
+    if not namespaces.can_create_namespaces():
         missing("the right to make network namespaces")
 
 
@@ -144,7 +144,7 @@ def test_iperf_without_namespaces_uses_the_loopback_and_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     need("iperf3")
-    monkeypatch.setattr(namespaces, "available", lambda: False)
+    monkeypatch.setattr(namespaces, "can_create_namespaces", lambda: False)
     ended = measured("IPerf", tmp_path, duration=1)
     assert ended.network["interface"] == "lo" and "run as root" in ended.notes[0]
     with pytest.raises(UsageError, match="no network namespaces") as error:
@@ -190,7 +190,7 @@ def _three_nodes(user: int) -> int:
         os.setgroups([])
         os.setgid(user)
         os.setuid(user)
-        if not namespaces.available():
+        if not namespaces.can_create_namespaces():
             return 2
     network = namespaces.Namespaces(3, 1400, "IPv6")
     try:

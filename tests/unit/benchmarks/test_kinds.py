@@ -443,7 +443,7 @@ def test_fio_defaults_are_those_of_the_original_crd() -> None:
 
 @given(st.integers(1, 512))
 def test_the_cavity_is_split_into_as_many_boxes_as_there_are_processes(processes: int) -> None:
-    x, y, z = openfoam_case.boxes(processes)
+    x, y, z = openfoam_case.split_into_boxes(processes)
     assert x * y * z == processes
 
 

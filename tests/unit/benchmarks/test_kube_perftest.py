@@ -21,7 +21,7 @@ FILE = Path(__file__).parents[1] / "samples" / "kube-perftest.yaml"
 DOCUMENTS = [*yaml.safe_load_all(FILE.read_text("utf-8"))]
 GROUP = "perftest.stackhpc.com"
 API = f"{GROUP}/v1alpha1"
-OURS = benchmark_reconciler.resource(KINDS["IPerf"])
+OURS = benchmark_reconciler.resource_of(KINDS["IPerf"])
 THEIRS = replace(OURS, api=f"/apis/{API}", plural="theirs")
 
 
@@ -41,7 +41,7 @@ def test_every_document_of_the_readme_is_accepted_as_it_is(document: Any) -> Non
 def test_their_definitions_admit_every_document(document: Any) -> None:
     (definition,) = [
         each
-        for each in custom_resources.definitions(GROUP)
+        for each in custom_resources.make_definitions(GROUP)
         if (each["spec"]["group"], each["spec"]["names"]["kind"]) == (GROUP, document["kind"])
     ]
     plural = definition["spec"]["names"]["plural"]
@@ -53,8 +53,13 @@ def test_their_definitions_admit_every_document(document: Any) -> None:
 
 
 def test_without_their_group_there_are_our_definitions_alone() -> None:
-    assert custom_resources.definitions() == custom_resources.definitions(GROUP)[: len(KINDS) + 1]
-    assert len(custom_resources.definitions(GROUP)) == len(KINDS) + 2 + len(kube_perftest.KINDS)
+    assert (
+        custom_resources.make_definitions()
+        == custom_resources.make_definitions(GROUP)[: len(KINDS) + 1]
+    )
+    assert len(custom_resources.make_definitions(GROUP)) == len(KINDS) + 2 + len(
+        kube_perftest.KINDS
+    )
 
 
 def test_a_network_of_the_pod_is_ignored_with_that_of_the_node() -> None:

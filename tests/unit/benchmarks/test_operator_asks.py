@@ -171,7 +171,7 @@ def test_pods_refused_by_admission_fail_the_benchmark_with_its_message(
 
 
 def test_a_passing_error_of_admission_is_waited_for() -> None:
-    assert not pod_status.is_final(
+    assert not pod_status.is_final_denial(
         "Error creating: failed calling webhook: connection refused", 1e6
     )
 

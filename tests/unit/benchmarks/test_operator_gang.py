@@ -46,7 +46,7 @@ def admit(cluster: FakeCluster, name: str = "one") -> None:
     scheduled = {
         "type": "Scheduled",
         "status": "True",
-        "lastTransitionTime": status.timestamp(cluster.now),
+        "lastTransitionTime": status.write_time(cluster.now),
     }
     cluster.objects["podgroups", name]["status"] = {"phase": "Running", "conditions": [scheduled]}
 
@@ -62,7 +62,7 @@ def test_volcano_gets_a_group_of_all_pods() -> None:
     )
     group = gang_scheduling.pod_group(pingpong, {"uid": "u"})
     assert group["spec"] == {"minMember": 3, "queue": "fast"}
-    jobs = gang_scheduling.jobs(pingpong, {"uid": "u"}, "image")
+    jobs = gang_scheduling.make_jobs(pingpong, {"uid": "u"}, "image")
     assert [job["metadata"]["name"] for job in jobs] == [
         f"{pingpong.name}-worker",
         f"{pingpong.name}-master",
@@ -295,7 +295,7 @@ def test_the_deadline_of_a_job_includes_the_wait_in_its_queue() -> None:
         {"kind": "MPIPingPong", "spec": {**VOLCANO, "queueLimit": week}}
     )
     # then its Jobs, which run while Volcano has no place for their pods, last longer
-    jobs = gang_scheduling.jobs(pingpong, {"uid": "u"}, "image")
+    jobs = gang_scheduling.make_jobs(pingpong, {"uid": "u"}, "image")
     assert len(jobs) == 2
     for job in jobs:
         assert job["spec"]["activeDeadlineSeconds"] > week + pingpong.limit_s

@@ -133,7 +133,7 @@ def test_benchmarks_that_the_watches_did_not_bring_yet_keep_their_nodes() -> Non
     # when the first ends, and the watches do not know the third
     first = cluster.objects["iperfs", "set-1"]
     first["status"] = {"phase": "Completed", "values": {}}
-    (known,) = set_reconciler.child(first).values()
+    (known,) = set_reconciler.child_by_owner(first).values()
     set_reconciler.reconcile(cluster, "ns", "set", reconcile_settings, lambda *_: [known])
     # expect the second to wait, until both have ended
     assert ("iperfs", "set-2") not in cluster.objects
