@@ -3,7 +3,14 @@
 import re
 from typing import NamedTuple
 
-from scaletest.benchmarks.kinds import Failure, ToolMeasurement, ToolOutput, fail_if, parsing
+from scaletest.benchmarks.kinds import (
+    BenchmarkFailed,
+    Failure,
+    ToolMeasurement,
+    ToolOutput,
+    fail_if,
+    parsing,
+)
 
 CSV_COLUMNS = 9  # of a line about TCP; one about UDP has more
 # Relative error of one second when iperf 2 rounds both of its ends to tenths.
@@ -101,7 +108,9 @@ def _read_csv_row(columns: list[str]) -> _Stream:
     """Read time,local,port,remote,port,id,interval,bytes,bit/s; the sum has id -1."""
     interval = re.fullmatch(rf"{_NUMBER}-{_NUMBER}", columns[6])
     if not interval or not all(number.isdecimal() and len(number) < 19 for number in columns[7:9]):
-        raise parsing.bad_output("iperf wrote a line without numbers", [",".join(columns)])
+        raise BenchmarkFailed(
+            Failure.BAD_OUTPUT, "iperf wrote a line without numbers", [",".join(columns)]
+        )
     return _Stream(
         name=_SUM if columns[5] == "-1" else columns[5],
         remote=columns[3],

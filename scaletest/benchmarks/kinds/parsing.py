@@ -76,11 +76,6 @@ def last_lines(output: ToolOutput, most: int = 4) -> list[str]:
     return (errors or [line for line in output.stdout.splitlines() if line.strip()])[-most:]
 
 
-def bad_output(message: str, lines: Sequence[str] = ()) -> BenchmarkFailed:
-    """Return the error for output that cannot be parsed."""
-    return BenchmarkFailed(Failure.BAD_OUTPUT, message, lines)
-
-
 def json_object(text: str, program: str) -> dict[str, Any]:
     """Return the only JSON object in a tool's output, whatever text stands around it.
 
@@ -94,7 +89,8 @@ def json_object(text: str, program: str) -> dict[str, Any]:
         parsed, end = json.JSONDecoder().raw_decode(text, start)
     except (ValueError, RecursionError) as error:
         position = getattr(error, "pos", len(text))
-        raise bad_output(
+        raise BenchmarkFailed(
+            Failure.BAD_OUTPUT,
             f"{program} wrote incomplete or invalid JSON: {cut_text(str(error), 120)}",
             text[max(start, position - 80) : position + 80].splitlines(),
         ) from error

@@ -1,4 +1,4 @@
-"""PyTorch: training or inference of a model on random input, by the program of the torch workload.
+"""Measure training or inference of a model on random input, by the torch workload's program.
 
 Models, batches and timing are ours, so a note says that results are not TorchBench's.
 """
@@ -72,6 +72,7 @@ def tasks(spec: PyTorchSpec, site: ExecutionSite) -> Sequence[Task]:
         *("--model", spec.model, "--mode", spec.benchmark_type, "--device", spec.device),
         *("--batch", str(spec.input_batch_size), "--batches", str(spec.batches)),
     ]
+    # the program reads requests from stdin, a line each; `time -p` is built into bash
     ask = 'request=$1; shift; printf "%s\\n" "$request" | { time -p "$@"; }'
     return (
         Task(
@@ -90,7 +91,8 @@ def tasks(spec: PyTorchSpec, site: ExecutionSite) -> Sequence[Task]:
 
 
 def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
-    """Parse the workload's answer."""
+    """Parse the workload's answer. Raises BenchmarkFailed."""
+    # PyTorch is missing, too old, or finds no device
     fail_if(
         output.exit_code == UNAVAILABLE
         or (output.exit_code and "No module named" in output.stderr),
@@ -116,11 +118,14 @@ def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
         )
     figures = answer.get("figures")
     if not isinstance(figures, Mapping):
-        raise parsing.bad_output("PyTorch's answer has no figures", [json.dumps(answer)])
-    used = figures.get("torch_device")
+        raise BenchmarkFailed(
+            Failure.BAD_OUTPUT, "PyTorch's answer has no figures", [json.dumps(answer)]
+        )
+    # it computed what the spec asks for, where the spec asks for it
+    device = figures.get("torch_device")
     fail_if(
-        used != spec.device,
-        f"PyTorch computed on {used} instead of {spec.device}",
+        device != spec.device,
+        f"PyTorch computed on {device} instead of {spec.device}",
         failure=Failure.MISMATCH,
     )
     wanted = {"batches": spec.batches, "samples": spec.batches * spec.input_batch_size}
@@ -153,10 +158,9 @@ def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
 
 def absent_headlines(spec: PyTorchSpec) -> dict[str, str]:
     """Return the headlines that this spec cannot have, each with the reason."""
-    return dict.fromkeys(
-        ("gpuBatchTime", "gpuMemory") if spec.device != "cuda" else (),
-        f"device {spec.device} uses no GPU",
-    )
+    if spec.device == "cuda":
+        return {}
+    return dict.fromkeys(("gpuBatchTime", "gpuMemory"), f"device {spec.device} uses no GPU")
 
 
 KIND = Kind(

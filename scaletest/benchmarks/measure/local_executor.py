@@ -238,7 +238,7 @@ def _run_parts(
             continue
         on_phase(BenchmarkPhase.RUNNING)
         output = processes.finish(process)
-        for server in processes.dead() if output.exit_code else ():
+        for server in processes.exited() if output.exit_code else ():
             parsing.check_exit(server.output(), server.program)
         return output
     raise BenchmarkFailed(Failure.REFUSED, f"{kind.name} has no part that measures")

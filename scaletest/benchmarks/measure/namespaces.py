@@ -25,7 +25,7 @@ NEEDED = (
     "run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), with"
     " iproute2 and util-linux"
 )
-_HOLD = 'hostname "$1" && ip link set lo up && echo ready && exec cat >/dev/null'
+_HOLDER_SCRIPT = 'hostname "$1" && ip link set lo up && echo ready && exec cat >/dev/null'
 _USER = ("--user", "--preserve-credentials")
 
 
@@ -47,26 +47,26 @@ class Namespaces:
         mtu = mtu or 1500
         self._family = family
         self._holders: list[subprocess.Popen[bytes]] = []
-        self._root = os.geteuid() == 0
+        self._is_root = os.geteuid() == 0
         try:
             for index in range(nodes):
-                self._hold(self.host(index))
+                self._start_holder(self.host(index))
             # more than two meet at a bridge, on a node of its own after theirs
             if nodes > 2:
-                self._hold("switch")
-                self._on(nodes, "ip link add br0 type bridge")
-                self._on(nodes, f"ip link set br0 mtu {mtu} up")
+                self._start_holder("switch")
+                self._run_on(nodes, "ip link add br0 type bridge")
+                self._run_on(nodes, f"ip link set br0 mtu {mtu} up")
             for index in range(nodes):
                 if nodes == 2 and index == 0:
-                    self._wire(0, 1, INTERFACE)
+                    self._connect(0, 1, INTERFACE)
                 elif nodes > 2:
-                    self._wire(index, nodes, f"port{index}")
-                    self._on(nodes, f"ip link set port{index} master br0 mtu {mtu} up")
-                self._on(index, f"ip link set {INTERFACE} mtu {mtu} up")
+                    self._connect(index, nodes, f"port{index}")
+                    self._run_on(nodes, f"ip link set port{index} master br0 mtu {mtu} up")
+                self._run_on(index, f"ip link set {INTERFACE} mtu {mtu} up")
                 # both families: the control channel of MPI needs IPv4, whichever its data use
-                self._on(index, f"ip addr add {node_address(index, 'IPv4')}/24 dev {INTERFACE}")
+                self._run_on(index, f"ip addr add {node_address(index, 'IPv4')}/24 dev {INTERFACE}")
                 # nodad: no program can bind to an address that is being checked for duplicates
-                self._on(
+                self._run_on(
                     index, f"ip addr add {node_address(index, 'IPv6')}/64 dev {INTERFACE} nodad"
                 )
         except BaseException:
@@ -85,7 +85,7 @@ class Namespaces:
         """Return the command prefix that runs a command on that node."""
         return (
             *("nsenter", "--target", str(self._holders[index].pid)),
-            *(() if self._root else _USER),
+            *(() if self._is_root else _USER),
             *("--net", "--uts", "--"),
         )
 
@@ -100,17 +100,17 @@ class Namespaces:
                 holder.stdout.close()
         self._holders.clear()
 
-    def _hold(self, name: str) -> None:
+    def _start_holder(self, name: str) -> None:
         """Start the holder of one more namespace."""
         unshare: tuple[str, ...] = ("unshare", "--net", "--uts")
-        if not self._root and not self._holders:
+        if not self._is_root and not self._holders:
             unshare = ("unshare", "--user", "--map-root-user", "--net", "--uts")
-        elif not self._root:
+        elif not self._is_root:
             # in the user namespace of the first one, which gives the rights over all interfaces
             first = str(self._holders[0].pid)
             unshare = ("nsenter", "--target", first, *_USER, "--", *unshare)
         holder = subprocess.Popen(
-            [*unshare, "sh", "-c", _HOLD, "scaletest-node", name],
+            [*unshare, "sh", "-c", _HOLDER_SCRIPT, "scaletest-node", name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -123,12 +123,12 @@ class Namespaces:
                 reason = holder.stderr.read().decode(errors="replace").strip()
                 raise UsageError(f"no network namespace can be created: {reason}", hint=NEEDED)
 
-    def _wire(self, node: int, other: int, name: str) -> None:
+    def _connect(self, node: int, other: int, name: str) -> None:
         """Create a veth pair: eth0 on one node, and `name` on the other."""
         pid = self._holders[other].pid
-        self._on(node, f"ip link add {INTERFACE} type veth peer name {name} netns {pid}")
+        self._run_on(node, f"ip link add {INTERFACE} type veth peer name {name} netns {pid}")
 
-    def _on(self, index: int, command: str) -> None:
+    def _run_on(self, index: int, command: str) -> None:
         """Run a command on a node."""
         done = run_command([*self.enter(index), *command.split()])
         if done.returncode:

@@ -65,9 +65,9 @@ class OperatorExecutor:
         """Wait until the operator has measured the benchmark, then delete its object."""
         began_s, path = self._clock(), resource_of(benchmark.kind)
         try:
-            uid = self._ensure(path, benchmark)["metadata"]["uid"]
+            uid = self._create_or_find(path, benchmark)["metadata"]["uid"]
             try:
-                result = self._wait(benchmark, path, uid, on_phase)
+                result = self._wait_for_result(benchmark, path, uid, on_phase)
             finally:
                 self._objects.delete(path, self._namespace, benchmark.name, uid)
         except BenchmarkFailed as error:
@@ -75,7 +75,7 @@ class OperatorExecutor:
         on_phase(result.phase)
         return result
 
-    def _ensure(self, resource: Resource, benchmark: Benchmark) -> Document:
+    def _create_or_find(self, resource: Resource, benchmark: Benchmark) -> Document:
         """Create the run's object or find it. BenchmarkFailed when another run has the name.
 
         An object that is being deleted is waited for: it is left from a run that was interrupted,
@@ -99,7 +99,7 @@ class OperatorExecutor:
             remedy="delete it, or use another name",
         )
 
-    def _wait(
+    def _wait_for_result(
         self, benchmark: Benchmark, resource: Resource, uid: str, on_phase: PhaseListener
     ) -> BenchmarkResult:
         """Follow the object's phases to its result. Raises BenchmarkFailed without one."""

@@ -185,12 +185,12 @@ class Processes:
             time.sleep(POLL_S)
             self.look()
 
-    def dead(self) -> list[Process]:
+    def exited(self) -> list[Process]:
         """List the programs that ended by themselves."""
-        dead = [process for process in self._running if has_exited(process.popen)]
-        for process in dead:
+        exited = [process for process in self._running if has_exited(process.popen)]
+        for process in exited:
             process.popen.wait()
-        return dead
+        return exited
 
     def close(self) -> None:
         """End all, the last started first."""

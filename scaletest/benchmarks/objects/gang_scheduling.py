@@ -1,4 +1,4 @@
-"""Gang scheduling: Volcano places all parts of a benchmark together, or none.
+"""Let Volcano place all parts of a benchmark together, or none: gang scheduling.
 
 It schedules the PodGroup that all pods belong to. These are created at once, so the measuring one
 waits in an init container until the servers are ready, and its hosts file is complete when its tool
@@ -62,11 +62,11 @@ def make_jobs(benchmark: Benchmark, owner: Document, image: str) -> list[Documen
         job["spec"]["activeDeadlineSeconds"] += int(longest_wait_s(benchmark))
         if role == benchmark.kind.measures:
             # waits until the operator lets the measurement begin
-            file = f"{manifests.FOLDER}/{manifests.MEASURING}"
+            begin = f"[ -s {manifests.FOLDER}/{manifests.MEASURING} ]"
             waiting = {
                 "name": "wait",
                 # the first process of a container ends at SIGTERM only where it handles it
-                "command": ["sh", "-c", f"trap exit TERM; until [ -s {file} ]; do sleep 0.2; done"],
+                "command": ["sh", "-c", f"trap exit TERM; until {begin}; do sleep 0.2; done"],
                 "volumeMounts": [
                     mount
                     for mount in container["volumeMounts"]
@@ -86,18 +86,18 @@ def make_jobs(benchmark: Benchmark, owner: Document, image: str) -> list[Documen
 def read_admission(
     benchmark: Benchmark, objects: ObjectClient, namespace: str
 ) -> tuple[float, str]:
-    """Read from the PodGroup since when all parts may start, in seconds since the epoch.
+    """Read from the PodGroup since when all parts may start, and why they wait if they may not.
 
-    0 while they may not, and why they wait.
+    The time is in seconds since the epoch, 0 while they wait.
     """
     group = objects.find(POD_GROUPS, namespace, benchmark.name)
     if group is None:
         return 0.0, "the PodGroup was deleted by somebody"
-    known = pod_status.conditions_by_type(group)
+    conditions = pod_status.conditions_by_type(group)
     is_running = group.get("status", {}).get("phase") == "Running"
     if not is_running and not pod_status.has_condition(group, "Scheduled"):
         message = f"waits until Volcano has room for all {group['spec']['minMember']} pods"
-        reason = known.get("Unschedulable", {}).get("message")
+        reason = conditions.get("Unschedulable", {}).get("message")
         return 0.0, ": ".join(filter(None, (message, reason)))
-    admitted = known.get("Scheduled", {}).get("lastTransitionTime")
+    admitted = conditions.get("Scheduled", {}).get("lastTransitionTime")
     return pod_status.parse_time_s(admitted or group["metadata"]["creationTimestamp"]), ""

@@ -1,4 +1,4 @@
-"""Build the documents of a benchmark's objects in a cluster. Pure.
+"""Build the manifests of a benchmark's objects in a cluster. Pure.
 
 There is an Indexed Job for each role behind one headless Service, a ConfigMap with the peers'
 addresses, from which parts find each other without DNS, and a claim for fio. A Job is never tried
@@ -186,12 +186,12 @@ def job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Documen
 def pod_template(benchmark: Benchmark, role: str, owner: Document, image: str) -> Document:
     """Build the template of the pods of one role."""
     spec, overrides = benchmark.spec, _merge_overrides(benchmark, role)
-    measuring = role == benchmark.kind.measures
+    measures = role == benchmark.kind.measures
     pull_policy = spec.image_pull_policy or PULL_POLICY
     annotations = dict(overrides.annotations)
     if spec.network_name:
         annotations[MULTUS] = spec.network_name
-    volumes, mounts = _make_volumes(benchmark, measuring)
+    volumes, mounts = _make_volumes(benchmark, measures=measures)
     container: Document = {
         "name": "benchmark",
         "image": spec.image or image,
@@ -211,7 +211,8 @@ def pod_template(benchmark: Benchmark, role: str, owner: Document, image: str) -
             "capabilities": {"drop": ["ALL"]},
         },
     }
-    if not measuring:
+    # a server is ready when its part has written a file
+    if not measures:
         container["readinessProbe"] = {
             "exec": {"command": ["test", "-f", READY]},
             "periodSeconds": 1,
@@ -236,10 +237,9 @@ def pod_template(benchmark: Benchmark, role: str, owner: Document, image: str) -
         "nodeSelector": overrides.node_selector,
         "tolerations": list(overrides.tolerations),
         "affinity": _make_affinity(benchmark, role, overrides.node_affinity),
+        "schedulerName": spec.scheduler_name,
     }
     pod |= {key: constraint for key, constraint in constraints.items() if constraint}
-    if spec.scheduler_name:
-        pod["schedulerName"] = spec.scheduler_name
     if spec.host_network:
         pod |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
     if spec.mtu is not None:
@@ -286,15 +286,15 @@ def _merge_overrides(benchmark: Benchmark, role: str) -> PodOverrides:
     )
 
 
-def _make_volumes(benchmark: Benchmark, measuring: bool) -> tuple[list[Document], list[Document]]:
+def _make_volumes(benchmark: Benchmark, *, measures: bool) -> tuple[list[Document], list[Document]]:
     """Build a pod's volumes and their mounts: peers, scratch and /tmp."""
     # the scratch volume: the spec's volume, claims of fio's workers, or an emptyDir
     scratch: Document = {"emptyDir": {}}
     template = getattr(benchmark.spec, "volume_claim_template", None)
     volume = getattr(benchmark.spec, "volume", None)
-    if volume and not measuring:
+    if volume and not measures:
         scratch = dict(volume)
-    elif template and not measuring:
+    elif template and not measures:
         scratch = {"ephemeral": {"volumeClaimTemplate": {"spec": dict(template)}}}
         if "ReadWriteMany" in template.get("accessModes", ()):
             scratch = {"persistentVolumeClaim": {"claimName": name_of(benchmark, "scratch")}}
@@ -308,7 +308,7 @@ def _make_volumes(benchmark: Benchmark, measuring: bool) -> tuple[list[Document]
         {"name": "scratch", "mountPath": SCRATCH},
         {"name": "tmp", "mountPath": "/tmp"},
     ]
-    if measuring:
+    if measures:
         # its peers are known before the pod is created, so the file is complete from the start
         mounts.append(
             {"name": "peers", "mountPath": "/etc/hosts", "subPath": HOSTS, "readOnly": True}

@@ -90,9 +90,9 @@ class OwnedObjects:
         if document is None:
             before_create()
             document = self._objects.create(resource, self._namespace, body) or {"metadata": {}}
-            if self.result() is not None:
+            if self.find_result() is not None:
                 # another operator has ended the benchmark meanwhile
-                self.delete()
+                self.delete_all()
                 raise Conflict(
                     f"another operator has ended {self._benchmark.name}",
                     hint="run one operator a namespace",
@@ -111,7 +111,7 @@ class OwnedObjects:
                 SECRETS, self._namespace, manifests.secret(self._benchmark, self._owner)
             )
 
-    def pods(self) -> tuple[Document, ...]:
+    def list_pods(self) -> tuple[Document, ...]:
         """List the benchmark's pods."""
         selector = manifests.selector_of(self._benchmark.name, self._owner["uid"])
         # a debug copy of a pod lacks some of the labels
@@ -121,7 +121,7 @@ class OwnedObjects:
             if pod_status.names_its_part(pod)
         )
 
-    def measuring(self, pods: tuple[Document, ...]) -> list[Document]:
+    def measuring_pods(self, pods: tuple[Document, ...]) -> list[Document]:
         """Choose the pods of the measuring role."""
         return [
             pod
@@ -129,7 +129,7 @@ class OwnedObjects:
             if pod["metadata"]["labels"][manifests.ROLE] == self._benchmark.kind.measures
         ]
 
-    def result(self) -> BenchmarkResult | None:
+    def find_result(self) -> BenchmarkResult | None:
         """Load the stored result. Raises NameConflict when another object has its name.
 
         That is checked before measuring, so that no measurement is lost for want of a name.
@@ -143,13 +143,13 @@ class OwnedObjects:
         try:
             return config_maps.read_packed(document, config_maps.RESULT, BenchmarkResult.from_dict)
         except config_maps.Damaged as error:
-            if self._peers() is None:
+            if self._find_peers() is None:
                 return self._benchmark.failed_by(error)
             # nothing else was deleted yet: the pods still tell the result, or why there is none
             self._objects.delete(CONFIG_MAPS, self._namespace, name, document["metadata"]["uid"])
             return None
 
-    def store(self, result: BenchmarkResult) -> BenchmarkResult | None:
+    def store_result(self, result: BenchmarkResult) -> BenchmarkResult | None:
         """Store a result once and return the stored one; None when another object has the name."""
         benchmark, owner = self._benchmark, self._owner
         body = {
@@ -168,14 +168,14 @@ class OwnedObjects:
             # the next pass says so of the result that it finds
             raise Conflict(error.message, hint=error.remedy) from error
 
-    def delete(self) -> None:
+    def delete_all(self) -> None:
         """Delete all objects except the result.
 
         First the PodGroup of a gang: the ConfigMap of the peers tells whether there is one, so it
         must still be there.
         """
         uid, name = self._owner["uid"], self._benchmark.name
-        if peers := self._peers():
+        if peers := self._find_peers():
             benchmark = self._benchmark  # the best guess if the ConfigMap was changed
             with contextlib.suppress(config_maps.Damaged):
                 benchmark = config_maps.read_agreed(peers)
@@ -183,7 +183,7 @@ class OwnedObjects:
                 _delete_owned(gang_scheduling.POD_GROUPS, name, uid, self._objects, self._namespace)
         delete_objects(self._benchmark.kind, name, uid, self._objects, self._namespace)
 
-    def _peers(self) -> Document | None:
+    def _find_peers(self) -> Document | None:
         """Find the ConfigMap of the peers, if it is this benchmark's own."""
         peers = self._objects.find(
             CONFIG_MAPS, self._namespace, manifests.name_of(self._benchmark, "peers")

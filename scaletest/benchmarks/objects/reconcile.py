@@ -114,9 +114,9 @@ class _Reconciliation:
     def run(self) -> Observation:
         try:
             # the last pass: everything else is deleted once the result is stored
-            result = self._owned.result()
+            result = self._owned.find_result()
             if result is not None:
-                self._owned.delete()
+                self._owned.delete_all()
                 return Observation(result.phase, result.message, (), result)
             peers = self._owned.ensure(
                 CONFIG_MAPS, manifests.peers_map(self._benchmark, self._context.owner)
@@ -128,7 +128,7 @@ class _Reconciliation:
             is_measuring = manifests.MEASURING in peers["data"]
             if not is_measuring:
                 self._create_objects()
-            self._pods = self._owned.pods()
+            self._pods = self._owned.list_pods()
             observation = self._measure(peers) if is_measuring else self._prepare(peers)
             return replace(observation, edited=edited)
         except owned_objects.NameConflict as conflict:
@@ -138,7 +138,7 @@ class _Reconciliation:
             ):
                 return Observation(BenchmarkPhase.PREPARING, str(conflict))
             # the name of the result may be taken as well, so it is only returned, not stored
-            self._owned.delete()
+            self._owned.delete_all()
             result = self._failed_result(BenchmarkFailed(Failure.REFUSED, str(conflict)))
             return Observation(result.phase, str(conflict), (), result)
         except (BenchmarkFailed, UsageError, Refused) as error:
@@ -154,7 +154,7 @@ class _Reconciliation:
 
         Objects are deleted by the next pass only, so a crash between the two loses nothing.
         """
-        stored = self._owned.store(result)
+        stored = self._owned.store_result(result)
         name = manifests.result_name(self._benchmark.name)
         conflict = f"the ConfigMap {name} belongs to something else: delete it"
         return Observation(
@@ -219,9 +219,8 @@ class _Reconciliation:
                     log = self._objects.log(self._context.namespace, pod_status.pod_name(pod))
                 raise failure_of_pod(pod, "a server ended before it was needed", log)
         # the servers' addresses, once all are known
-        servers = manifests.server_parts(self._benchmark)
         addresses = pod_status.reachable_servers(self._benchmark, self._pods)
-        is_complete = len(addresses) == len(servers)
+        is_complete = len(addresses) == len(manifests.server_parts(self._benchmark))
         if addresses and is_complete and manifests.PEERS not in peers["data"]:
             texts = {
                 manifests.PEERS: json.dumps([asdict(peer) for peer in addresses]),
@@ -243,7 +242,7 @@ class _Reconciliation:
             )
         # from here on a Job that is missing was deleted by somebody, and is not created again
         texts = {manifests.MEASURING: str(self._clock())}
-        self._publish(peers, texts, self._owned.measuring(self._pods))
+        self._publish(peers, texts, self._owned.measuring_pods(self._pods))
         return Observation(
             BenchmarkPhase.PREPARING, "the measuring part is being started", self._pods
         )
@@ -277,7 +276,7 @@ class _Reconciliation:
     def _reason_to_wait(self) -> str:
         """Name the first pod that measuring still waits for; "" when none is missing."""
         roles = [part.role for part in manifests.server_parts(self._benchmark)]
-        measuring = self._owned.measuring(self._pods)
+        measuring = self._owned.measuring_pods(self._pods)
         if gang_scheduling.is_wanted(self._benchmark) and not measuring:
             roles.append(self._benchmark.kind.measures)
         serving = [pod for pod in self._pods if pod not in measuring]
@@ -300,7 +299,7 @@ class _Reconciliation:
     def _measure(self, peers: Document) -> Observation:
         """Look for the result of the measuring part, or for the reason why there is none."""
         job = self._find_job(self._benchmark.kind.measures)
-        measuring = self._owned.measuring(self._pods)
+        measuring = self._owned.measuring_pods(self._pods)
         unreadable = ""
         for pod in measuring:
             try:

@@ -72,7 +72,7 @@ def run(
     """Run until SIGTERM.
 
     namespaces: those to watch; none for all. pod_fields: see `ReconcileSettings`. perftest_group:
-    kube-perftest's API group, to be served too. health_port: 0 for no endpoint.
+    kube-perftest's API group, to be served too. metrics_port, health_port: 0 for no endpoint.
     """
 
     def send_event(document: Document, event_type: str, reason: str, message: str) -> None:
@@ -93,6 +93,7 @@ def run(
     async def end(**_: Any) -> None:
         await serving.aclose()
 
+    # standalone: one operator a namespace, without kopf's own peering between several
     with serve_metrics(metrics_port, metrics.registry):
         kopf.run(
             registry=registry,
@@ -111,11 +112,13 @@ def make_registry(
 
     @kopf.on.startup(registry=registry)
     def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
+        # a name of our own: an operator of somebody else may watch the same objects
         prefix = f"operator.{GROUP}"
         settings.persistence.finalizer = f"{prefix}/clean-up"
         settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=prefix)
         settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix=prefix)
         settings.execution.max_workers = THREADS
+        # our own events say what happened; kopf would post one for each line that it logs
         settings.posting.level = logging.CRITICAL
         # our definitions exist at the start; watching for others would need rights on all of them
         settings.scanning.disabled = True
@@ -144,11 +147,12 @@ def make_registry(
     def reconcile_set(body: kopf.Body, namespace: str | None, name: str, **indices: Any) -> None:
         if queueing.is_paused(body):
             return
-        children = partial(_read_index, indices["children"])
         _count_pass(
             "BenchmarkSet",
             metrics,
-            lambda: set_reconciler.reconcile(objects, namespace or "", name, settings, children),
+            lambda: set_reconciler.reconcile(
+                objects, namespace or "", name, settings, partial(_read_index, indices["children"])
+            ),
         )
 
     return registry

@@ -96,7 +96,7 @@ class _SetPass(reporting.ReconcilePass):
     def _advance(self) -> Document:
         """Create the benchmarks that may start; return the status then."""
         uid = self.document["metadata"]["uid"]
-        plan = self._plan()
+        plan = self._load_plan()
         created = {child["metadata"]["name"]: child for child in self.children(self.namespace, uid)}
         # the index may be late, and a benchmark that it lacks occupies its nodes all the same
         new = self.settings.new_children.setdefault(uid, {})
@@ -112,14 +112,14 @@ class _SetPass(reporting.ReconcilePass):
                 # the index has it now, or it was deleted
                 del new[benchmark.name]
         if not self.document["spec"].get("paused"):
-            self._start(plan, created, new)
+            self._create_startable(plan, created, new)
         now = set_status.status_of(self.document, plan, created, self.settings.clock())
         if "finishedAt" in now:
             del self.settings.new_children[uid]
             self.settings.plans.pop(uid, None)
         return now
 
-    def _plan(self) -> BenchmarkPlan:
+    def _load_plan(self) -> BenchmarkPlan:
         """Return the plan, made if there is none. NameConflict when another set has its name."""
         meta, plans = self.document["metadata"], self.settings.plans
         if known := plans.get(meta["uid"]):
@@ -127,7 +127,7 @@ class _SetPass(reporting.ReconcilePass):
         name = f"{meta['name']}-plan"
         stored = self.objects.find(CONFIG_MAPS, self.namespace, name)
         if stored is None:
-            stored = self.objects.create(CONFIG_MAPS, self.namespace, self._plan_object(name))
+            stored = self.objects.create(CONFIG_MAPS, self.namespace, self._make_plan_object(name))
         if stored is None or not config_maps.is_owned(stored, meta["uid"]):
             raise owned_objects.NameConflict(
                 f"the ConfigMap {name} exists and belongs to something else"
@@ -138,7 +138,7 @@ class _SetPass(reporting.ReconcilePass):
         plans[meta["uid"]] = plan
         return plan
 
-    def _plan_object(self, name: str) -> Document:
+    def _make_plan_object(self, name: str) -> Document:
         """Build the ConfigMap of the plan. InvalidValue for a too large one, and for bad names."""
         set_name = self.document["metadata"]["name"]
         readable = {
@@ -175,7 +175,7 @@ class _SetPass(reporting.ReconcilePass):
             "binaryData": {PLAN: data},
         }
 
-    def _start(
+    def _create_startable(
         self, plan: BenchmarkPlan, created: dict[str, Document], new: dict[str, bool]
     ) -> None:
         """Create the benchmarks that may start now, and add them to `created` and `new`."""
@@ -194,9 +194,9 @@ class _SetPass(reporting.ReconcilePass):
             waiting.remove(following)
             running.append(following)
             new[following.name] = True
-            created[following.name] = self._create(plan, following)
+            created[following.name] = self._create_benchmark(plan, following)
 
-    def _create(self, plan: BenchmarkPlan, benchmark: Benchmark) -> Document:
+    def _create_benchmark(self, plan: BenchmarkPlan, benchmark: Benchmark) -> Document:
         """Create a benchmark, or find it. NameConflict when another owner has its name."""
         body, path = benchmark.document(), operator_executor.resource_of(benchmark.kind)
         body["metadata"] |= {
