@@ -17,10 +17,9 @@ from typing import Any, ClassVar
 
 from scaletest.benchmarks.documents import Benchmark, read_benchmark
 from scaletest.benchmarks.kinds import Headline
-from scaletest.model import checks
+from scaletest.model import checks, errors
 from scaletest.model.declared import VERSIONED
 from scaletest.model.document import read_document
-from scaletest.model.errors import InvalidValue
 from scaletest.model.texts import as_yaml
 from scaletest.model.threshold import ANY, Measurable, MeasureTable, Threshold, parse_threshold
 from scaletest.model.writing import Written
@@ -88,7 +87,7 @@ class BenchmarkPlan(Written):
             if not any(map(threshold.about, map(values_as_text, self.permutations))):
                 where = ", ".join(f"{name}={text}" for name, text in threshold.where)
                 first = as_yaml(dict(self.permutations[0])) if self.permutations else ""
-                raise InvalidValue(
+                raise errors.InvalidValue(
                     f"threshold '{threshold}' is about {where}, which no permutation has",
                     hint=f"the first has {checks.cut_text(first, 80)}" if first else "",
                 )

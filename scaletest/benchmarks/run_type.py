@@ -14,8 +14,7 @@ from scaletest.benchmarks.judging.evaluation import (
     permutation_text,
 )
 from scaletest.benchmarks.plan import BenchmarkPlan
-from scaletest.model import wire
-from scaletest.model.errors import UsageError
+from scaletest.model import errors, wire
 from scaletest.model.texts import as_yaml
 from scaletest.runs.folder import RECORDS, RunFolder
 from scaletest.runs.run_type import RunType, numbers_at
@@ -39,7 +38,7 @@ class BenchmarkType(RunType):
         Nothing where the records are very long, or damaged.
         """
         records: list[dict[str, Any]] = []
-        with suppress(UsageError):
+        with suppress(errors.UsageError):
             if folder.size(RECORDS) <= MOST_CURVE_BYTES:
                 records = [
                     wire.load(line, f"a line of {RECORDS}") for line in folder.lines(RECORDS)

@@ -6,8 +6,7 @@ import click
 import cloup
 import yaml
 
-from scaletest.benchmarks.documents import benchmark
-from scaletest.benchmarks.documents.sweep import plan_of
+from scaletest.benchmarks.documents import benchmark, sweep
 from scaletest.cli.output import echo
 from scaletest.documents import reader
 from scaletest.model import checks
@@ -32,7 +31,7 @@ def command(file: str) -> None:
         # refuse what cannot be measured; but a matrix may choose among the nodes of a cluster,
         # which are not known here
         if not (isinstance(body["spec"], Mapping) and body["spec"].get("matrix")):
-            warnings += plan_of(body, lambda: ())[1]
+            warnings += sweep.plan_of(body, lambda: ())[1]
         for warning in warnings:
             echo(f"{body['kind']}: {warning}", err=True)
         converted.append({key: part for key, part in body.items() if key != "status"})

@@ -5,8 +5,7 @@ import cloup
 import yaml
 
 from scaletest.benchmarks.commands.bench import complete_kind
-from scaletest.benchmarks.kinds import API_VERSION, CrowdSpec, MpiSpec, PairSpec
-from scaletest.benchmarks.kinds.registry import KINDS, kind_of
+from scaletest.benchmarks.kinds import API_VERSION, CrowdSpec, MpiSpec, PairSpec, registry
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output, echo
 from scaletest.model.json_schema import json_type
@@ -30,12 +29,12 @@ _COMMON = {
 
 def list_kinds() -> tuple[list[dict[str, str]], str]:
     """List all kinds, and the packages that those come from which are not built in."""
-    for problem in KINDS.problems:
+    for problem in registry.KINDS.problems:
         echo(f"warning: {problem}", err=True)
-    width = max(map(len, KINDS))
+    width = max(map(len, registry.KINDS))
     rows, lines = [], []
-    for kind in KINDS.values():
-        package = KINDS.package(kind.name)
+    for kind in registry.KINDS.values():
+        package = registry.KINDS.package(kind.name)
         source = "" if package == BUILT_IN else f" ({package})"
         rows.append({"kind": kind.name, "help": kind.help, "package": package})
         lines.append(f"{kind.name:{width}}  {kind.help}{source}")
@@ -44,7 +43,7 @@ def list_kinds() -> tuple[list[dict[str, str]], str]:
 
 def explain_kind(name: str) -> tuple[dict[str, object], str]:
     """Explain a kind, as data and as text."""
-    kind = kind_of(name)
+    kind = registry.kind_of(name)
     spec = document_members(kind.spec)
     example = yaml.safe_dump(
         {

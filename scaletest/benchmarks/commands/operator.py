@@ -7,8 +7,7 @@ import cloup
 import yaml
 
 from scaletest import __version__
-from scaletest.benchmarks.documents.custom_resources import make_definitions
-from scaletest.benchmarks.documents.kube_perftest import GROUPS
+from scaletest.benchmarks.documents import custom_resources, kube_perftest
 from scaletest.benchmarks.kinds import GROUP
 from scaletest.cli.headings import under_heading
 from scaletest.cli.output import echo
@@ -57,7 +56,7 @@ scaletest operator --namespace bench
     help="Let this scheduler place the pods of benchmarks that name none. [default: the cluster's]",
 )  # fmt: skip
 @click.option(
-    "--perftest-group", type=click.Choice(GROUPS),
+    "--perftest-group", type=click.Choice(kube_perftest.GROUPS),
     help="Also serve kube-perftest's benchmarks of this API group, by converting them.",
 )  # fmt: skip
 @under_heading("Output")
@@ -77,7 +76,12 @@ def command(
 ) -> None:
     """Run the operator, or print what must be installed before it."""
     if crds:
-        echo(yaml.safe_dump_all(make_definitions(perftest_group or ""), sort_keys=False), nl=False)
+        echo(
+            yaml.safe_dump_all(
+                custom_resources.make_definitions(perftest_group or ""), sort_keys=False
+            ),
+            nl=False,
+        )
         return
     try:
         from scaletest.benchmarks.operator.handlers import run

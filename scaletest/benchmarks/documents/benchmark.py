@@ -14,10 +14,9 @@ from scaletest.benchmarks.kinds import (
     CommonSpec,
     Failure,
     Kind,
+    registry,
 )
-from scaletest.benchmarks.kinds.registry import SET, kind_of
-from scaletest.model import checks
-from scaletest.model.errors import InvalidValue, ScaletestError
+from scaletest.model import checks, errors
 from scaletest.model.file_documents import read_file_document
 from scaletest.model.writing import Written, document_members
 
@@ -77,13 +76,13 @@ class Benchmark(Written):
 
     def failed_by(
         self,
-        error: BenchmarkFailed | ScaletestError | OSError,
+        error: BenchmarkFailed | errors.ScaletestError | OSError,
         *,
         started_s: float = 0.0,
         finished_s: float = 0.0,
     ) -> BenchmarkResult:
         """Return its result after an error."""
-        if isinstance(error, ScaletestError):
+        if isinstance(error, errors.ScaletestError):
             error = BenchmarkFailed(Failure.REFUSED, error.message, remedy=error.hint)
         elif isinstance(error, OSError):
             error = BenchmarkFailed(
@@ -105,7 +104,7 @@ def read_benchmark(document: Any) -> Benchmark:
     """Read a document, ours or kube-perftest's. InvalidValue names what is wrong."""
     warnings: list[str] = []
     body = read_envelope(document, warnings)
-    kind = kind_of(body["kind"])
+    kind = registry.kind_of(body["kind"])
     spec = read_file_document(kind.spec, body["spec"], f"the spec of {kind.name}", warnings)
     return Benchmark(read_name(body, kind.name.lower()), kind, spec, tuple(warnings))
 
@@ -117,7 +116,7 @@ def read_envelope(document: Any, warnings: list[str]) -> dict[str, Any]:
     other API groups and unknown keys.
     """
     if not isinstance(document, Mapping) or not document.get("kind"):
-        raise InvalidValue(
+        raise errors.InvalidValue(
             "the document has no kind", hint="see an example with: scaletest bench explain KIND"
         )
     group = str(document.get("apiVersion", API_VERSION)).partition("/")[0]
@@ -154,7 +153,7 @@ def read_name(document: Mapping[str, Any], default: str) -> str:
     metadata = document.get("metadata") or {}
     name = metadata.get("name", default) if isinstance(metadata, Mapping) else None
     if not isinstance(name, str) or not NAME_PATTERN.fullmatch(name):
-        raise InvalidValue(
+        raise errors.InvalidValue(
             f"the name {str(name)[:60]!r} cannot be used", hint="use a-z, 0-9, '-' and '.'"
         )
     return name
@@ -162,4 +161,4 @@ def read_name(document: Mapping[str, Any], default: str) -> str:
 
 def is_set(document: Any) -> bool:
     """Whether the document is a set of benchmarks."""
-    return isinstance(document, Mapping) and document.get("kind") == SET
+    return isinstance(document, Mapping) and document.get("kind") == registry.SET

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeGuard
 
-from scaletest.model import checks
-from scaletest.model.errors import InvalidValue
+from scaletest.model import checks, errors
 
 MOST_VALUES = 100_000
 MOST_LENGTH = 16  # of combinations and permutations
@@ -52,7 +51,7 @@ def _generate_values(source: Any, field: str, nodes: Nodes, rng: random.Random) 
     if isinstance(source, list | tuple):
         return source
     if not isinstance(source, Mapping) or len(source) != 1:
-        raise InvalidValue(
+        raise errors.InvalidValue(
             f"{field} is neither a list nor one generator",
             hint=f"give a list, or one of: {', '.join(_GENERATORS)}",
         )

@@ -11,9 +11,8 @@ from enum import StrEnum
 from typing import Any
 
 from scaletest.benchmarks.kinds import Failure
-from scaletest.model import Activity, wire
+from scaletest.model import Activity, errors, wire
 from scaletest.model.document import Document
-from scaletest.model.errors import InvalidValue
 
 MARK = "SCALETEST-RESULT "
 MOST_MESSAGE = 2000  # characters of a message in the status of an object
@@ -97,7 +96,7 @@ def read_framed_result(log: str) -> BenchmarkResult | None:
     """Return the last complete framed result of a log; None without one."""
     for line in reversed(log.splitlines()):
         if line.startswith(MARK):
-            with suppress(InvalidValue):
+            with suppress(errors.InvalidValue):
                 return BenchmarkResult.from_dict(
                     wire.load(line.removeprefix(MARK), "the framed result")
                 )

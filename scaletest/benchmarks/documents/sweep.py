@@ -19,8 +19,7 @@ from scaletest.benchmarks.documents.generators import Nodes, generate
 from scaletest.benchmarks.kinds import API_VERSION
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.documents.templates import fill_templates
-from scaletest.model import checks
-from scaletest.model.errors import InvalidValue
+from scaletest.model import checks, errors
 from scaletest.model.file_documents import read_file_document
 from scaletest.model.texts import as_yaml
 
@@ -125,8 +124,8 @@ def _make_member(spec: SetSpec, name: str, number: int, values: Mapping[str, Any
             else merge(body, values),
         }
         return replace(read_benchmark(document), permutation=number)
-    except InvalidValue as error:
-        raise InvalidValue(
+    except errors.InvalidValue as error:
+        raise errors.InvalidValue(
             f"permutation {number + 1} {as_yaml(dict(values))}: {error.message}",
             hint=error.hint,
         ) from error

@@ -22,7 +22,9 @@ from scaletest.benchmarks.kinds.kind import (
 )
 from scaletest.benchmarks.kinds.spec import (
     DIFFERENT_NODES,
+    RDMA,
     SAME_NODE,
+    TCP,
     CommonSpec,
     CrowdSpec,
     MpiSpec,
@@ -34,7 +36,9 @@ __all__ = [
     "API_VERSION",
     "DIFFERENT_NODES",
     "GROUP",
+    "RDMA",
     "SAME_NODE",
+    "TCP",
     "VERSION",
     "BenchmarkFailed",
     "CommonSpec",

@@ -7,8 +7,7 @@ file.
 
 from collections import Counter
 
-from scaletest.benchmarks.kinds import ExecutionSite, MpiSpec
-from scaletest.benchmarks.kinds.spec import RDMA, TCP
+from scaletest.benchmarks.kinds import RDMA, TCP, ExecutionSite, MpiSpec
 
 HOSTFILE = "hosts"
 _TRANSPORTS = {
@@ -28,7 +27,7 @@ def is_one_host(site: ExecutionSite) -> bool:
     return len({peer.host for peer in site.peers["worker"]}) == 1
 
 
-def mpirun(spec: MpiSpec, site: ExecutionSite, processes: int, mapping: str) -> list[str]:
+def command_prefix(spec: MpiSpec, site: ExecutionSite, processes: int, mapping: str) -> list[str]:
     """Return mpirun and its options, before the program's name."""
     argv = [
         *("mpirun", "--allow-run-as-root", "--display-map", "--hostfile", HOSTFILE),

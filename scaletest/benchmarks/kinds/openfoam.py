@@ -22,10 +22,10 @@ from scaletest.benchmarks.kinds import (
     bind_to_cpus,
     fail_if,
     master_and_workers,
+    mpirun,
+    openfoam_case,
     parsing,
 )
-from scaletest.benchmarks.kinds.mpirun import HOSTFILE, hostfile, mpirun
-from scaletest.benchmarks.kinds.openfoam_case import SIZES, STEPS, case_files
 from scaletest.model.checks import raise_first_mistake
 from scaletest.model.declared import choice, refused_texts
 
@@ -45,7 +45,9 @@ class OpenFOAMSpec(MpiSpec):
     """Spec of OpenFOAM, all fields as in kube-perftest; the size XS is ours."""
 
     problem_size: Annotated[
-        str, choice(tuple(SIZES)), "Cells along each edge: XS 20, S 100, M 200, XL 400, XXL 512."
+        str,
+        choice(tuple(openfoam_case.SIZES)),
+        "Cells along each edge: XS 20, S 100, M 200, XL 400, XXL 512.",
     ] = "S"
     iterative_method: Annotated[
         str,
@@ -76,7 +78,7 @@ class OpenFOAMSpec(MpiSpec):
 
 def mesh_cells(spec: OpenFOAMSpec) -> int:
     """Return the number of cells of the mesh."""
-    return SIZES[spec.problem_size] ** 3
+    return openfoam_case.SIZES[spec.problem_size] ** 3
 
 
 def tasks(spec: OpenFOAMSpec, site: ExecutionSite) -> Sequence[Task]:
@@ -85,7 +87,7 @@ def tasks(spec: OpenFOAMSpec, site: ExecutionSite) -> Sequence[Task]:
     solver = ["icoFoam", "-case", site.peers["master"][0].folder or "."]
     if parallel:
         solver = [
-            *mpirun(spec, site, spec.num_procs, "node"),
+            *mpirun.command_prefix(spec, site, spec.num_procs, "node"),
             *("-x", "PATH", "-x", "WM_PROJECT_DIR"),
             *solver,
             "-parallel",
@@ -99,8 +101,10 @@ def tasks(spec: OpenFOAMSpec, site: ExecutionSite) -> Sequence[Task]:
             ("bash", "-c", 'time -p "$@"', "openfoam", *bind_to_cpus(spec, solver)),
             before=(("blockMesh",), ("decomposePar",)) if parallel else (("blockMesh",),),
             files={
-                **case_files(spec.problem_size, spec.iterative_method, spec.num_procs),
-                HOSTFILE: hostfile(site, processes_per_node),
+                **openfoam_case.case_files(
+                    spec.problem_size, spec.iterative_method, spec.num_procs
+                ),
+                mpirun.HOSTFILE: mpirun.hostfile(site, processes_per_node),
             },
             # Debian's programs need this variable to find their settings; others ignore it
             environment={"WM_PROJECT_DIR": PROJECT},
@@ -129,8 +133,8 @@ def parse(spec: OpenFOAMSpec, output: ToolOutput) -> ToolMeasurement:
         [f"nProcs : {count}" for count in processes],
     )
     fail_if(
-        len(steps) != STEPS,
-        f"icoFoam reports {len(steps)} time steps instead of {STEPS}",
+        len(steps) != openfoam_case.STEPS,
+        f"icoFoam reports {len(steps)} time steps instead of {openfoam_case.STEPS}",
     )
     # `time -p` printed each time once
     printed = parsing.TIMES.findall(text)

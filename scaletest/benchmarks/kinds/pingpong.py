@@ -23,9 +23,9 @@ from scaletest.benchmarks.kinds import (
     bind_to_cpus,
     fail_if,
     master_and_workers,
+    mpirun,
     parsing,
 )
-from scaletest.benchmarks.kinds.mpirun import HOSTFILE, hostfile, is_one_host, mpirun
 
 OURS = "scaletest-pingpong"
 IMB = ("IMB-MPI1", "mpitests-IMB-MPI1")
@@ -50,7 +50,7 @@ class MPIPingPongSpec(MpiSpec):
 def tasks(spec: MPIPingPongSpec, site: ExecutionSite) -> Sequence[Task]:
     """Run mpirun on the master, with one process on each of the two workers."""
     fail_if(
-        spec.ip_family == "IPv6" and is_one_host(site),
+        spec.ip_family == "IPv6" and mpirun.is_one_host(site),
         "Open MPI does not use the IPv6 loopback address",
         failure=Failure.REFUSED,
         remedy="use two nodes, or IPv4",
@@ -60,8 +60,8 @@ def tasks(spec: MPIPingPongSpec, site: ExecutionSite) -> Sequence[Task]:
         Task(
             "master",
             0,
-            bind_to_cpus(spec, [*mpirun(spec, site, 2, "ppr:1:node"), *program]),
-            files={HOSTFILE: hostfile(site, 1)},
+            bind_to_cpus(spec, [*mpirun.command_prefix(spec, site, 2, "ppr:1:node"), *program]),
+            files={mpirun.HOSTFILE: mpirun.hostfile(site, 1)},
         ),
     )
 

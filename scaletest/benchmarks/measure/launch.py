@@ -12,8 +12,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from scaletest.benchmarks.documents import Benchmark, BenchmarkPhase, BenchmarkResult
-from scaletest.benchmarks.documents.sweep import plan_of
+from scaletest.benchmarks.documents import Benchmark, BenchmarkPhase, BenchmarkResult, sweep
 from scaletest.benchmarks.folder import BenchmarkFolder
 from scaletest.benchmarks.judging.evaluation import (
     BenchmarkRun,
@@ -35,18 +34,15 @@ from scaletest.benchmarks.run_type import RUN_TYPE
 from scaletest.broker import connect
 from scaletest.cluster import connection, discovery, objects
 from scaletest.load import busy_check
-from scaletest.model import checks, wire
-from scaletest.model.errors import Unreachable, UsageError
+from scaletest.model import checks, errors, wire
 from scaletest.model.labels import Labels
 from scaletest.model.run_progress import BENCHMARK
 from scaletest.render.numbers import format_quantity
 from scaletest.render.text import clean_text
+from scaletest.runs import places, registry, stopping
 from scaletest.runs.environment import read_environment
 from scaletest.runs.folder import RESULT, RunFolder
-from scaletest.runs.places import default_root, new_path, run_reference
 from scaletest.runs.progress import Progress
-from scaletest.runs.registry import type_of
-from scaletest.runs.stopping import stop_on_signals
 
 
 def start_run(
@@ -60,12 +56,14 @@ def start_run(
 ) -> BenchmarkRun:
     """Run the benchmarks of a file or a kind; return the run as it then lies on disk."""
     if not subject:
-        raise UsageError("there is nothing to run", hint="give FILE.yaml, a KIND, or <resume> RUN")
+        raise errors.UsageError(
+            "there is nothing to run", hint="give FILE.yaml, a KIND, or <resume> RUN"
+        )
     document = asked_document.read_document(subject, changes, on_this_machine=is_here(place))
-    folder = BenchmarkFolder(new_path(os.environ, run_dir))
+    folder = BenchmarkFolder(places.new_path(os.environ, run_dir))
     with _open_executor(place, folder) as executor:
         # everything that the executor cannot do is refused before anything is started
-        plan, warnings = plan_of(document, executor.nodes)
+        plan, warnings = sweep.plan_of(document, executor.nodes)
         progress.warn(warnings)
         for benchmark in plan.benchmarks:
             executor.refuse(benchmark)
@@ -75,7 +73,7 @@ def start_run(
                 try:
                     programs.require_programs(benchmark)
                 except BenchmarkFailed as error:
-                    raise UsageError(
+                    raise errors.UsageError(
                         f"{benchmark.kind.name} cannot run here: {error.message}",
                         hint=error.remedy,
                     ) from None
@@ -99,7 +97,7 @@ def resume_run(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> B
     """Go on with a run; return it as it then lies on disk."""
     checks.raise_first_mistake(
         (
-            type_of(files) is not RUN_TYPE,
+            registry.type_of(files) is not RUN_TYPE,
             f"run {files.name} is not a benchmark run: it is a {files.kind} run",
             "name another run",
         )
@@ -176,7 +174,8 @@ def _observe_machine(place: BenchmarkPlace) -> Callable[[], Sequence[str]]:
 
 def _resume_command(folder: BenchmarkFolder) -> str:
     """Return the command that goes on: with the name where runs are, else with the path."""
-    return f"scaletest bench run --resume {run_reference(folder.path, default_root(os.environ))}"
+    reference = places.run_reference(folder.path, places.default_root(os.environ))
+    return f"scaletest bench run --resume {reference}"
 
 
 def _describe_executor(plan: BenchmarkPlan, place: BenchmarkPlace) -> dict[str, Any]:
@@ -211,7 +210,7 @@ def _measure(
     warnings, earlier_warnings: about other load on this machine, now and before a resume.
     """
     progress.warn(warnings)
-    with stop_on_signals(_interrupt, unwind=True), progress.of_run(folder, plan.workload):
+    with stopping.stop_on_signals(_interrupt, unwind=True), progress.of_run(folder, plan.workload):
         try:
             runner.run_plan(
                 plan,
@@ -257,7 +256,7 @@ def _open_executor(place: BenchmarkPlace, folder: BenchmarkFolder) -> Iterator[r
     if place.namespace:
         cluster = connection.connect_cluster(place.namespace)
         if GROUP not in discovery.api_groups(cluster):
-            raise Unreachable(
+            raise errors.Unreachable(
                 f"the cluster does not know {GROUP}",
                 hint="install the operator: docs/how-to/operator.md",
             )
@@ -286,7 +285,7 @@ def _hold_lock(place: BenchmarkPlace, progress: Progress) -> Iterator[None]:
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
-        raise UsageError(
+        raise errors.UsageError(
             f"the lock {path} cannot be used: {error.strerror}", hint="remove that file"
         ) from error
     with os.fdopen(handle, "r+") as file:

@@ -28,11 +28,9 @@ from scaletest.benchmarks.kinds import (
     fail_if,
     parsing,
 )
-from scaletest.benchmarks.measure import machine, namespaces, programs
+from scaletest.benchmarks.measure import machine, namespaces, programs, runner
 from scaletest.benchmarks.measure.processes import Processes
-from scaletest.benchmarks.measure.runner import PhaseListener
-from scaletest.model import checks
-from scaletest.model.errors import UsageError
+from scaletest.model import checks, errors
 from scaletest.observe.sampler import RequestSampler
 from scaletest.runs.private_files import make_folder
 
@@ -87,7 +85,7 @@ class LocalExecutor:
             for index in range(NODES)
         ]
 
-    def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
+    def run(self, benchmark: Benchmark, on_phase: runner.PhaseListener) -> BenchmarkResult:
         """Run the benchmark to its end."""
         started_s = time.time()
         on_phase(BenchmarkPhase.PREPARING)
@@ -96,13 +94,13 @@ class LocalExecutor:
                 prefix="scaletest-", ignore_cleanup_errors=True
             ) as folder:
                 result = self._measure(benchmark, Path(folder), on_phase)
-        except (BenchmarkFailed, UsageError, OSError) as error:
+        except (BenchmarkFailed, errors.UsageError, OSError) as error:
             result = benchmark.failed_by(error)
         on_phase(result.phase)
         return replace(result, started_s=started_s, finished_s=time.time())
 
     def _measure(
-        self, benchmark: Benchmark, folder: Path, on_phase: PhaseListener
+        self, benchmark: Benchmark, folder: Path, on_phase: runner.PhaseListener
     ) -> BenchmarkResult:
         """Create the network, run all parts, parse the result. BenchmarkFailed or UsageError."""
         spec, parts = benchmark.spec, list(benchmark.kind.layout(benchmark.spec))
@@ -220,7 +218,7 @@ def _run_parts(
     site: ExecutionSite,
     processes: Processes,
     network: namespaces.Network,
-    on_phase: PhaseListener,
+    on_phase: runner.PhaseListener,
 ) -> ToolOutput:
     """Start the servers one by one until each is ready, then run the measuring part.
 

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from scaletest.benchmarks.documents import Benchmark, BenchmarkPhase, BenchmarkResult
-from scaletest.benchmarks.kinds import Failure, ToolMeasurement, fail_if
-from scaletest.benchmarks.kinds import network as networks
+from scaletest.benchmarks.kinds import Failure, ToolMeasurement, fail_if, network
 from scaletest.benchmarks.measure import namespaces, programs
 from scaletest.runs.environment import describe_host
 
@@ -73,7 +72,7 @@ def build_result(
     )
     if route:
         environment = {**environment, "card": describe_card(enter, route.interface)}
-        networks.check_network(spec, route, measured.remote)
+        network.check_network(spec, route, measured.remote)
     return BenchmarkResult(
         benchmark.name,
         BenchmarkPhase.COMPLETED,

@@ -15,8 +15,7 @@ import subprocess
 from collections.abc import Sequence
 
 from scaletest.benchmarks.kinds import network as networks
-from scaletest.model import checks
-from scaletest.model.errors import UsageError
+from scaletest.model import checks, errors
 
 INTERFACE = "eth0"
 MOST_NODES = 200
@@ -121,7 +120,9 @@ class Namespaces:
         with holder.stderr:
             if not holder.stdout.readline():
                 reason = holder.stderr.read().decode(errors="replace").strip()
-                raise UsageError(f"no network namespace can be created: {reason}", hint=NEEDED)
+                raise errors.UsageError(
+                    f"no network namespace can be created: {reason}", hint=NEEDED
+                )
 
     def _connect(self, node: int, other: int, name: str) -> None:
         """Create a veth pair: eth0 on one node, and `name` on the other."""
@@ -132,7 +133,7 @@ class Namespaces:
         """Run a command on a node."""
         done = run_command([*self.enter(index), *command.split()])
         if done.returncode:
-            raise UsageError(f"{command} failed: {done.stderr.strip()}", hint=NEEDED)
+            raise errors.UsageError(f"{command} failed: {done.stderr.strip()}", hint=NEEDED)
 
 
 def node_address(index: int, family: str) -> str:

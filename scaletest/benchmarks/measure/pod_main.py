@@ -29,8 +29,7 @@ from scaletest.benchmarks.kinds import (
 from scaletest.benchmarks.measure import machine, programs
 from scaletest.benchmarks.measure.processes import Processes
 from scaletest.benchmarks.objects import gang_scheduling, manifests, ssh
-from scaletest.model import wire
-from scaletest.model.errors import InvalidValue
+from scaletest.model import errors, wire
 
 POLL_S = 0.2
 KEYS, SSH = Path(ssh.MOUNT), Path("/tmp/ssh")
@@ -143,7 +142,7 @@ def _wait_for_site(benchmark: Benchmark, folder: Path, scratch: Path) -> Executi
     try:
         known = msgspec.json.decode((folder / manifests.PEERS).read_bytes(), type=list[PartAddress])
     except msgspec.MsgspecError as error:
-        raise InvalidValue(f"{manifests.PEERS} cannot be read: {error}") from error
+        raise errors.InvalidValue(f"{manifests.PEERS} cannot be read: {error}") from error
     peers: dict[str, list[PartAddress]] = defaultdict(list)
     # no part connects to the measuring part, so its address is not known, only its folder
     for peer in (*known, PartAddress(benchmark.kind.measures, 0, "", "")):

@@ -11,8 +11,7 @@ from importlib import resources
 from pathlib import Path
 
 from scaletest.benchmarks.documents import Benchmark
-from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, fail_if
-from scaletest.benchmarks.kinds.pingpong import IMB, KIND, OURS
+from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, fail_if, pingpong
 
 COMPILE_S, ANSWER_S = 120.0, 10.0  # time limits of the compiler and of --version
 _WITH_VERSION = (  # the others have no option --version
@@ -39,7 +38,7 @@ def find_programs(benchmark: Benchmark) -> dict[str, str]:
     Raises BenchmarkFailed when one is missing.
     """
     require_programs(benchmark)
-    return {"pingpong": _find_pingpong()} if benchmark.kind is KIND else {}
+    return {"pingpong": _find_pingpong()} if benchmark.kind is pingpong.KIND else {}
 
 
 def require_programs(benchmark: Benchmark) -> None:
@@ -81,7 +80,7 @@ def program_versions(names: Sequence[str]) -> dict[str, str]:
 
 def _find_pingpong() -> str:
     """Find IMB-MPI1, else scaletest's own program, which mpicc compiles into the user's cache."""
-    if installed := next(filter(None, map(shutil.which, (*IMB, OURS))), ""):
+    if installed := next(filter(None, map(shutil.which, (*pingpong.IMB, pingpong.OURS))), ""):
         return installed
     source = resources.files("scaletest.benchmarks").joinpath("pingpong.c").read_bytes()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "scaletest"
@@ -89,7 +88,7 @@ def _find_pingpong() -> str:
     if not program.exists():
         fail_if(
             shutil.which("mpicc") is None,
-            f"neither {IMB[0]} nor mpicc found",
+            f"neither {pingpong.IMB[0]} nor mpicc found",
             failure=Failure.NO_BINARY,
             remedy="install it, as in: apt install libopenmpi-dev",
         )

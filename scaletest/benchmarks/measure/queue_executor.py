@@ -19,8 +19,7 @@ from scaletest.benchmarks.kinds import DIFFERENT_NODES, BenchmarkFailed, Failure
 from scaletest.benchmarks.measure.runner import PhaseListener
 from scaletest.broker import Client, Queues
 from scaletest.broker.connection import Redis
-from scaletest.model import Outcome, Reason, Reply, Request, checks, wire
-from scaletest.model.errors import UndeclaredQueue
+from scaletest.model import Outcome, Reason, Reply, Request, checks, errors, wire
 
 WAIT_S = 5.0
 # Beyond the benchmark's own limit, for the worker's work before and after it.
@@ -48,7 +47,7 @@ class QueueExecutor:
         self._queue = queue
         names = Queues(redis).names()
         if queue not in names:
-            raise UndeclaredQueue(queue, names)
+            raise errors.UndeclaredQueue(queue, names)
         self._client = Client(redis)
 
     def refuse(self, benchmark: Benchmark) -> None:

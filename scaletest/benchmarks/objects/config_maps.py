@@ -13,8 +13,7 @@ from scaletest.benchmarks.documents import Benchmark, BenchmarkResult, read_benc
 from scaletest.benchmarks.kinds import BenchmarkFailed, Failure
 from scaletest.benchmarks.objects import manifests
 from scaletest.cluster.objects import CONFIG_MAPS, Document, ObjectClient
-from scaletest.model import wire
-from scaletest.model.errors import InvalidValue
+from scaletest.model import errors, wire
 
 T = TypeVar("T")
 RESULT = "result.json.gz"
@@ -45,7 +44,7 @@ def read_agreed(peers: Document) -> Benchmark:
         raise Damaged(peers, f"it has no {manifests.DOCUMENT}")
     try:
         benchmark = read_benchmark(wire.load(texts[manifests.DOCUMENT], manifests.DOCUMENT))
-    except InvalidValue as error:
+    except errors.InvalidValue as error:
         raise Damaged(peers, error.message) from error
     if peers["metadata"]["name"] != manifests.name_of(benchmark, "peers"):
         raise Damaged(peers, f"it belongs to another benchmark, {benchmark.name}")
@@ -78,7 +77,7 @@ def read_packed(config_map: Document, key: str, read: Callable[[dict[str, Any]],
         return read(wire.load(wire.decompress(data, MOST_UNPACKED, key), key))
     except KeyError as error:
         raise Damaged(config_map, f"it has no {key}") from error
-    except InvalidValue as error:
+    except errors.InvalidValue as error:
         raise Damaged(config_map, error.message) from error
     except ValueError as error:
         raise Damaged(config_map, f"{key}: {error}") from error

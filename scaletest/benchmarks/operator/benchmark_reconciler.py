@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from scaletest.benchmarks.documents import Benchmark, BenchmarkPhase, read_benchmark
-from scaletest.benchmarks.kinds import Kind
-from scaletest.benchmarks.kinds.registry import KINDS
+from scaletest.benchmarks.kinds import Kind, registry
 from scaletest.benchmarks.measure.operator_executor import resource_of
 from scaletest.benchmarks.objects import (
     config_maps,
@@ -59,7 +58,7 @@ class Lock:
             return ""
         # one that has ended or is gone holds nothing
         plural, name, uid = (*holder.split("/"), "", "", "")[:3]
-        kinds = {kind.plural: kind for kind in KINDS.values()}
+        kinds = {kind.plural: kind for kind in registry.KINDS.values()}
         if plural in kinds:
             document = self._objects.find(resource_of(kinds[plural]), self._namespace, name)
             if (

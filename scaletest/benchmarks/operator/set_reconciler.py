@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.benchmarks.documents import Benchmark
-from scaletest.benchmarks.documents.sweep import plan_of
+from scaletest.benchmarks.documents import Benchmark, sweep
 from scaletest.benchmarks.kinds import API_VERSION
 from scaletest.benchmarks.measure import operator_executor, runner
 from scaletest.benchmarks.objects import config_maps, manifests, owned_objects
@@ -17,8 +16,7 @@ from scaletest.benchmarks.operator import benchmark_reconciler, reporting, set_s
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.cluster.connection import Busy, Missing, Refused
 from scaletest.cluster.objects import CONFIG_MAPS, Document, ObjectClient, Resource
-from scaletest.model import checks, wire
-from scaletest.model.errors import Unreachable, UsageError
+from scaletest.model import checks, errors, wire
 from scaletest.model.wording import as_options
 
 SETS = Resource("BenchmarkSet", f"/apis/{API_VERSION}", "benchmarksets", True)
@@ -81,11 +79,11 @@ class _SetPass(reporting.ReconcilePass):
             raise
         except config_maps.Damaged as error:
             now = set_status.refused_status(before, f"{error.message}; {error.remedy}", now_s)
-        except (UsageError, Refused) as error:
+        except (errors.UsageError, Refused) as error:
             now = set_status.refused_status(
                 before, f"{error.message}; {as_options(error.hint)}", now_s
             )
-        except (Unreachable, Missing) as error:
+        except (errors.Unreachable, Missing) as error:
             now = set_status.hindered_status(
                 before, f"{error.message}; {as_options(error.hint)}", now_s
             )
@@ -147,7 +145,7 @@ class _SetPass(reporting.ReconcilePass):
             "metadata": {"name": set_name},
             "spec": self.document["spec"],
         }
-        plan, _ = plan_of(readable, lambda: operator_executor.nodes_of(self.objects))
+        plan, _ = sweep.plan_of(readable, lambda: operator_executor.nodes_of(self.objects))
         for benchmark in plan.benchmarks:
             checks.raise_first_mistake(
                 (

@@ -7,16 +7,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult
-from scaletest.benchmarks.documents.benchmark_set import SetSpec
+from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult, benchmark_set
 from scaletest.benchmarks.judging.evaluation import BenchmarkRun, evaluate_benchmarks
 from scaletest.benchmarks.kinds import Failure
 from scaletest.benchmarks.objects import manifests, pod_status
 from scaletest.benchmarks.operator import reporting, status
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.cluster.objects import Document
-from scaletest.model import VerdictKind, wire
-from scaletest.model.errors import InvalidValue
+from scaletest.model import VerdictKind, errors, wire
 from scaletest.model.file_documents import read_file_document
 from scaletest.render.numbers import format_quantity, quantity_with_half_width
 from scaletest.render.text import clean_text
@@ -143,10 +141,12 @@ def _is_edited(document: Document, plan: BenchmarkPlan) -> bool:
     """Check whether the set's spec differs from that of its plan, in more than `paused`."""
     try:
         now, planned = (
-            read_file_document(SetSpec, {**version["spec"], "paused": False}, "the spec")
+            read_file_document(
+                benchmark_set.SetSpec, {**version["spec"], "paused": False}, "the spec"
+            )
             for version in (document, plan.document)
         )
-    except InvalidValue:
+    except errors.InvalidValue:
         return True
     return now != planned
 

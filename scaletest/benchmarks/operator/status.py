@@ -7,8 +7,7 @@ from typing import Any
 
 from scaletest.benchmarks.documents import MOST_MESSAGE, Benchmark, BenchmarkPhase
 from scaletest.benchmarks.kinds import Failure
-from scaletest.benchmarks.objects import manifests
-from scaletest.benchmarks.objects.reconcile import Observation
+from scaletest.benchmarks.objects import manifests, reconcile
 from scaletest.cluster.objects import Document
 from scaletest.model.wording import as_options
 from scaletest.render.numbers import format_quantity
@@ -26,7 +25,7 @@ LARGE_FIELDS = ("pods", "lines", "headlines", "values", "network")
 
 def status_of(
     benchmark: Benchmark,
-    observation: Observation,
+    observation: reconcile.Observation,
     before: Mapping[str, Any],
     now_s: float,
     generation: int = 0,
