@@ -1,4 +1,4 @@
-"""The plan of a run: all its benchmarks with their values, in the order of their start.
+"""Hold the plan of a run: all its benchmarks with their values, in the order of their start.
 
 Thresholds are the conditions of a PASS: METRIC[(KEY=VALUE, ...)] OP VALUE[UNIT].
 

@@ -241,12 +241,12 @@ def failure_lines(result: BenchmarkResult) -> list[str]:
 
 def _used_networks(run: BenchmarkRun) -> list[str]:
     """Describe the first few networks that were really used."""
-    used = [result.network for _, result in run.counted if result.network]
-    texts = (
-        f"{network.get('interface')}, {network.get('family')}, MTU {network.get('mtu')}"
-        for network in used
-    )
-    return list(dict.fromkeys(map(clean_text, texts)))[:4]
+    networks = [result.network for _, result in run.counted if result.network]
+    texts = [
+        clean_text(f"{used.get('interface')}, {used.get('family')}, MTU {used.get('mtu')}")
+        for used in networks
+    ]
+    return list(dict.fromkeys(texts))[:4]
 
 
 def _time_rows(run: BenchmarkRun) -> list[dict[str, str]]:

@@ -1,4 +1,4 @@
-"""A benchmark as a document, in our YAML or that of kube-perftest."""
+"""Read a benchmark from its document, in our YAML or that of kube-perftest."""
 
 import re
 from collections.abc import Mapping
@@ -140,11 +140,11 @@ def read_envelope(document: Any, warnings: list[str]) -> dict[str, Any]:
     # with hostNetwork a pod has no network of its own that these could be about
     spec = body["spec"]
     if isinstance(spec, Mapping) and spec.get("hostNetwork") is True:
-        void = [name for name in ("networkName", "mtu") if spec.get(name)]
+        ignored = [name for name in ("networkName", "mtu") if spec.get(name)]
         warnings += [
-            f"{name} is ignored: with hostNetwork pods use the node's network" for name in void
+            f"{name} is ignored: with hostNetwork pods use the node's network" for name in ignored
         ]
-        body["spec"] = {name: value for name, value in spec.items() if name not in void}
+        body["spec"] = {name: value for name, value in spec.items() if name not in ignored}
     return body
 
 
@@ -160,5 +160,5 @@ def read_name(document: Mapping[str, Any], default: str) -> str:
 
 
 def is_set(document: Any) -> bool:
-    """Whether the document is a set of benchmarks."""
+    """Check whether the document is a set of benchmarks."""
     return isinstance(document, Mapping) and document.get("kind") == registry.SET

@@ -48,6 +48,7 @@ def generate(source: Any, field: str, nodes: Nodes, rng: random.Random) -> list[
 
 
 def _generate_values(source: Any, field: str, nodes: Nodes, rng: random.Random) -> Iterable[Any]:
+    """Return a list as it is, or run the generator that the source names."""
     if isinstance(source, list | tuple):
         return source
     if not isinstance(source, Mapping) or len(source) != 1:
@@ -85,6 +86,7 @@ def _node_names(arguments: Any, field: str, nodes: Nodes, rng: random.Random) ->
 def _choose_tuples(
     arguments: Any, field: str, nodes: Nodes, rng: random.Random, *, ordered: bool
 ) -> Iterable[Any]:
+    """List permutations (ordered) or combinations of the source's values."""
     options = _check_arguments(arguments, field, {"length", "withReplacement", "source"})
     length, replacing = options.get("length", 2), options.get("withReplacement", False)
     checks.raise_first_mistake(
@@ -111,6 +113,7 @@ def _choose_tuples(
 
 
 def _draw_sample(arguments: Any, field: str, nodes: Nodes, rng: random.Random) -> Iterable[Any]:
+    """Draw some of the source's values at random."""
     options = _check_arguments(arguments, field, {"size", "source"})
     values = generate(options.get("source"), f"the source of {field}", nodes, rng)
     size: Any = options.get("size")
@@ -131,6 +134,7 @@ def _is_number(number: Any, largest: int) -> TypeGuard[int]:
 
 
 def _check_arguments(arguments: Any, field: str, known: set[str]) -> Mapping[str, Any]:
+    """Return a generator's arguments. InvalidValue for any but the known ones."""
     options = {} if arguments is None else arguments
     checks.raise_first_mistake(
         (

@@ -241,20 +241,21 @@ def _check_work(spec: FioSpec, rows: Sequence[Row]) -> None:
         f"fio reports a worker neither once nor once for each of its {spec.num_jobs} jobs",
         names,
     )
+    # it did the operations that the spec asks for, and no others
     for row, side in product(rows, SIDES):
-        done, wanted = parsing.number(row, side, "total_ios"), side in _sides(spec)
+        operations, is_asked_for = parsing.number(row, side, "total_ios"), side in _sides(spec)
         fail_if(
-            wanted and not done,
+            is_asked_for and not operations,
             f"fio reports a worker without {side}s with rw {spec.rw}",
         )
         fail_if(
-            done and not wanted,
-            f"fio reports {done:.0f} {side}s with rw {spec.rw}",
+            operations and not is_asked_for,
+            f"fio reports {operations:.0f} {side}s with rw {spec.rw}",
             failure=Failure.MISMATCH,
         )
     for row in rows:
-        lasted_s = max(parsing.number(row, side, "runtime") for side in SIDES) / 1e3
-        parsing.check_length(lasted_s, parse_seconds(spec.runtime), "a worker of fio")
+        runtime_ms = max(parsing.number(row, side, "runtime") for side in SIDES)
+        parsing.check_length(runtime_ms / 1e3, parse_seconds(spec.runtime), "a worker of fio")
 
 
 def _sides(spec: FioSpec) -> list[str]:

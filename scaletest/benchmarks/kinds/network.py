@@ -62,14 +62,14 @@ def check_network(spec: CommonSpec, network: Network, remote: str) -> None:
     )
     # a tool that listens on both families writes IPv4 addresses as ::ffff:192.0.2.1
     address = remote.removeprefix("::ffff:")
-    used = family_of(address)
+    family = family_of(address)
     fail_if(
-        used and used != spec.ip_family,
-        f"the tool used {used} ({remote}) instead of {spec.ip_family}",
+        family and family != spec.ip_family,
+        f"the tool used {family} ({remote}) instead of {spec.ip_family}",
         failure=Failure.MISMATCH,
     )
     fail_if(
-        used and ipaddress.ip_address(address) != ipaddress.ip_address(network.peer),
+        family and ipaddress.ip_address(address) != ipaddress.ip_address(network.peer),
         f"the tool talked to {remote} instead of {network.peer}",
         failure=Failure.MISMATCH,
     )

@@ -31,10 +31,9 @@ from scaletest.model.declared import choice, refused_texts
 
 PROJECT = "/usr/share/openfoam"
 _PETSC = "no packaged OpenFOAM has PETSc"
-_CLOCK = re.compile(
+_STEP_TIMES = re.compile(
     r"^ExecutionTime = (\d{1,9}(?:\.\d{1,9})?) s\s+ClockTime = (\d{1,9}) s", re.MULTILINE
 )
-_PROCESSES = re.compile(r"^nProcs : (\d{1,6})$", re.MULTILINE)
 _FATAL = ("FOAM FATAL", "FOAM aborting", "FOAM exiting", "Cannot open file", "cannot open file")
 # Measured: blockMesh and icoFoam use 0.92 GB each on S; XS with two ranks uses 80 MB a rank.
 _MEMORY_BYTES_PER_CELL, _WRITTEN_BYTES_PER_CELL = 950, 700
@@ -120,7 +119,8 @@ def parse(spec: OpenFOAMSpec, output: ToolOutput) -> ToolMeasurement:
     fail_if(fatal and output.exit_code, "OpenFOAM ended with an error", fatal)
     parsing.check_exit(output, "icoFoam")
     # icoFoam ran once to its end
-    steps, processes = _CLOCK.findall(text), _PROCESSES.findall(text)
+    steps = _STEP_TIMES.findall(text)
+    processes = re.findall(r"^nProcs : (\d{1,6})$", text, re.MULTILINE)
     fail_if(
         not re.search(r"^End\s*$", text, re.MULTILINE) or not steps,
         "icoFoam's log is incomplete",

@@ -152,18 +152,20 @@ def check_agreement(reported: float, computed: float, name: str, rounded: float 
     )
 
 
-def check_length(measured_s: float, wanted_s: float, program: str) -> None:
+def check_length(measured_s: float, planned_s: float, program: str) -> None:
     """Raise BenchmarkFailed if a tool measured for less time than planned."""
     fail_if(
-        measured_s < LEAST_PART * wanted_s,
-        f"{program} measured for {measured_s:g} s instead of {wanted_s:g} s",
+        measured_s < LEAST_PART * planned_s,
+        f"{program} measured for {measured_s:g} s instead of {planned_s:g} s",
     )
 
 
-def check_sizes(rows: Sequence[Sequence[float]], wanted: Sequence[int], program: str) -> None:
+def check_sizes(
+    rows: Sequence[Sequence[float]], expected_sizes: Sequence[int], program: str
+) -> None:
     """Raise BenchmarkFailed unless the first column of a table has these message sizes."""
     sizes = [int(row[0]) for row in rows]
-    for size, expected in zip_longest(sizes, wanted):
+    for size, expected in zip_longest(sizes, expected_sizes):
         row = "no row" if size is None else f"{size} bytes"
         instead = "no row" if expected is None else f"{expected} bytes"
         fail_if(size != expected, f"{program}'s table has {row} instead of {instead}", [str(sizes)])

@@ -27,7 +27,7 @@ KINDS = Registry("scaletest.kinds", Kind, BUILT_IN, taken=[SET])
 
 def kind_of(name: object) -> Kind:
     """Return the kind of a name, in upper or lower case; InvalidValue lists the known kinds."""
-    kind = {known.lower(): kind for known, kind in KINDS.items()}.get(str(name).lower())
+    kind = {key.lower(): kind for key, kind in KINDS.items()}.get(str(name).lower())
     if str(name).lower() == SET.lower():
         raise InvalidValue(
             f"{SET} is not a kind of benchmark: it sweeps a benchmark over values",

@@ -1,4 +1,4 @@
-"""The executor for clusters: creates objects that the operator measures, and fetches results.
+"""Run benchmarks in a cluster: create objects that the operator measures, and fetch results.
 
 The operator decides when to measure, so that no two benchmarks of a namespace disturb each other. A
 run that was interrupted and is resumed finds its object again.
@@ -63,15 +63,15 @@ class OperatorExecutor:
 
     def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
         """Wait until the operator has measured the benchmark, then delete its object."""
-        began_s, path = self._clock(), resource_of(benchmark.kind)
+        asked_s, resource = self._clock(), resource_of(benchmark.kind)
         try:
-            uid = self._create_or_find(path, benchmark)["metadata"]["uid"]
+            uid = self._create_or_find(resource, benchmark)["metadata"]["uid"]
             try:
-                result = self._wait_for_result(benchmark, path, uid, on_phase)
+                result = self._wait_for_result(benchmark, resource, uid, on_phase)
             finally:
-                self._objects.delete(path, self._namespace, benchmark.name, uid)
+                self._objects.delete(resource, self._namespace, benchmark.name, uid)
         except BenchmarkFailed as error:
-            result = benchmark.failed_by(error, started_s=began_s, finished_s=self._clock())
+            result = benchmark.failed_by(error, started_s=asked_s, finished_s=self._clock())
         on_phase(result.phase)
         return result
 

@@ -140,11 +140,13 @@ def _wait_for_site(benchmark: Benchmark, folder: Path, scratch: Path) -> Executi
         )
         time.sleep(POLL_S)
     try:
-        known = msgspec.json.decode((folder / manifests.PEERS).read_bytes(), type=list[PartAddress])
+        servers = msgspec.json.decode(
+            (folder / manifests.PEERS).read_bytes(), type=list[PartAddress]
+        )
     except msgspec.MsgspecError as error:
         raise errors.InvalidValue(f"{manifests.PEERS} cannot be read: {error}") from error
     peers: dict[str, list[PartAddress]] = defaultdict(list)
     # no part connects to the measuring part, so its address is not known, only its folder
-    for peer in (*known, PartAddress(benchmark.kind.measures, 0, "", "")):
+    for peer in (*servers, PartAddress(benchmark.kind.measures, 0, "", "")):
         peers[peer.role].append(replace(peer, folder=f"{scratch}/{peer.role}-{peer.index}"))
     return ExecutionSite(peers, python=(sys.executable, "-P"))

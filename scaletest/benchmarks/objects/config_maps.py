@@ -1,4 +1,4 @@
-"""What the ConfigMaps of a benchmark hold: the benchmark as it began, and its result.
+"""Read and write the ConfigMaps of a benchmark: the benchmark as it began, and its result.
 
 Others may write ConfigMaps too, so what cannot be read is an error of this benchmark alone.
 """

@@ -13,7 +13,7 @@ from scaletest.benchmarks.objects import manifests, pod_status
 from scaletest.cluster.objects import Document, ObjectClient, Resource
 
 POD_GROUPS = Resource("PodGroup", "/apis/scheduling.volcano.sh/v1beta1", "podgroups", True)
-GROUP_NAME = "scheduling.k8s.io/group-name"
+
 # A queue may be long, but waiting for it must end at some time.
 ADMIT_S = 24 * 3600.0
 # Where there is room, parts are admitted within this time; after it others may measure meanwhile.
@@ -78,7 +78,7 @@ def make_jobs(benchmark: Benchmark, owner: Document, image: str) -> list[Documen
         # Volcano counts pods that ask for nothing as placed, whether a node fits them or not
         container["resources"] = container["resources"] or {"requests": {"cpu": "1m"}}
         template["spec"]["schedulerName"] = "volcano"
-        template["metadata"]["annotations"] |= {GROUP_NAME: benchmark.name}
+        template["metadata"]["annotations"]["scheduling.k8s.io/group-name"] = benchmark.name
         built.append(job)
     return built
 

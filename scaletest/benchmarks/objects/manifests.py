@@ -32,9 +32,6 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 MULTUS, MULTUS_STATUS = "v1.multus-cni.io/default-network", "k8s.v1.cni.cncf.io/network-status"
 PEERS, HOSTS, DOCUMENT, MEASURING = "peers.json", "hosts", "benchmark.json", "measuring"
 FOLDER, SCRATCH, READY = "/scaletest", "/scratch", "/tmp/ready"
-# The group of the images' user: without it a fresh volume belongs to root alone.
-GROUP_ID = 10001
-PULL_POLICY = "IfNotPresent"
 START_S = 600.0  # until all parts have a node and servers are ready, unless the spec says otherwise
 SPARE_S = 60.0  # added to the benchmark's own limit, which counts from then on
 HOLD_S = 3600.0  # how long the log can be read after that
@@ -187,7 +184,7 @@ def pod_template(benchmark: Benchmark, role: str, owner: Document, image: str) -
     """Build the template of the pods of one role."""
     spec, overrides = benchmark.spec, _merge_overrides(benchmark, role)
     measures = role == benchmark.kind.measures
-    pull_policy = spec.image_pull_policy or PULL_POLICY
+    pull_policy = spec.image_pull_policy or "IfNotPresent"
     annotations = dict(overrides.annotations)
     if spec.network_name:
         annotations[MULTUS] = spec.network_name
@@ -226,7 +223,8 @@ def pod_template(benchmark: Benchmark, role: str, owner: Document, image: str) -
         "securityContext": {
             "runAsNonRoot": True,
             "seccompProfile": {"type": "RuntimeDefault"},
-            "fsGroup": GROUP_ID,
+            # the group of the images' user: without it a fresh volume belongs to root alone
+            "fsGroup": 10001,
             "fsGroupChangePolicy": "OnRootMismatch",
         },
         "containers": [container],

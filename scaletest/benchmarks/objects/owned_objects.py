@@ -1,4 +1,4 @@
-"""Cluster objects that one benchmark owns, its result among them: created once, found, deleted.
+"""Create, find and delete the cluster objects that one benchmark owns, its result among them.
 
 Every object has a fixed name, and an object that exists is not created again. So whichever process
 makes the next reconcile pass finds what an earlier one has done. The result is in a ConfigMap that

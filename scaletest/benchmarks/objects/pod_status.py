@@ -15,7 +15,6 @@ MOST_PLACES = 32
 # A Job tries again after 1, 2, 4, ... seconds: a denial that is only temporary is over by then. A
 # quota may still be used by pods that are being deleted, which takes longer.
 REFUSED_S, QUOTA_S = 10.0, 30.0
-_FINAL = re.compile(r"is forbidden|denied the request|is invalid|not found")
 
 
 def pod_name(pod: Document) -> str:
@@ -76,11 +75,11 @@ def pod_addresses(pod: Document, network: str) -> list[str]:
 
 def explain_other_network(pod: Document, network: str, result: BenchmarkResult) -> str:
     """Explain by which other network the pod reached its peer; "" when it used the spec's."""
-    used, expected = str(result.network.get("address", "")), pod_addresses(pod, network)
-    if not network or not result.ok or used in expected:
+    address, expected = str(result.network.get("address", "")), pod_addresses(pod, network)
+    if not network or not result.ok or address in expected:
         return ""
     return (
-        f"the peer was reached from {used or 'nowhere'} by"
+        f"the peer was reached from {address or 'nowhere'} by"
         f" {result.network.get('interface', 'no interface')}, and the pod's address on {network}"
         f" is {', '.join(expected) or 'unknown'}"
     )
@@ -112,14 +111,14 @@ def nodes_and_images(pods: Sequence[Document]) -> Document:
 
 def crowding_notes(benchmark: Benchmark, pods: Sequence[Document]) -> tuple[str, ...]:
     """Write a note when the parts had fewer nodes than the benchmark is meant for; else none."""
-    wanted = {part.node for part in benchmark.kind.layout(benchmark.spec)}
-    used = {pod["spec"].get("nodeName", "") for pod in pods}
-    if benchmark.spec.nodes or len(used) >= min(len(wanted), len(pods)):
+    node_count = len({part.node for part in benchmark.kind.layout(benchmark.spec)})
+    used_nodes = {pod["spec"].get("nodeName", "") for pod in pods}
+    if benchmark.spec.nodes or len(used_nodes) >= min(node_count, len(pods)):
         return ()
     return (
-        f"the parts ran on {plural(len(used), 'node')} instead of {len(wanted)}, and what those of"
-        " one node send each other crosses no network; with placement: differentNodes they wait"
-        " for nodes of their own",
+        f"the parts ran on {plural(len(used_nodes), 'node')} instead of {node_count}, and what"
+        " those of one node send each other crosses no network; with placement: differentNodes"
+        " they wait for nodes of their own",
     )
 
 
@@ -164,4 +163,5 @@ def last_denial(objects: ObjectClient, namespace: str, job: Document) -> str:
 
 def is_final_denial(message: str, age_s: float) -> bool:
     """Check whether waiting longer is useless after this denial of pods, for a Job of this age."""
-    return bool(_FINAL.search(message)) and age_s > (QUOTA_S if "quota" in message else REFUSED_S)
+    is_refusal = re.search(r"is forbidden|denied the request|is invalid|not found", message)
+    return bool(is_refusal) and age_s > (QUOTA_S if "quota" in message else REFUSED_S)

@@ -232,9 +232,9 @@ def _add_kind(
         when=_must_reconcile,
     )
     def reconcile(body: kopf.Body, namespace: str | None, name: str, **indices: Any) -> None:
-        if queueing.is_paused(body) or turns.checked_recently(body):
+        if queueing.is_paused(body) or turns.is_too_soon(body):
             return
-        if turns.waits(body, lambda: _read_index(indices["line"], namespace or "")):
+        if turns.must_wait(body, lambda: _read_index(indices["line"], namespace or "")):
             return
         _count_pass(
             kind.name,

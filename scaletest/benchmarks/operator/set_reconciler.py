@@ -27,8 +27,8 @@ MOST_RUNNING = 64
 MOST_PLANS = 64
 # The fields of a benchmark's status that results are computed from.
 NEEDED = ("phase", "failure", "message", "values")
-# By namespace and uid of a set: its benchmarks that the index has, each as `child` makes it. Those
-# that were created a moment ago may be missing.
+# By namespace and uid of a set: its benchmarks that the index has, each as `child_by_owner` makes
+# it. Those that were created a moment ago may be missing.
 Children = Callable[[str, str], Iterable[Document]]
 
 
@@ -120,8 +120,8 @@ class _SetPass(reporting.ReconcilePass):
     def _load_plan(self) -> BenchmarkPlan:
         """Return the plan, made if there is none. NameConflict when another set has its name."""
         meta, plans = self.document["metadata"], self.settings.plans
-        if known := plans.get(meta["uid"]):
-            return known
+        if remembered := plans.get(meta["uid"]):
+            return remembered
         name = f"{meta['name']}-plan"
         stored = self.objects.find(CONFIG_MAPS, self.namespace, name)
         if stored is None:
@@ -131,6 +131,7 @@ class _SetPass(reporting.ReconcilePass):
                 f"the ConfigMap {name} exists and belongs to something else"
             )
         plan = config_maps.read_packed(stored, PLAN, BenchmarkPlan.from_dict)
+        # sets that were deleted leave theirs behind
         if len(plans) >= MOST_PLANS:
             plans.clear()
         plans[meta["uid"]] = plan
@@ -139,13 +140,14 @@ class _SetPass(reporting.ReconcilePass):
     def _make_plan_object(self, name: str) -> Document:
         """Build the ConfigMap of the plan. InvalidValue for a too large one, and for bad names."""
         set_name = self.document["metadata"]["name"]
-        readable = {
+        # without what the API server adds, such as managedFields
+        requested = {
             "apiVersion": API_VERSION,
             "kind": "BenchmarkSet",
             "metadata": {"name": set_name},
             "spec": self.document["spec"],
         }
-        plan, _ = sweep.plan_of(readable, lambda: operator_executor.nodes_of(self.objects))
+        plan, _ = sweep.plan_of(requested, lambda: operator_executor.nodes_of(self.objects))
         for benchmark in plan.benchmarks:
             checks.raise_first_mistake(
                 (
@@ -185,14 +187,15 @@ class _SetPass(reporting.ReconcilePass):
                 waiting.append(benchmark)
             elif not reporting.has_ended(created[benchmark.name]):
                 running.append(benchmark)
+        # one at a time, unless they may run at the same time on different nodes
         while waiting and len(running) < (MOST_RUNNING if plan.disjoint else 1):
-            following = runner.first_startable(waiting, running) if plan.disjoint else waiting[0]
-            if following is None:
+            startable = runner.first_startable(waiting, running) if plan.disjoint else waiting[0]
+            if startable is None:
                 return
-            waiting.remove(following)
-            running.append(following)
-            new[following.name] = True
-            created[following.name] = self._create_benchmark(plan, following)
+            waiting.remove(startable)
+            running.append(startable)
+            new[startable.name] = True
+            created[startable.name] = self._create_benchmark(plan, startable)
 
     def _create_benchmark(self, plan: BenchmarkPlan, benchmark: Benchmark) -> Document:
         """Create a benchmark, or find it. NameConflict when another owner has its name."""

@@ -1,4 +1,4 @@
-"""The status of a set: counts, results so far over repetitions, verdict. Pure.
+"""Compute the status of a set: counts, results so far over repetitions, verdict. Pure.
 
 Results are computed from the statuses of the benchmarks, so that no stored result is read again.
 """
@@ -19,7 +19,7 @@ from scaletest.model.file_documents import read_file_document
 from scaletest.render.numbers import format_quantity, quantity_with_half_width
 from scaletest.render.text import clean_text
 
-HINDERED = "Hindered"
+HINDERED = "Hindered"  # type of the condition that tells since when a set cannot go on
 # With no more permutations than these, the status lists what samples and selectors chose.
 MOST_LISTED, LISTED_BYTES = 32, 8192
 # The whole status may have 16 KiB, of which permutations take 8 KiB at most.
@@ -120,21 +120,21 @@ def measured_so_far(
     results = {}
     for name, child in children.items():
         if reporting.has_ended(child):
-            # as far as the status of the benchmark has it
-            found = child["status"]
+            # as much of it as the status of the benchmark has
+            current = child["status"]
             results[name] = BenchmarkResult(
                 name,
-                BenchmarkPhase(found["phase"]),
-                found.get("values") or {},
-                failure=Failure(found.get("failure", "")),
-                message=found.get("message", ""),
+                BenchmarkPhase(current["phase"]),
+                current.get("values") or {},
+                failure=Failure(current.get("failure", "")),
+                message=current.get("message", ""),
             )
     run = evaluate_benchmarks(plan, results)
-    measured: Document = {"results": _fit_permutations(run), "summary": _summarise(run)}
+    fields: Document = {"results": _fit_permutations(run), "summary": _summarise(run)}
     if over:
-        measured["verdict"] = str(run.verdict.kind)
-        measured["verdictReason"] = clean_text(run.verdict.reason, 500)
-    return measured
+        fields["verdict"] = str(run.verdict.kind)
+        fields["verdictReason"] = clean_text(run.verdict.reason, 500)
+    return fields
 
 
 def _is_edited(document: Document, plan: BenchmarkPlan) -> bool:

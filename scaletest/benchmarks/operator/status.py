@@ -1,4 +1,4 @@
-"""The status of a benchmark object: phase, headlines and reason, bounded in size. Pure."""
+"""Compute the status of a benchmark object: phase, headlines, reason, bounded in size. Pure."""
 
 import json
 from collections.abc import Mapping, Sequence
