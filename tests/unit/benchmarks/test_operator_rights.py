@@ -19,7 +19,7 @@ from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.operator import benchmark_reconciler
 from scaletest.cluster import rights
 from scaletest.cluster.objects import Resource
-from tests.unit.benchmarks.test_operator_gang import admit
+from tests.unit.benchmarks.test_gang_scheduling import admit
 from tests.unit.fake_cluster import FakeCluster, asked, look, settings, until_set_ended
 
 ROOT = Path(__file__).parents[3]

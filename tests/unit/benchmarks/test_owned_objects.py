@@ -12,7 +12,7 @@ from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.config_maps import load_result
 from scaletest.benchmarks.operator import benchmark_reconciler
 from scaletest.cluster.objects import CONFIG_MAPS, PODS
-from tests.unit.benchmarks.test_operator_gang import WAITS, admit, queued
+from tests.unit.benchmarks.test_gang_scheduling import WAITS, admit, queued
 from tests.unit.fake_cluster import FakeCluster, asked, cluster_with, look, settings, until_ended
 
 
