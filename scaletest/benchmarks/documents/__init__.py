@@ -3,6 +3,7 @@
 from scaletest.benchmarks.documents.benchmark import MOST_NAME, Benchmark, read_benchmark
 from scaletest.benchmarks.documents.generators import Node
 from scaletest.benchmarks.documents.result import (
+    FINAL_PHASES,
     MOST_MESSAGE,
     BenchmarkPhase,
     BenchmarkResult,
@@ -11,6 +12,7 @@ from scaletest.benchmarks.documents.result import (
 )
 
 __all__ = [
+    "FINAL_PHASES",
     "MOST_MESSAGE",
     "MOST_NAME",
     "Benchmark",

@@ -1,4 +1,4 @@
-"""The result of a benchmark, and the line of a log that carries it.
+"""Hold the result of a benchmark, and write and read the line of a log that carries it.
 
 That line begins with a mark, to find it among other lines.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from scaletest.benchmarks.kinds import Failure
+from scaletest.benchmarks.kinds import ADVICE, Failure
 from scaletest.model import Activity, errors, wire
 from scaletest.model.document import Document
 
@@ -20,7 +20,7 @@ MOST_CHARACTERS = 200_000  # of a framed line, for readers of logs
 
 
 class BenchmarkPhase(StrEnum):
-    """Progress of a benchmark. The last two phases are final."""
+    """Progress of a benchmark."""
 
     PENDING = "Pending"
     PREPARING = "Preparing"
@@ -29,10 +29,8 @@ class BenchmarkPhase(StrEnum):
     COMPLETED = "Completed"
     FAILED = "Failed"
 
-    @property
-    def is_final(self) -> bool:
-        """Whether the phase is final."""
-        return self in (BenchmarkPhase.COMPLETED, BenchmarkPhase.FAILED)
+
+FINAL_PHASES = (BenchmarkPhase.COMPLETED, BenchmarkPhase.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ class BenchmarkResult(Document):
     @property
     def advice(self) -> str:
         """Advice after a failure."""
-        return self.remedy or self.failure.advice
+        return self.remedy or ADVICE[self.failure]
 
 
 def frame_result(result: BenchmarkResult) -> str:

@@ -3,7 +3,7 @@
 Pure: nothing here starts a program, or reads a file or a clock.
 """
 
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
+from scaletest.benchmarks.kinds.failure import ADVICE, BenchmarkFailed, Failure, fail_if
 from scaletest.benchmarks.kinds.kind import (
     API_VERSION,
     GROUP,
@@ -33,6 +33,7 @@ from scaletest.benchmarks.kinds.spec import (
 )
 
 __all__ = [
+    "ADVICE",
     "API_VERSION",
     "DIFFERENT_NODES",
     "GROUP",

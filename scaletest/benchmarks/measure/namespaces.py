@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from scaletest.benchmarks.kinds import network as networks
 from scaletest.model import checks, errors
@@ -141,15 +142,15 @@ def node_address(index: int, family: str) -> str:
     return f"2001:2::{index + 1:x}" if family == "IPv6" else f"198.18.0.{index + 1}"
 
 
+@dataclass(frozen=True, slots=True)
 class Loopback:
     """Makes this machine every node, with lo as the only interface."""
 
-    def __init__(self, family: str) -> None:
-        self._family = family
+    family: str  # of the addresses
 
     def address(self, index: int) -> str:
         """Return the loopback address."""
-        return "::1" if self._family == "IPv6" else "127.0.0.1"
+        return "::1" if self.family == "IPv6" else "127.0.0.1"
 
     def host(self, index: int) -> str:
         """Return localhost for every node."""

@@ -8,7 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from scaletest.benchmarks.documents import Benchmark, BenchmarkPhase, BenchmarkResult, Node
+from scaletest.benchmarks.documents import (
+    FINAL_PHASES,
+    Benchmark,
+    BenchmarkPhase,
+    BenchmarkResult,
+    Node,
+)
 from scaletest.benchmarks.kinds import API_VERSION, BenchmarkFailed, Failure, Kind, fail_if
 from scaletest.benchmarks.measure.runner import PhaseListener
 from scaletest.benchmarks.objects import config_maps, manifests
@@ -114,7 +120,7 @@ class OperatorExecutor:
             status: dict[str, Any] = document.get("status") or {}
             if status.get("phase", "") != phase:
                 phase = status["phase"]
-                if BenchmarkPhase(phase).is_final:
+                if phase in FINAL_PHASES:
                     break
                 on_phase(BenchmarkPhase(phase))
             now_s = self._clock()

@@ -67,13 +67,6 @@ class OwnedObjects:
     _namespace: str
     _owner: Document
 
-    def read_agreed(self, peers: Document) -> Benchmark:
-        """Read the benchmark from the ConfigMap of its peers. Raises Damaged."""
-        benchmark = config_maps.read_agreed(peers)
-        if benchmark.kind is not self._benchmark.kind:
-            raise config_maps.Damaged(peers, f"it is of another kind, {benchmark.kind.name}")
-        return benchmark
-
     def ensure(
         self,
         resource: Resource,

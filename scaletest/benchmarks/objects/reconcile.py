@@ -122,14 +122,16 @@ class _Reconciliation:
                 CONFIG_MAPS, manifests.peers_map(self._benchmark, self._context.owner)
             )
             # measure what was agreed at the first pass, whatever the object says now
-            requested = replace(self._benchmark.spec, paused=False)
-            self._benchmark = self._owned.read_agreed(peers)
-            edited = requested != replace(self._benchmark.spec, paused=False)
+            agreed = config_maps.read_agreed(peers)
+            if agreed.kind is not self._benchmark.kind:
+                raise config_maps.Damaged(peers, f"it is of another kind, {agreed.kind.name}")
+            edited = replace(self._benchmark.spec, paused=agreed.spec.paused) != agreed.spec
+            self._benchmark = agreed
             is_measuring = manifests.MEASURING in peers["data"]
             if not is_measuring:
                 self._create_objects()
             self._pods = self._owned.list_pods()
-            observation = self._measure(peers) if is_measuring else self._prepare(peers)
+            observation = self._find_outcome(peers) if is_measuring else self._prepare(peers)
             return replace(observation, edited=edited)
         except owned_objects.NameConflict as conflict:
             # the other object may be about to go
@@ -296,7 +298,7 @@ class _Reconciliation:
     # -- until there is a result
     # ----------------------------------------------------------------------------------------------
 
-    def _measure(self, peers: Document) -> Observation:
+    def _find_outcome(self, peers: Document) -> Observation:
         """Look for the result of the measuring part, or for the reason why there is none."""
         job = self._find_job(self._benchmark.kind.measures)
         measuring = self._owned.measuring_pods(self._pods)
@@ -312,7 +314,7 @@ class _Reconciliation:
                 # not within the `try`: an API server that is too busy to store it is asked again
                 return self._store(result)
         if unreadable:
-            # a result in the log could still be in time
+            # there may be a result in a log, which can be read later
             self._check_limit(peers, measuring, unreadable)
             return Observation(BenchmarkPhase.RUNNING, unreadable, self._pods)
         if job is None:
@@ -326,6 +328,7 @@ class _Reconciliation:
             ],
             failure=Failure.INTERRUPTED,
         )
+        # no result yet: it runs, or has not started
         if any(pod["status"].get("phase") == "Running" for pod in measuring):
             self._check_limit(peers, measuring[:1], "")
             return Observation(BenchmarkPhase.RUNNING, "", self._pods)

@@ -6,7 +6,7 @@ A phase is written only after what it reports has been done, so a killed operato
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from scaletest.benchmarks.documents import BenchmarkPhase
+from scaletest.benchmarks.documents import FINAL_PHASES, BenchmarkPhase
 from scaletest.benchmarks.operator import status
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.cluster.connection import Conflict, Missing
@@ -45,8 +45,7 @@ def owner_reference(document: Document) -> Document:
 
 def has_ended(document: Document) -> bool:
     """Check whether an object's phase is final."""
-    final = (BenchmarkPhase.COMPLETED, BenchmarkPhase.FAILED)
-    return (document.get("status") or {}).get("phase") in final
+    return (document.get("status") or {}).get("phase") in FINAL_PHASES
 
 
 @dataclass(frozen=True, slots=True)
