@@ -17,10 +17,9 @@ from typing import Any, ClassVar
 
 from scaletest.benchmarks.documents import Benchmark, read_benchmark
 from scaletest.benchmarks.kinds import Headline
-from scaletest.model import checks, errors
+from scaletest.model import checks, errors, texts
 from scaletest.model.declared import VERSIONED
 from scaletest.model.document import read_document
-from scaletest.model.texts import as_yaml
 from scaletest.model.threshold import ANY, Measurable, MeasureTable, Threshold, parse_threshold
 from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
@@ -36,7 +35,7 @@ def measurable_headlines(headlines: Iterable[Headline]) -> MeasureTable:
 
 def values_as_text(values: Mapping[str, Any]) -> dict[str, str]:
     """Return the values of a permutation as thresholds write them: as YAML does."""
-    return {key: as_yaml(value) for key, value in values.items()}
+    return {key: texts.as_yaml(value) for key, value in values.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ class BenchmarkPlan(Written):
         for threshold in thresholds:
             if not any(map(threshold.about, map(values_as_text, self.permutations))):
                 where = ", ".join(f"{name}={text}" for name, text in threshold.where)
-                first = as_yaml(dict(self.permutations[0])) if self.permutations else ""
+                first = texts.as_yaml(dict(self.permutations[0])) if self.permutations else ""
                 raise errors.InvalidValue(
                     f"threshold '{threshold}' is about {where}, which no permutation has",
                     hint=f"the first has {checks.cut_text(first, 80)}" if first else "",

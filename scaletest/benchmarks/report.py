@@ -8,9 +8,7 @@ from pathlib import Path
 from scaletest.benchmarks.documents import BenchmarkResult
 from scaletest.benchmarks.judging.evaluation import BenchmarkRun, MeasuredPermutation
 from scaletest.benchmarks.kinds import Headline
-from scaletest.model import Activity, VerdictKind
-from scaletest.model.error_pattern import pattern_of
-from scaletest.model.texts import as_yaml
+from scaletest.model import Activity, VerdictKind, error_pattern, texts
 from scaletest.render.axis import Axis, axis_end
 from scaletest.render.blocks import Block, Charts, Facts, Table, Text
 from scaletest.render.chart import Chart
@@ -197,7 +195,7 @@ def group_failures(failures: Sequence[BenchmarkResult]) -> list[list[BenchmarkRe
     """Group failed benchmarks by their kind of failure and pattern of text, the largest first."""
     groups: dict[tuple[str, str], list[BenchmarkResult]] = {}
     for result in failures:
-        pattern = pattern_of("\n".join((result.message, *result.lines)))
+        pattern = error_pattern.pattern_of("\n".join((result.message, *result.lines)))
         groups.setdefault((str(result.failure), pattern), []).append(result)
     return sorted(groups.values(), key=len, reverse=True)
 
@@ -242,11 +240,11 @@ def failure_lines(result: BenchmarkResult) -> list[str]:
 def _used_networks(run: BenchmarkRun) -> list[str]:
     """Describe the first few networks that were really used."""
     networks = [result.network for _, result in run.counted if result.network]
-    texts = [
+    descriptions = [
         clean_text(f"{used.get('interface')}, {used.get('family')}, MTU {used.get('mtu')}")
         for used in networks
     ]
-    return list(dict.fromkeys(texts))[:4]
+    return list(dict.fromkeys(descriptions))[:4]
 
 
 def _time_rows(run: BenchmarkRun) -> list[dict[str, str]]:
@@ -285,7 +283,8 @@ def _draw_charts(run: BenchmarkRun) -> list[Chart]:
     # side by side: by their values when one key alone varies, else by their numbers
     key = _only_key(rows)
     names = [
-        clean_text(as_yaml(row.values[key]), 24) if key else str(row.number + 1) for row in rows
+        clean_text(texts.as_yaml(row.values[key]), 24) if key else str(row.number + 1)
+        for row in rows
     ]
     across = Axis(key or "permutation", -0.5, len(rows) - 0.5, marks=range(len(rows)), names=names)
     charts = []
@@ -362,7 +361,7 @@ def sheet(run: BenchmarkRun) -> Sheet:
                 result.started_s,
                 result.finished_s,
                 *(result.network.get(name, "") for name in NETWORK),
-                *(as_yaml(values.get(key, "")) for key in keys),
+                *(texts.as_yaml(values.get(key, "")) for key in keys),
                 *(result.headlines.get(name, "") for name in numbers),
                 *(result.network.get(name, "") for name in ADDRESSES),
             ]

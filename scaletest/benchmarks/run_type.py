@@ -14,8 +14,7 @@ from scaletest.benchmarks.judging.evaluation import (
     permutation_text,
 )
 from scaletest.benchmarks.plan import BenchmarkPlan
-from scaletest.model import errors, wire
-from scaletest.model.texts import as_yaml
+from scaletest.model import errors, texts, wire
 from scaletest.runs.folder import RECORDS, RunFolder
 from scaletest.runs.run_type import RunType, numbers_at
 from scaletest.stats.comparison import Contrast, Difference, plan_differences
@@ -70,7 +69,7 @@ class BenchmarkType(RunType):
             values = []
             for key, value in judged.plan.permutations[benchmark.permutation].items():
                 is_number = isinstance(value, int | float) and not isinstance(value, bool)
-                values.append((key, value if is_number else as_yaml(value)))
+                values.append((key, value if is_number else texts.as_yaml(value)))
             if result.ok:
                 for name, number in result.headlines.items():
                     numbers[tuple(values)].setdefault(name, []).append(number)

@@ -8,9 +8,7 @@ from scaletest.benchmarks.commands.bench import complete_kind
 from scaletest.benchmarks.kinds import API_VERSION, CrowdSpec, MpiSpec, PairSpec, registry
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output, echo
-from scaletest.model.json_schema import json_type
-from scaletest.model.wording import as_options
-from scaletest.model.writing import DocumentMember, document_members
+from scaletest.model import json_schema, wording, writing
 from scaletest.plugins import BUILT_IN
 
 HELP = """
@@ -23,7 +21,9 @@ scaletest bench explain Fio
 """
 # Fields that not one kind alone has; transport is of two, and matters for both.
 _COMMON = {
-    field.name for spec in (PairSpec, CrowdSpec, MpiSpec) for field in document_members(spec)
+    field.name
+    for spec in (PairSpec, CrowdSpec, MpiSpec)
+    for field in writing.document_members(spec)
 } - {"transport"}
 
 
@@ -44,7 +44,7 @@ def list_kinds() -> tuple[list[dict[str, str]], str]:
 def explain_kind(name: str) -> tuple[dict[str, object], str]:
     """Explain a kind, as data and as text."""
     kind = registry.kind_of(name)
-    spec = document_members(kind.spec)
+    spec = writing.document_members(kind.spec)
     example = yaml.safe_dump(
         {
             "apiVersion": API_VERSION,
@@ -61,7 +61,7 @@ def explain_kind(name: str) -> tuple[dict[str, object], str]:
         "fields": [
             {
                 "field": field.name,
-                "type": json_type(field.hint),
+                "type": json_schema.json_type(field.hint),
                 "default": field.usual,
                 "help": field.rule.description,
                 "choices": list(field.rule.choices),
@@ -84,7 +84,7 @@ def explain_kind(name: str) -> tuple[dict[str, object], str]:
     }
     width = max(len(field.name) for field in spec)
     lines = [
-        *(f"{kind.name}: {kind.help}", *map(as_options, kind.notes), "", "spec"),
+        *(f"{kind.name}: {kind.help}", *map(wording.as_options, kind.notes), "", "spec"),
         *(f"  {field.name:{width}}  {_describe_field(field)}" for field in spec),
         *("", "numbers"),
         *(
@@ -97,16 +97,15 @@ def explain_kind(name: str) -> tuple[dict[str, object], str]:
     return explanation, "\n".join(lines)
 
 
-def _describe_field(field: DocumentMember) -> str:
+def _describe_field(field: writing.DocumentMember) -> str:
     """Write type, default, description and limits of a field in words."""
     usual = "not set"
     if field.usual not in ("", None, [], {}):
         # YAML ends a document of one scalar with dots
         written = yaml.safe_dump(field.usual, default_flow_style=True).removesuffix("...\n")
         usual = f"default {written.strip()}"
-    return (
-        f"{json_type(field.hint)}, {usual}. {field.rule.description} {field.rule.allowed}".rstrip()
-    )
+    type_and_default = f"{json_schema.json_type(field.hint)}, {usual}"
+    return f"{type_and_default}. {field.rule.description} {field.rule.allowed}".rstrip()
 
 
 @cloup.command(help=HELP)

@@ -16,9 +16,7 @@ from scaletest.benchmarks.kinds import (
     Kind,
     registry,
 )
-from scaletest.model import checks, errors
-from scaletest.model.file_documents import read_file_document
-from scaletest.model.writing import Written, document_members
+from scaletest.model import checks, errors, file_documents, writing
 
 # Limit for names in a cluster: Jobs and pods have longer ones, which must be valid host names.
 # Names of a set's benchmarks are cut to it.
@@ -27,7 +25,7 @@ NAME_PATTERN = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
-class Benchmark(Written):
+class Benchmark(writing.Written):
     """One measurement."""
 
     name: str
@@ -52,7 +50,7 @@ class Benchmark(Written):
         """Fields that decide what runs or where files are written."""
         return tuple(
             member.name
-            for member in document_members(self.kind.spec)
+            for member in writing.document_members(self.kind.spec)
             if "trusted" in member.rule.extra
             and getattr(self.spec, member.attribute) != member.default
         )
@@ -105,7 +103,9 @@ def read_benchmark(document: Any) -> Benchmark:
     warnings: list[str] = []
     body = read_envelope(document, warnings)
     kind = registry.kind_of(body["kind"])
-    spec = read_file_document(kind.spec, body["spec"], f"the spec of {kind.name}", warnings)
+    spec = file_documents.read_file_document(
+        kind.spec, body["spec"], f"the spec of {kind.name}", warnings
+    )
     return Benchmark(read_name(body, kind.name.lower()), kind, spec, tuple(warnings))
 
 

@@ -19,9 +19,7 @@ from scaletest.benchmarks.documents.generators import Nodes, generate
 from scaletest.benchmarks.kinds import API_VERSION
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.documents.templates import fill_templates
-from scaletest.model import checks, errors
-from scaletest.model.file_documents import read_file_document
-from scaletest.model.texts import as_yaml
+from scaletest.model import checks, errors, file_documents, texts
 
 MOST_BENCHMARKS = 100_000
 
@@ -42,7 +40,9 @@ def plan_of(
         return plan, list(single.warnings)
     warnings = list[str]()
     body = read_envelope(document, warnings)
-    spec = read_file_document(SetSpec, body["spec"], "the spec of BenchmarkSet", warnings)
+    spec = file_documents.read_file_document(
+        SetSpec, body["spec"], "the spec of BenchmarkSet", warnings
+    )
     name = read_name(body, "benchmark-set")
     rng = rng or random.Random(spec.seed)
     permutations = _expand_permutations(spec, nodes, rng)
@@ -126,7 +126,7 @@ def _make_member(spec: SetSpec, name: str, number: int, values: Mapping[str, Any
         return replace(read_benchmark(document), permutation=number)
     except errors.InvalidValue as error:
         raise errors.InvalidValue(
-            f"permutation {number + 1} {as_yaml(dict(values))}: {error.message}",
+            f"permutation {number + 1} {texts.as_yaml(dict(values))}: {error.message}",
             hint=error.hint,
         ) from error
 

@@ -16,9 +16,8 @@ from typing import Annotated, Any, Self
 from scaletest.benchmarks.documents import Benchmark, BenchmarkResult
 from scaletest.benchmarks.kinds import Headline
 from scaletest.benchmarks.plan import KIND, BenchmarkPlan, values_as_text
-from scaletest.model import Verdict, wire
+from scaletest.model import Verdict, texts, wire
 from scaletest.model.declared import INNER, named_in_documents
-from scaletest.model.texts import as_yaml
 from scaletest.model.threshold import Threshold
 from scaletest.model.verdict import while_running
 from scaletest.model.writing import Written
@@ -158,7 +157,7 @@ def evaluate_benchmarks(
 
 def permutation_text(values: Mapping[str, Any]) -> str:
     """Write a permutation in words."""
-    return ", ".join(f"{name} {as_yaml(value)}" for name, value in values.items())
+    return ", ".join(f"{name} {texts.as_yaml(value)}" for name, value in values.items())
 
 
 def _pairs_that_count(plan: BenchmarkPlan, results: Mapping[str, BenchmarkResult]) -> Pairs:

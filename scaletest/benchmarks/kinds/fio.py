@@ -28,8 +28,7 @@ from scaletest.benchmarks.kinds import (
     master_and_workers,
     parsing,
 )
-from scaletest.model.checks import raise_first_mistake
-from scaletest.model.declared import TRUSTED, choice, text, text_aliases
+from scaletest.model import checks, declared
 
 JOB, FILES = "job.fio", "data"
 SECTION = "scaletest"
@@ -48,15 +47,15 @@ class FioSpec(CrowdSpec):
 
     rw: Annotated[
         str,
-        choice(("read", "write", "randread", "randwrite", "readwrite", "randrw")),
-        text_aliases({"rw": "readwrite", "rw,readwrite": "readwrite"}),
+        declared.choice(("read", "write", "randread", "randwrite", "readwrite", "randrw")),
+        declared.text_aliases({"rw": "readwrite", "rw,readwrite": "readwrite"}),
         "Access pattern.",
     ] = "read"
-    bs: Annotated[str, text(SIZE, "a size as in 4k or 1M"), "Block size."] = "4M"
+    bs: Annotated[str, declared.text(SIZE, "a size as in 4k or 1M"), "Block size."] = "4M"
     iodepth: Annotated[int, Meta(ge=1, le=65536), "Operations in flight for each job."] = 1
     ioengine: Annotated[
         str,
-        choice(("libaio", "io_uring", "psync", "posixaio")),
+        declared.choice(("libaio", "io_uring", "psync", "posixaio")),
         "fio's engine for input and output.",
     ] = "libaio"
     nrfiles: Annotated[int, Meta(ge=1), "Files for each job."] = 1
@@ -69,11 +68,13 @@ class FioSpec(CrowdSpec):
     ] = 100
     direct: Annotated[int, Meta(ge=0, le=1), "1: bypass the page cache."] = 1
     runtime: Annotated[
-        str, text(r"\d{1,9}(us|ms|s|m|h)?", "a time as in 30s"), "Duration of the measurement."
+        str,
+        declared.text(r"\d{1,9}(us|ms|s|m|h)?", "a time as in 30s"),
+        "Duration of the measurement.",
     ] = "30s"
-    size: Annotated[str, text(SIZE, "a size as in 10G"), "Total size of the files of each job."] = (
-        "10G"
-    )
+    size: Annotated[
+        str, declared.text(SIZE, "a size as in 10G"), "Total size of the files of each job."
+    ] = "10G"
     thread: Annotated[bool, "Use threads instead of processes."] = False
     num_workers: Annotated[int, Meta(ge=1, le=1000), "Workers, each with a fio server."] = 1
     fio_port: Annotated[int, Meta(ge=1024, le=65535), "Port of the servers."] = 8765
@@ -86,12 +87,14 @@ class FioSpec(CrowdSpec):
         field(default_factory=dict)
     )
     directory: Annotated[
-        str, TRUSTED, "Directory of the test files on the worker; empty: a scratch directory."
+        str,
+        declared.TRUSTED,
+        "Directory of the test files on the worker; empty: a scratch directory.",
     ] = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        raise_first_mistake(
+        checks.raise_first_mistake(
             (
                 self.volume and self.volume_claim_template,
                 "volume and volumeClaimTemplate exclude each other",
@@ -118,7 +121,7 @@ def parse_seconds(text: str) -> float:
 
 def parse_bytes(text: str) -> float:
     """Return a size of fio in bytes; its letters are powers of 1024."""
-    digits, letter = (text[:-1], text[-1].upper()) if not text[-1].isdigit() else (text, "")
+    digits, letter = (text, "") if text[-1].isdigit() else (text[:-1], text[-1].upper())
     return float(digits) * 1024.0 ** " KMGTP".find(letter)
 
 

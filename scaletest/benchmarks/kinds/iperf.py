@@ -26,8 +26,7 @@ from scaletest.benchmarks.kinds import (
     parsing,
     server_and_client,
 )
-from scaletest.model.checks import raise_first_mistake
-from scaletest.model.declared import choice, text, text_aliases
+from scaletest.model import checks, declared
 
 PORTS = {"iperf3": 5201, "iperf": 5001}
 # Intervals in a result; those of a longer run are thinned out evenly.
@@ -41,30 +40,30 @@ class IPerfSpec(PairSpec):
 
     duration: Annotated[int, Meta(ge=1, le=86400), "Seconds of measuring."] = 10
     streams: Annotated[int, Meta(ge=1, le=128), "Parallel streams."] = 1
-    tool: Annotated[str, choice(("iperf3", "iperf")), "The tool: iperf3, or iperf (version 2)."] = (
-        "iperf3"
-    )
+    tool: Annotated[
+        str, declared.choice(("iperf3", "iperf")), "The tool: iperf3, or iperf (version 2)."
+    ] = "iperf3"
     protocol: Annotated[
         str,
-        choice(("TCP", "UDP")),
-        text_aliases({"tcp": "TCP", "udp": "UDP"}),
+        declared.choice(("TCP", "UDP")),
+        declared.text_aliases({"tcp": "TCP", "udp": "UDP"}),
         "Transport protocol.",
     ] = "TCP"
     direction: Annotated[
         str,
-        choice(("forward", "reverse", "both")),
+        declared.choice(("forward", "reverse", "both")),
         "forward: the client sends; reverse: the server sends; both: at the same time.",
     ] = "forward"
     bitrate: Annotated[
         str,
-        text(r"|\d{1,9}(\.\d{1,3})?[KMG]?", "a number of bits a second, as in 10M"),
+        declared.text(r"|\d{1,9}(\.\d{1,3})?[KMG]?", "a number of bits a second, as in 10M"),
         "Target rate of each stream, such as 10M or 1G; empty: no limit for TCP, 1M for UDP.",
     ] = ""
     omit: Annotated[int, Meta(ge=0, le=3600), "Seconds at the start that do not count."] = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        raise_first_mistake(
+        checks.raise_first_mistake(
             (
                 self.tool == "iperf"
                 and (self.protocol, self.direction, self.omit) != ("TCP", "forward", 0),

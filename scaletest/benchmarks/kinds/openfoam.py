@@ -26,8 +26,7 @@ from scaletest.benchmarks.kinds import (
     openfoam_case,
     parsing,
 )
-from scaletest.model.checks import raise_first_mistake
-from scaletest.model.declared import choice, refused_texts
+from scaletest.model import checks, declared
 
 PROJECT = "/usr/share/openfoam"
 _PETSC = "no packaged OpenFOAM has PETSc"
@@ -45,13 +44,15 @@ class OpenFOAMSpec(MpiSpec):
 
     problem_size: Annotated[
         str,
-        choice(tuple(openfoam_case.SIZES)),
+        declared.choice(tuple(openfoam_case.SIZES)),
         "Cells along each edge: XS 20, S 100, M 200, XL 400, XXL 512.",
     ] = "S"
     iterative_method: Annotated[
         str,
-        choice(("fixedNORM", "fixedITER", "FOAM-DIC-PCG.fixedNORM", "FOAM-GAMG-PCG.fixedNORM")),
-        refused_texts(
+        declared.choice(
+            ("fixedNORM", "fixedITER", "FOAM-DIC-PCG.fixedNORM", "FOAM-GAMG-PCG.fixedNORM")
+        ),
+        declared.refused_texts(
             {
                 "PETSc-AMG-CG.fixedNORM": _PETSC,
                 "PETSc-AMG-CG.fixedNORM.caching": _PETSC,
@@ -66,7 +67,7 @@ class OpenFOAMSpec(MpiSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        raise_first_mistake(
+        checks.raise_first_mistake(
             (
                 self.num_procs < self.num_nodes,
                 f"{self.num_procs} processes cannot use {self.num_nodes} nodes",

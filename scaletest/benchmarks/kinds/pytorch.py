@@ -26,9 +26,7 @@ from scaletest.benchmarks.kinds import (
     fail_if,
     parsing,
 )
-from scaletest.model import checks
-from scaletest.model.declared import choice
-from scaletest.model.workload import UNAVAILABLE
+from scaletest.model import checks, declared, workload
 
 _INSTALL = (
     "pip install --upgrade 'scaletest[torch]' wherever the benchmark runs, or name an image that"
@@ -44,11 +42,13 @@ class PyTorchSpec(CommonSpec):
     kube-perftest has device, model (without default), benchmarkType, inputBatchSize.
     """
 
-    device: Annotated[str, choice(("cpu", "cuda")), "Device that computes."] = "cpu"
+    device: Annotated[str, declared.choice(("cpu", "cuda")), "Device that computes."] = "cpu"
     model: Annotated[
-        str, choice(("alexnet", "resnet50", "llama")), "Model; llama for inference only."
+        str, declared.choice(("alexnet", "resnet50", "llama")), "Model; llama for inference only."
     ] = "resnet50"
-    benchmark_type: Annotated[str, choice(("train", "eval")), "Training or inference."] = "eval"
+    benchmark_type: Annotated[str, declared.choice(("train", "eval")), "Training or inference."] = (
+        "eval"
+    )
     input_batch_size: Annotated[
         int, Meta(ge=2, le=1_000_000, multiple_of=2), "Samples in a batch."
     ] = 64
@@ -94,7 +94,7 @@ def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
     """Parse the workload's answer. Raises BenchmarkFailed."""
     # PyTorch is missing, too old, or finds no device
     fail_if(
-        output.exit_code == UNAVAILABLE
+        output.exit_code == workload.UNAVAILABLE
         or (output.exit_code and "No module named" in output.stderr),
         "PyTorch cannot be used here",
         parsing.last_lines(output),

@@ -25,8 +25,7 @@ from scaletest.benchmarks.kinds import (
     parsing,
     server_and_client,
 )
-from scaletest.model.checks import raise_first_mistake
-from scaletest.model.declared import TRUSTED, choice, text
+from scaletest.model import checks, declared
 
 READY = "Waiting for client to connect"
 # perftest's -a measures 2, 4, ... 2^23 bytes
@@ -56,22 +55,22 @@ class RDMASpec(PairSpec):
     kube-perftest has mode, iterations and extraArgs; its successor has others.
     """
 
-    mode: Annotated[str, choice(("read", "write")), "RDMA operation."] = "read"
+    mode: Annotated[str, declared.choice(("read", "write")), "RDMA operation."] = "read"
     iterations: Annotated[int, Meta(ge=5, le=1_000_000_000), "Iterations at each message size."] = (
         1000
     )
     extra_args: Annotated[
-        tuple[str, ...], TRUSTED, "More arguments of the tool, such as --tclass=96."
+        tuple[str, ...], declared.TRUSTED, "More arguments of the tool, such as --tclass=96."
     ] = ()
     device: Annotated[
         str,
-        text(r"|[A-Za-z0-9_.:-]{1,64}", "a name"),
+        declared.text(r"|[A-Za-z0-9_.:-]{1,64}", "a name"),
         "RDMA device, such as mlx5_0; empty: that of the route.",
     ] = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        raise_first_mistake(
+        checks.raise_first_mistake(
             (
                 "\x00" in "".join(self.extra_args),
                 "extraArgs contain a NUL character",

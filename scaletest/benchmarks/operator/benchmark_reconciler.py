@@ -22,8 +22,7 @@ from scaletest.benchmarks.objects.reconcile import (
 from scaletest.benchmarks.operator import reporting, status
 from scaletest.cluster.connection import Busy, Conflict, Missing
 from scaletest.cluster.objects import CONFIG_MAPS, LEASES, Document, ObjectClient
-from scaletest.model.errors import ScaletestError, Unreachable, UsageError
-from scaletest.model.wording import as_options
+from scaletest.model import errors, wording
 
 LEASE = "scaletest-benchmarks"
 # Label of benchmarks of a set that share no node, so they do not wait for each other.
@@ -127,7 +126,7 @@ class _BenchmarkPass(reporting.ReconcilePass):
                 {key: self.document[key] for key in keys if key in self.document}
             )
             manifests.require_runnable(benchmark)
-        except UsageError as error:
+        except errors.UsageError as error:
             if agreed := self._find_agreed():
                 # its spec was made invalid after it began: the old one is measured to its end
                 benchmark = agreed
@@ -192,7 +191,7 @@ class _BenchmarkPass(reporting.ReconcilePass):
             observation = reconcile_objects(benchmark, self.objects, context, self.settings.clock)
         except Busy:
             raise
-        except Unreachable as error:
+        except errors.Unreachable as error:
             # a missing right or a quota may be corrected, but not for ever
             if (
                 self.settings.clock() - since_s
@@ -200,7 +199,7 @@ class _BenchmarkPass(reporting.ReconcilePass):
             ):
                 return _refused_observation(benchmark, error)
             return Observation(
-                BenchmarkPhase.PREPARING, f"{error.message}; {as_options(error.hint)}"
+                BenchmarkPhase.PREPARING, f"{error.message}; {wording.as_options(error.hint)}"
             )
         if observation.queued:
             self.lock.give_back()
@@ -219,6 +218,6 @@ class _BenchmarkPass(reporting.ReconcilePass):
         return WAITING if exclusive and self.lock.take() else ""
 
 
-def _refused_observation(benchmark: Benchmark, error: ScaletestError) -> Observation:
+def _refused_observation(benchmark: Benchmark, error: errors.ScaletestError) -> Observation:
     result = benchmark.failed_by(error)
     return Observation(result.phase, result.message, (), result)

@@ -31,7 +31,7 @@ from scaletest.benchmarks.operator import (
     status,
 )
 from scaletest.cluster.objects import Document, ObjectClient, Resource
-from scaletest.model.errors import ScaletestError
+from scaletest.model import errors
 from scaletest.pages.server import Server
 
 THREADS = 16
@@ -246,7 +246,7 @@ def _add_kind(
     def before_deletion(body: kopf.Body, namespace: str | None, **_: Any) -> None:
         try:
             benchmark_reconciler.before_deletion(kind, objects, namespace or "", dict(body))
-        except ScaletestError as error:
+        except errors.ScaletestError as error:
             raise kopf.TemporaryError(error.message, delay=queueing.INTERVAL_S) from error
 
 
@@ -259,7 +259,7 @@ def _count_pass(kind: str, metrics: Metrics, reconcile: Callable[[], str]) -> No
     try:
         if phase := reconcile():
             metrics.phases.labels(kind, phase).inc()
-    except ScaletestError as error:
+    except errors.ScaletestError as error:
         metrics.errors.labels(kind).inc()
         logger.warning("%s; trying again", error)
     except Exception:

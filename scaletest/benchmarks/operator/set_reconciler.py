@@ -16,8 +16,7 @@ from scaletest.benchmarks.operator import benchmark_reconciler, reporting, set_s
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.cluster.connection import Busy, Missing, Refused
 from scaletest.cluster.objects import CONFIG_MAPS, Document, ObjectClient, Resource
-from scaletest.model import checks, errors, wire
-from scaletest.model.wording import as_options
+from scaletest.model import checks, errors, wire, wording
 
 SETS = Resource("BenchmarkSet", f"/apis/{API_VERSION}", "benchmarksets", True)
 SET, PLAN = "scaletest.dev/set", "plan.json.gz"
@@ -81,11 +80,11 @@ class _SetPass(reporting.ReconcilePass):
             now = set_status.refused_status(before, f"{error.message}; {error.remedy}", now_s)
         except (errors.UsageError, Refused) as error:
             now = set_status.refused_status(
-                before, f"{error.message}; {as_options(error.hint)}", now_s
+                before, f"{error.message}; {wording.as_options(error.hint)}", now_s
             )
         except (errors.Unreachable, Missing) as error:
             now = set_status.hindered_status(
-                before, f"{error.message}; {as_options(error.hint)}", now_s
+                before, f"{error.message}; {wording.as_options(error.hint)}", now_s
             )
         except owned_objects.NameConflict as error:
             now = set_status.hindered_status(before, str(error), now_s)

@@ -14,8 +14,7 @@ from scaletest.benchmarks.objects import manifests, pod_status
 from scaletest.benchmarks.operator import reporting, status
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.cluster.objects import Document
-from scaletest.model import VerdictKind, errors, wire
-from scaletest.model.file_documents import read_file_document
+from scaletest.model import VerdictKind, errors, file_documents, wire
 from scaletest.render.numbers import format_quantity, quantity_with_half_width
 from scaletest.render.text import clean_text
 
@@ -141,7 +140,7 @@ def _is_edited(document: Document, plan: BenchmarkPlan) -> bool:
     """Check whether the set's spec differs from that of its plan, in more than `paused`."""
     try:
         now, planned = (
-            read_file_document(
+            file_documents.read_file_document(
                 benchmark_set.SetSpec, {**version["spec"], "paused": False}, "the spec"
             )
             for version in (document, plan.document)
