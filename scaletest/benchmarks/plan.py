@@ -17,11 +17,9 @@ from typing import Any, ClassVar
 
 from scaletest.benchmarks.documents import Benchmark, read_benchmark
 from scaletest.benchmarks.kinds import Headline
-from scaletest.model import checks, errors, texts
-from scaletest.model.declared import VERSIONED
+from scaletest.model import checks, declared, errors, texts, writing
 from scaletest.model.document import read_document
 from scaletest.model.threshold import ANY, Measurable, MeasureTable, Threshold, parse_threshold
-from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
 
 KIND = "benchmark"
@@ -39,7 +37,7 @@ def values_as_text(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class BenchmarkPlan(Written):
+class BenchmarkPlan(writing.Written):
     """The plan of a set, or of a single benchmark."""
 
     name: str
@@ -52,7 +50,7 @@ class BenchmarkPlan(Written):
     disjoint: bool = False
     paused: bool = False
     thresholds: tuple[str, ...] = ()
-    constants: ClassVar = {**VERSIONED, "kind": KIND}
+    constants: ClassVar = {**declared.VERSIONED, "kind": KIND}
     # a run of benchmarks has none
     steps: ClassVar[tuple[int, ...]] = ()
 

@@ -147,12 +147,18 @@ def sections(run: BenchmarkRun) -> list[Section]:
         layout="errors",
         note=f"{left_out} more: see the JSON." if left_out > 0 else "",
     )
-    legend = f"Large dots: means, with their 95 % intervals; small dots: single values. {CUT}"
     facts = [("benchmarks", run.plan.overview), ("network", "; ".join(_used_networks(run)))]
     return make_page(
         {
             "Results": [results_table(run, on_page=True), Text(notes, "soft")],
-            "Over the permutations": [Charts(_draw_charts(run), "two", note=legend)],
+            "Over the permutations": [
+                Charts(
+                    _draw_charts(run),
+                    "two",
+                    note="Large dots: means, with their 95 % intervals; small dots: single values."
+                    f" {CUT}",
+                )
+            ],
             "Where the time went": [times],
             "Failed": [failures],
             "Run": [Facts([(name, text) for name, text in facts if text])],

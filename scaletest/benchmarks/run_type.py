@@ -101,9 +101,9 @@ class BenchmarkType(RunType):
         old_specs, new_specs = _specs_by_name(base.plan), _specs_by_name(candidate.plan)
         differences: list[Difference] = []
         for name in old_specs.keys() & new_specs.keys():
-            old, new = old_specs[name], new_specs[name]
-            for difference in plan_differences(old, new, {*old, *new}, set()):
-                differences.append(replace(difference, field=f"{difference.field} of {name}"))
+            fields = {*old_specs[name], *new_specs[name]}
+            for found in plan_differences(old_specs[name], new_specs[name], fields, set()):
+                differences.append(replace(found, field=f"{found.field} of {name}"))
         return Contrast(differences, sorted(_measured_names(base) ^ _measured_names(candidate)))
 
 

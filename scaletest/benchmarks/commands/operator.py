@@ -9,8 +9,7 @@ import yaml
 from scaletest import __version__
 from scaletest.benchmarks.documents import custom_resources, kube_perftest
 from scaletest.benchmarks.kinds import GROUP
-from scaletest.cli.headings import under_heading
-from scaletest.cli.output import echo
+from scaletest.cli import headings, output
 from scaletest.cluster import connection, discovery, objects
 from scaletest.model.errors import Unreachable, UsageError
 
@@ -25,7 +24,7 @@ scaletest operator --namespace bench
 
 
 @cloup.command("operator", help=HELP)
-@under_heading("Kubernetes")
+@headings.under_heading("Kubernetes")
 @click.option(
     "-n",
     "--namespace",
@@ -37,7 +36,7 @@ scaletest operator --namespace bench
     "--image", default=f"scaletest-benchmarks:{__version__}", show_default=True, metavar="IMAGE",
     help="Run benchmarks that name no container image with this one.",
 )  # fmt: skip
-@under_heading("Server")
+@headings.under_heading("Server")
 @click.option(
     "--metrics-port", type=click.IntRange(0, 65535), default=0, show_default=True, metavar="PORT",
     help="Serve metrics at this port; 0 serves none.",
@@ -46,7 +45,7 @@ scaletest operator --namespace bench
     "--health-port", type=click.IntRange(0, 65535), default=0, show_default=True, metavar="PORT",
     help="Answer /healthz at this port; 0 answers nowhere.",
 )  # fmt: skip
-@under_heading("Kubernetes")
+@headings.under_heading("Kubernetes")
 @click.option(
     "--pull-policy", type=click.Choice(["Always", "IfNotPresent", "Never"]),
     help="Use this pull policy for benchmarks that name none. [default: IfNotPresent]",
@@ -59,7 +58,7 @@ scaletest operator --namespace bench
     "--perftest-group", type=click.Choice(kube_perftest.GROUPS),
     help="Also serve kube-perftest's benchmarks of this API group, by converting them.",
 )  # fmt: skip
-@under_heading("Output")
+@headings.under_heading("Output")
 @click.option(
     "--crds", is_flag=True, help="Print the CustomResourceDefinitions, and do nothing else."
 )
@@ -76,7 +75,7 @@ def command(
 ) -> None:
     """Run the operator, or print what must be installed before it."""
     if crds:
-        echo(
+        output.echo(
             yaml.safe_dump_all(
                 custom_resources.make_definitions(perftest_group or ""), sort_keys=False
             ),

@@ -16,11 +16,9 @@ from typing import Annotated, Any, Self
 from scaletest.benchmarks.documents import Benchmark, BenchmarkResult
 from scaletest.benchmarks.kinds import Headline
 from scaletest.benchmarks.plan import KIND, BenchmarkPlan, values_as_text
-from scaletest.model import Verdict, texts, wire
-from scaletest.model.declared import INNER, named_in_documents
+from scaletest.model import Verdict, declared, texts, wire, writing
 from scaletest.model.threshold import Threshold
 from scaletest.model.verdict import while_running
-from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
 from scaletest.render.text import clean_text
 from scaletest.stats.estimate import exact_estimate
@@ -32,16 +30,18 @@ Pairs = Sequence[tuple[Benchmark, BenchmarkResult]]
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredPermutation(Written):
+class MeasuredPermutation(writing.Written):
     """One permutation, with the summaries of its repetitions."""
 
-    number: Annotated[int, INNER]
-    name: Annotated[str, INNER, "its values as text"]
+    number: Annotated[int, declared.INNER]
+    name: Annotated[str, declared.INNER, "its values as text"]
     values: Mapping[str, Any]
     succeeded: Annotated[int, "its benchmarks with a result"]
     failed: Annotated[int, "its benchmarks without a result"]
-    summaries: Annotated[Mapping[str, Summary], named_in_documents("headlines")]
-    absent: Annotated[Mapping[str, str], INNER, "headlines that it cannot have, with the reason"]
+    summaries: Annotated[Mapping[str, Summary], declared.named_in_documents("headlines")]
+    absent: Annotated[
+        Mapping[str, str], declared.INNER, "headlines that it cannot have, with the reason"
+    ]
 
 
 @dataclass(frozen=True, slots=True)

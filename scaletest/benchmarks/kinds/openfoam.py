@@ -92,7 +92,6 @@ def tasks(spec: OpenFOAMSpec, site: ExecutionSite) -> Sequence[Task]:
             *solver,
             "-parallel",
         ]
-    processes_per_node = math.ceil(spec.num_procs / spec.num_nodes)
     return (
         Task(
             "master",
@@ -104,7 +103,9 @@ def tasks(spec: OpenFOAMSpec, site: ExecutionSite) -> Sequence[Task]:
                 **openfoam_case.case_files(
                     spec.problem_size, spec.iterative_method, spec.num_procs
                 ),
-                mpirun.HOSTFILE: mpirun.hostfile(site, processes_per_node),
+                mpirun.HOSTFILE: mpirun.hostfile(
+                    site, slots=math.ceil(spec.num_procs / spec.num_nodes)
+                ),
             },
             # Debian's programs need this variable to find their settings; others ignore it
             environment={"WM_PROJECT_DIR": PROJECT},

@@ -61,7 +61,7 @@ def tasks(spec: MPIPingPongSpec, site: ExecutionSite) -> Sequence[Task]:
             "master",
             0,
             bind_to_cpus(spec, [*mpirun.command_prefix(spec, site, 2, "ppr:1:node"), *program]),
-            files={mpirun.HOSTFILE: mpirun.hostfile(site, 1)},
+            files={mpirun.HOSTFILE: mpirun.hostfile(site, slots=1)},
         ),
     )
 

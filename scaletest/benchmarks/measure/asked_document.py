@@ -6,8 +6,7 @@ from typing import Any
 
 from scaletest.benchmarks.documents.benchmark import is_set
 from scaletest.benchmarks.documents.sweep import merge
-from scaletest.benchmarks.kinds import API_VERSION
-from scaletest.benchmarks.kinds.registry import KINDS, SET, kind_of
+from scaletest.benchmarks.kinds import API_VERSION, registry
 from scaletest.benchmarks.options import BenchmarkChanges
 from scaletest.documents import reader
 from scaletest.model.errors import InvalidValue, UsageError
@@ -27,7 +26,7 @@ def read_document(
         if not isinstance(document, dict):
             raise InvalidValue(f"{path} contains no benchmark", hint=hint)
     else:
-        document = {"apiVersion": API_VERSION, "kind": kind_of(subject).name, "spec": {}}
+        document = {"apiVersion": API_VERSION, "kind": registry.kind_of(subject).name, "spec": {}}
     document = _apply_changes(document, changes)
     if not on_this_machine:
         return document
@@ -36,7 +35,7 @@ def read_document(
     if is_set(document):
         benchmark = (document.get("spec") or {}).get("template") or {}
         path_of_spec = ["spec", "template", "spec"]
-    kind = KINDS.get(str(benchmark.get("kind")))
+    kind = registry.KINDS.get(str(benchmark.get("kind")))
     if kind is None:
         return document
     return dict(merge(_nest(path_of_spec, dict(kind.here)), document))
@@ -73,7 +72,7 @@ def _apply_changes(document: dict[str, Any], changes: BenchmarkChanges) -> dict[
     template = {key: value for key, value in document.items() if key != "metadata"}
     return {
         "apiVersion": API_VERSION,
-        "kind": SET,
+        "kind": registry.SET,
         "metadata": {"name": name},
         "spec": {"template": template, **set_fields},
     }

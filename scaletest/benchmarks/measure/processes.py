@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, Task, ToolOutput, fail_if, parsing
-from scaletest.model import Activity
-from scaletest.model.masking import without_secrets
+from scaletest.model import Activity, masking
 from scaletest.observe.sampler import ProgramWatch, RequestSampler
-from scaletest.processes.children import end_group, has_exited, wait_child
-from scaletest.processes.guard import Guard
+from scaletest.processes import children, guard
 from scaletest.runs.private_files import open_private
 
 GRACE_S = 3.0
@@ -81,8 +79,8 @@ class Processes:
         self._sampler = sampler
         self._logs = logs
         self._until = until
-        self._guard = Guard("KILL")
-        self._environment = self._guard.environment(without_secrets(environment))
+        self._guard = guard.Guard("KILL")
+        self._environment = self._guard.environment(masking.without_secrets(environment))
         self._running: list[Process] = []
 
     @property
@@ -102,7 +100,7 @@ class Processes:
     def ended(self) -> None:
         """Close the watches of programs that have ended and are about to be reaped."""
         for process in self._running:
-            if process.watch and has_exited(process.popen):
+            if process.watch and children.has_exited(process.popen):
                 process.watch.ended()
 
     def start(
@@ -153,7 +151,7 @@ class Processes:
 
     def finish(self, process: Process) -> ToolOutput:
         """Wait for its end. Raises BenchmarkFailed when the time is over."""
-        is_in_time = wait_child(process.popen, self._until, watch=self)
+        is_in_time = children.wait_child(process.popen, self._until, watch=self)
         self._end(process)
         output = process.output()
         fail_if(
@@ -167,7 +165,7 @@ class Processes:
     def wait_ready(self, process: Process, task: Task) -> None:
         """Wait until a server is ready. BenchmarkFailed when it ends, or the time is over."""
         while not process.is_ready(task):
-            if has_exited(process.popen):
+            if children.has_exited(process.popen):
                 process.popen.wait()
                 output = process.output()
                 parsing.check_exit(output, process.program)
@@ -187,7 +185,7 @@ class Processes:
 
     def exited(self) -> list[Process]:
         """List the programs that ended by themselves."""
-        exited = [process for process in self._running if has_exited(process.popen)]
+        exited = [process for process in self._running if children.has_exited(process.popen)]
         for process in exited:
             process.popen.wait()
         return exited
@@ -201,7 +199,7 @@ class Processes:
             self._guard.close()
 
     def _end(self, process: Process) -> None:
-        usage = end_group(process.popen, GRACE_S, self)
+        usage = children.end_group(process.popen, GRACE_S, self)
         self._running.remove(process)
         if process.watch and (activity := process.watch.close(usage)):
             self.activities[process.name] = activity

@@ -1,7 +1,6 @@
 """Read the status of a benchmark's pods and Jobs: addresses, places, reasons to wait."""
 
 import json
-import re
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -163,5 +162,6 @@ def last_denial(objects: ObjectClient, namespace: str, job: Document) -> str:
 
 def is_final_denial(message: str, age_s: float) -> bool:
     """Check whether waiting longer is useless after this denial of pods, for a Job of this age."""
-    is_refusal = re.search(r"is forbidden|denied the request|is invalid|not found", message)
-    return bool(is_refusal) and age_s > (QUOTA_S if "quota" in message else REFUSED_S)
+    refusals = ("is forbidden", "denied the request", "is invalid", "not found")
+    is_refusal = any(phrase in message for phrase in refusals)
+    return is_refusal and age_s > (QUOTA_S if "quota" in message else REFUSED_S)

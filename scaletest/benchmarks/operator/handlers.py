@@ -34,8 +34,6 @@ from scaletest.cluster.objects import Document, ObjectClient, Resource
 from scaletest.model import errors
 from scaletest.pages.server import Server
 
-THREADS = 16
-Index = kopf.Index[Any, Any]
 logger = logging.getLogger("scaletest.benchmarks.operator")
 
 
@@ -117,7 +115,7 @@ def make_registry(
         settings.persistence.finalizer = f"{prefix}/clean-up"
         settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=prefix)
         settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix=prefix)
-        settings.execution.max_workers = THREADS
+        settings.execution.max_workers = 16
         # our own events say what happened; kopf would post one for each line that it logs
         settings.posting.level = logging.CRITICAL
         # our definitions exist at the start; watching for others would need rights on all of them
@@ -195,7 +193,7 @@ def _serve_perftest(
             )
 
 
-def _read_index(index: Index, *key: str) -> list[Any]:
+def _read_index(index: kopf.Index[Any, Any], *key: str) -> list[Any]:
     """Return all that an index has under a key; copied at once, since watches change it."""
     return list(index.get(key if len(key) > 1 else key[0]) or ())
 

@@ -45,8 +45,10 @@ class _PerftestPass(reporting.ReconcilePass):
             body = benchmark.read_envelope(
                 {key: self.document[key] for key in ("apiVersion", "kind", "spec")}, warnings
             )
-            owner = reporting.owner_reference(self.document)
-            body["metadata"] = {"name": name, "ownerReferences": [owner]}
+            body["metadata"] = {
+                "name": name,
+                "ownerReferences": [reporting.owner_reference(self.document)],
+            }
             copy = self.objects.create(self.ours, self.namespace, body)
         if copy is None or not config_maps.is_owned(copy, self.document["metadata"]["uid"]):
             message = (

@@ -95,7 +95,10 @@ class Turns:
         if len(self._reconciled_s) > MOST_QUEUE_CHECKS_PER_S:
             # forget benchmarks that left the queue or were deleted: nobody asks for them any more
             oldest_s = now_s - (2 * pause_s + MOST_QUEUE_CHECKS_PER_S)
-            # copied first, since other threads of kopf add to it
-            times = tuple(self._reconciled_s.items())
-            self._reconciled_s = {uid: time_s for uid, time_s in times if time_s > oldest_s}
+            self._reconciled_s = {
+                uid: time_s
+                # copied at once, since other threads of kopf add to it
+                for uid, time_s in tuple(self._reconciled_s.items())
+                if time_s > oldest_s
+            }
         return False

@@ -15,8 +15,7 @@ from scaletest.benchmarks.operator import reporting, status
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.cluster.objects import Document
 from scaletest.model import VerdictKind, errors, file_documents, wire
-from scaletest.render.numbers import format_quantity, quantity_with_half_width
-from scaletest.render.text import clean_text
+from scaletest.render import numbers, text
 
 HINDERED = "Hindered"  # type of the condition that tells since when a set cannot go on
 # With no more permutations than these, the status lists what samples and selectors chose.
@@ -132,7 +131,7 @@ def measured_so_far(
     fields: Document = {"results": _fit_permutations(run), "summary": _summarise(run)}
     if over:
         fields["verdict"] = str(run.verdict.kind)
-        fields["verdictReason"] = clean_text(run.verdict.reason, 500)
+        fields["verdictReason"] = text.clean_text(run.verdict.reason, 500)
     return fields
 
 
@@ -164,14 +163,14 @@ def _fit_permutations(run: BenchmarkRun) -> list[Document]:
             for headline in run.headlines:
                 if summary := row.summaries.get(headline.name):
                     headlines[headline.name] = {
-                        "text": quantity_with_half_width(
+                        "text": numbers.quantity_with_half_width(
                             summary.mean, summary.half_width, headline.unit
                         ),
                         **(summary.to_dict() if with_numbers else {}),
                     }
             permutations.append(
                 {
-                    "permutation": clean_text(row.name, 120),
+                    "permutation": text.clean_text(row.name, 120),
                     "succeeded": row.succeeded,
                     "failed": row.failed,
                     "headlines": headlines,
@@ -189,9 +188,11 @@ def _summarise(run: BenchmarkRun) -> str:
     headline = run.headlines[0]
     summaries = [row.summaries[headline.name] for row in run.rows if headline.name in row.summaries]
     if len(summaries) == 1:
-        return quantity_with_half_width(summaries[0].mean, summaries[0].half_width, headline.unit)
+        return numbers.quantity_with_half_width(
+            summaries[0].mean, summaries[0].half_width, headline.unit
+        )
     means = [summary.mean for summary in summaries]
     return (
-        f"{format_quantity(min(means), headline.unit)} to"
-        f" {format_quantity(max(means), headline.unit)}"
+        f"{numbers.format_quantity(min(means), headline.unit)} to"
+        f" {numbers.format_quantity(max(means), headline.unit)}"
     )
