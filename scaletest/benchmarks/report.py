@@ -351,8 +351,8 @@ def sheet(run: BenchmarkRun) -> Sheet:
     """
     keys = list(dict.fromkeys(chain.from_iterable(row.values for row in run.rows)))
     numbers = [headline.name for headline in run.headlines]
-    taken = {*FIXED, *NETWORK, *numbers, *ADDRESSES}
-    titles = [f"permutation.{key}" if key in taken else csv_cell(key) for key in keys]
+    reserved = {*FIXED, *NETWORK, *numbers, *ADDRESSES}
+    titles = [f"permutation.{key}" if key in reserved else csv_cell(key) for key in keys]
     rows = []
     for benchmark, result in run.counted:
         values = run.rows[benchmark.permutation].values

@@ -136,9 +136,9 @@ def execute(document: str, no_causes: bool) -> int:
     benchmark = read_benchmark(wire.load(document, "the document"))
     executor = LocalExecutor(no_causes=no_causes)
     executor.refuse(benchmark)
-    ended = executor.run(benchmark, lambda phase: echo(f"{benchmark.name}: {phase}", err=True))
-    echo(frame_result(ended))
-    return 0 if ended.ok else 5
+    result = executor.run(benchmark, lambda phase: echo(f"{benchmark.name}: {phase}", err=True))
+    echo(frame_result(result))
+    return 0 if result.ok else 5
 
 
 @cloup.command(hidden=True)

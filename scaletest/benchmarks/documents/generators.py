@@ -71,8 +71,8 @@ def _node_names(arguments: Any, field: str, nodes: Nodes, rng: random.Random) ->
             "write it as in {disktype: ssd}",
         )
     )
-    wanted = {label: str(text) for label, text in selector.items()}
-    names = [node.name for node in nodes() if wanted.items() <= node.labels.items()]
+    labels = {label: str(text) for label, text in selector.items()}
+    names = [node.name for node in nodes() if labels.items() <= node.labels.items()]
     checks.raise_first_mistake(
         (
             not names,

@@ -114,8 +114,10 @@ def parse(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
     parsing.check_exit(output, "iperf3")
     streams = parsing.part_at(report, "end", "streams")
     count = len(streams) if isinstance(streams, list) else 0
-    wanted = spec.streams * len(_directions(spec, "sum"))
-    fail_if(count != wanted, f"iperf3 reports {count} streams instead of {wanted}", list(report))
+    expected = spec.streams * len(_directions(spec, "sum"))
+    fail_if(
+        count != expected, f"iperf3 reports {count} streams instead of {expected}", list(report)
+    )
     # it measured with the settings of the spec
     settings = {
         "protocol": spec.protocol,
@@ -125,10 +127,10 @@ def parse(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
         "reverse": int(spec.direction == "reverse"),
     }
     for name, setting in settings.items():
-        used = parsing.part_at(report, "start", "test_start", name)
+        reported = parsing.part_at(report, "start", "test_start", name)
         fail_if(
-            used != setting,
-            f"iperf3 measured with {name} {used} instead of {setting}",
+            reported != setting,
+            f"iperf3 measured with {name} {reported} instead of {setting}",
             failure=Failure.MISMATCH,
         )
     # sums by interval, without the large lists of streams

@@ -128,8 +128,8 @@ def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
         f"PyTorch computed on {device} instead of {spec.device}",
         failure=Failure.MISMATCH,
     )
-    wanted = {"batches": spec.batches, "samples": spec.batches * spec.input_batch_size}
-    for name, count in wanted.items():
+    expected = {"batches": spec.batches, "samples": spec.batches * spec.input_batch_size}
+    for name, count in expected.items():
         fail_if(
             parsing.number(figures, name) != count,
             f"PyTorch computed {figures[name]} {name} instead of {count}",

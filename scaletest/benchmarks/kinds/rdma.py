@@ -162,11 +162,11 @@ def _read_rows(
     program = f"ib_{spec.mode}_{'bw' if test == 'BW' else 'lat'}"
     parsing.check_exit(output, program)
     rows = parsing.rows_after(output.stdout, "#bytes", len(columns), program)
-    wanted = (spec.mode.capitalize(), test)
+    expected = (spec.mode.capitalize(), test)
     titles = _TITLE.findall(output.stdout)
     fail_if(
-        titles != [wanted],
-        f"{program} did not measure RDMA_{' '.join(wanted)} Test",
+        titles != [expected],
+        f"{program} did not measure RDMA_{' '.join(expected)} Test",
         [f"RDMA_{' '.join(title)}" for title in titles],
         failure=Failure.MISMATCH,
     )

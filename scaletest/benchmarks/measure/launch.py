@@ -86,10 +86,10 @@ def start_run(
             folder.begin(plan, environment, labels)
             if plan.paused:
                 progress.message(f"paused; go on with: {_resume_command(folder)}")
-                return RUN_TYPE.judge(folder)
-            with _hold_lock(place, progress):
-                about_machine = _observe_machine(place)()
-                _measure(folder, plan, {}, executor, progress, warnings=about_machine)
+            else:
+                with _hold_lock(place, progress):
+                    about_machine = _observe_machine(place)()
+                    _measure(folder, plan, {}, executor, progress, warnings=about_machine)
     return RUN_TYPE.judge(folder)
 
 
@@ -123,8 +123,8 @@ def resume_run(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> B
 class _PlanProgress:
     """Shows how far a plan is."""
 
-    def __init__(self, plan: BenchmarkPlan, ended: int, progress: Progress) -> None:
-        self._plan, self._ended, self._progress = plan, ended, progress
+    def __init__(self, plan: BenchmarkPlan, ended_count: int, progress: Progress) -> None:
+        self._plan, self._ended, self._progress = plan, ended_count, progress
         self._lengths_s: list[float] = []  # of the benchmarks that ended in this process
         self._show()
 
@@ -154,10 +154,11 @@ class _PlanProgress:
             outcome = f"{', '.join(numbers)}{suffix}"
         else:
             outcome = f"{result.failure or 'failed'}: {clean_text(result.message, 200)}"
-            outcome = outcome.replace("\n", " ")
         values = permutation_text(self._plan.permutations[benchmark.permutation])
         place = f" ({clean_text(values, 60)})" if values else ""
-        self._progress.step(f"{benchmark.name}{place}: {outcome}")
+        line = f"{benchmark.name}{place}: {outcome}"
+        # messages of tools have several lines
+        self._progress.step(line if result.ok else line.replace("\n", " "))
         self._show()
         self._progress.step_ended()
 

@@ -132,9 +132,9 @@ class Namespaces:
 
     def _run_on(self, index: int, command: str) -> None:
         """Run a command on a node."""
-        done = run_command([*self.enter(index), *command.split()])
-        if done.returncode:
-            raise errors.UsageError(f"{command} failed: {done.stderr.strip()}", hint=NEEDED)
+        completed = run_command([*self.enter(index), *command.split()])
+        if completed.returncode:
+            raise errors.UsageError(f"{command} failed: {completed.stderr.strip()}", hint=NEEDED)
 
 
 def node_address(index: int, family: str) -> str:

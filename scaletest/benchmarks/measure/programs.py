@@ -65,7 +65,7 @@ def program_versions(names: Sequence[str]) -> dict[str, str]:
         if name in _WITH_VERSION and shutil.which(name):
             first_lines[name] = ""
             with contextlib.suppress(OSError, subprocess.SubprocessError):
-                done = subprocess.run(
+                completed = subprocess.run(
                     [name, "--version"],
                     capture_output=True,
                     text=True,
@@ -73,7 +73,7 @@ def program_versions(names: Sequence[str]) -> dict[str, str]:
                     check=False,
                     errors="replace",
                 )
-                text = done.stdout or done.stderr
+                text = completed.stdout or completed.stderr
                 first_lines[name] = text.strip().partition("\n")[0][:100]
     return first_lines
 
@@ -96,7 +96,7 @@ def _find_pingpong() -> str:
         with tempfile.TemporaryDirectory(dir=program.parent) as folder:
             built, file = Path(folder, "pingpong"), Path(folder, "pingpong.c")
             file.write_bytes(source)
-            done = subprocess.run(
+            completed = subprocess.run(
                 ["mpicc", "-O2", "-o", str(built), str(file)],
                 capture_output=True,
                 text=True,
@@ -104,9 +104,9 @@ def _find_pingpong() -> str:
                 check=False,
             )
             fail_if(
-                done.returncode,
+                completed.returncode,
                 "scaletest's MPI ping-pong cannot be compiled",
-                done.stderr.splitlines(),
+                completed.stderr.splitlines(),
                 failure=Failure.NO_BINARY,
             )
             # at once, so that another run never finds half of it

@@ -54,7 +54,7 @@ def pod_group(benchmark: Benchmark, owner: Document) -> Document:
 
 def make_jobs(benchmark: Benchmark, owner: Document, image: str) -> list[Document]:
     """Build the Jobs of all roles, for pods that are all created at once."""
-    built = []
+    jobs = []
     for role in dict.fromkeys(part.role for part in benchmark.kind.layout(benchmark.spec)):
         job = manifests.job(benchmark, role, owner, image)
         template = job["spec"]["template"]
@@ -79,8 +79,8 @@ def make_jobs(benchmark: Benchmark, owner: Document, image: str) -> list[Documen
         container["resources"] = container["resources"] or {"requests": {"cpu": "1m"}}
         template["spec"]["schedulerName"] = "volcano"
         template["metadata"]["annotations"]["scheduling.k8s.io/group-name"] = benchmark.name
-        built.append(job)
-    return built
+        jobs.append(job)
+    return jobs
 
 
 def read_admission(

@@ -57,15 +57,13 @@ def _delete_owned(
 
 @dataclass(frozen=True, slots=True)
 class OwnedObjects:
-    """Cluster objects owned by one benchmark, for one reconcile pass.
+    """Cluster objects owned by one benchmark, for one reconcile pass."""
 
-    benchmark: as requested; only its name and its kind count here, and these never change.
-    """
-
+    # as requested: only its name and its kind count here, and these never change
     _benchmark: Benchmark
     _objects: ObjectClient
     _namespace: str
-    _owner: Document
+    _owner: Document  # owner reference to the benchmark's object
 
     def ensure(
         self,
@@ -82,6 +80,7 @@ class OwnedObjects:
         document = self._objects.find(resource, self._namespace, name)
         if document is None:
             before_create()
+            # nothing is created where somebody else was faster: then it is not owned either
             document = self._objects.create(resource, self._namespace, body) or {"metadata": {}}
             if self.find_result() is not None:
                 # another operator has ended the benchmark meanwhile

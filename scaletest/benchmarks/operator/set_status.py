@@ -33,8 +33,8 @@ def status_of(
     """Return the status of a set. created: its benchmarks by name, as far as there are any."""
     before = document.get("status") or {}
     # a set that stopped when its warm-up failed measured nothing
-    measured = [benchmark.name for benchmark in plan.benchmarks if not benchmark.warm_up]
-    phases = [phase_of(created[name]) for name in measured if name in created]
+    names = [benchmark.name for benchmark in plan.benchmarks if not benchmark.warm_up]
+    phases = [phase_of(created[name]) for name in names if name in created]
     succeeded, failed = phases.count("Completed"), phases.count("Failed")
     running = sum(not reporting.has_ended(child) for child in created.values())
     over = not running and (succeeded + failed == plan.count or is_stopped(plan, created))
