@@ -276,7 +276,7 @@ def _time_rows(run: BenchmarkRun) -> list[dict[str, str]]:
 
 
 def _time_lines(run: BenchmarkRun) -> list[str]:
-    """Write the rows of `_times` as lines of text."""
+    """Write the rows of `_time_rows` as lines of text."""
     return [
         clean_text(f"time of {part}, {permutation}: {cores}; {states}")
         for permutation, part, cores, states in map(dict.values, _time_rows(run))

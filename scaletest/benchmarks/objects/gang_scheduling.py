@@ -2,7 +2,7 @@
 
 It schedules the PodGroup that all pods belong to. These are created at once, so the measuring one
 waits in an init container until the servers are ready, and its hosts file is complete when its tool
-starts. Documents are pure; only `admission` calls the API server.
+starts. Documents are pure; only `read_admission` calls the API server.
 """
 
 from typing import Any

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks.documents import benchmark
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame_result
+from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult, benchmark, frame_result
 from scaletest.benchmarks.documents.sweep import plan_of
-from scaletest.benchmarks.kinds.failure import Failure
+from scaletest.benchmarks.kinds import Failure
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.config_maps import load_result
 from scaletest.benchmarks.objects.reconcile import Observation

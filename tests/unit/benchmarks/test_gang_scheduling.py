@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks.documents import benchmark
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame_result
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed
+from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult, benchmark, frame_result
+from scaletest.benchmarks.kinds import BenchmarkFailed
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.measure import pod_main
 from scaletest.benchmarks.objects import gang_scheduling, manifests

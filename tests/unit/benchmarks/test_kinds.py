@@ -14,18 +14,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.benchmarks.documents import benchmark
-from scaletest.benchmarks.documents.result import (
-    MARK,
+from scaletest.benchmarks.documents import (
     BenchmarkPhase,
     BenchmarkResult,
+    benchmark,
     frame_result,
     read_framed_result,
 )
+from scaletest.benchmarks.documents.result import MARK
 from scaletest.benchmarks.documents.sweep import plan_of
-from scaletest.benchmarks.kinds import fio, openfoam_case, pytorch
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
-from scaletest.benchmarks.kinds.kind import ExecutionSite, PartAddress, ToolOutput
+from scaletest.benchmarks.kinds import (
+    BenchmarkFailed,
+    ExecutionSite,
+    Failure,
+    PartAddress,
+    ToolOutput,
+    fio,
+    openfoam_case,
+    pytorch,
+)
 from scaletest.benchmarks.kinds.network import Network, check_network, parse_network
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.measure import machine, namespaces, programs

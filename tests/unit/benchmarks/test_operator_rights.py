@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame_result
+from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult, frame_result
 from scaletest.benchmarks.kinds import GROUP
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.operator import benchmark_reconciler

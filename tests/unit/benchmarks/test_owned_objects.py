@@ -4,8 +4,7 @@ another kind.
 
 import pytest
 
-from scaletest.benchmarks.documents import benchmark
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame_result
+from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult, benchmark, frame_result
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.measure.operator_executor import RUN, OperatorExecutor
 from scaletest.benchmarks.objects import manifests

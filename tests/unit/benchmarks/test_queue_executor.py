@@ -4,9 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from scaletest.benchmarks.documents.benchmark import read_benchmark
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame_result
-from scaletest.benchmarks.kinds.failure import Failure
+from scaletest.benchmarks.documents import (
+    BenchmarkPhase,
+    BenchmarkResult,
+    frame_result,
+    read_benchmark,
+)
+from scaletest.benchmarks.kinds import Failure
 from scaletest.benchmarks.measure.queue_executor import read_reply
 from scaletest.model import Outcome, Reason, Reply
 

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult
 from scaletest.benchmarks.documents.sweep import plan_of
 from scaletest.benchmarks.folder import BenchmarkFolder, StoredBenchmarks
 from scaletest.benchmarks.judging.evaluation import (
@@ -19,7 +19,7 @@ from scaletest.benchmarks.judging.evaluation import (
     evaluate_benchmarks,
     permutation_text,
 )
-from scaletest.benchmarks.kinds.failure import Failure
+from scaletest.benchmarks.kinds import Failure
 from scaletest.benchmarks.report import benchmark_report, group_failures
 from scaletest.benchmarks.run_type import RUN_TYPE
 from scaletest.cli.main import run as cli

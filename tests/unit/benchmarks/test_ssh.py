@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from scaletest.benchmarks.documents import benchmark
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
-from scaletest.benchmarks.kinds.kind import ExecutionSite, PartAddress
+from scaletest.benchmarks.kinds import BenchmarkFailed, ExecutionSite, Failure, PartAddress
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.objects import manifests, ssh
 from scaletest.benchmarks.operator import benchmark_reconciler
