@@ -89,6 +89,7 @@ def command(
             f"{error.name} is not installed", hint="pip install 'scaletest[operator]'"
         ) from error
 
+    # without the definitions there is nothing to watch
     cluster = connection.connect_cluster()
     options = f" --perftest-group {perftest_group}" if perftest_group else ""
     for group in filter(None, (GROUP, perftest_group)):

@@ -21,6 +21,7 @@ def convert(document: Mapping[str, Any], api_version: str) -> dict[str, Any]:
     permutations, base = spec.get("permutations"), template.get("spec") or {}
     if not isinstance(permutations, Mapping):
         return body
+    # what is malformed stays as it is, so that the reader refuses it with its own words
     converted = dict(permutations)
     product = permutations.get("product")
     if isinstance(base, Mapping) and isinstance(product, Mapping):

@@ -176,6 +176,7 @@ def _judge_threshold(
     for permutation in permutations:
         if not threshold.about(values_as_text(permutation.values)):
             continue
+        # its mean, else why it is missing: not yet run, or not possible, or left out by the tool
         number = Measured(None, "not measured", "run it to the end")
         if summary := permutation.summaries.get(name):
             is_single = summary.count < 2

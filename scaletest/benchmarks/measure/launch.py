@@ -284,6 +284,7 @@ def _hold_lock(place: BenchmarkPlace, progress: Progress) -> Iterator[None]:
         return
     path = Path("/tmp") / f"scaletest-bench-{os.getuid()}.lock"
     try:
+        # O_NOFOLLOW: others may write in /tmp too, and could put a link there
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise errors.UsageError(

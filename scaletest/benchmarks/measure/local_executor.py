@@ -199,6 +199,7 @@ def _make_site(
 ) -> ExecutionSite:
     """Create the parts' folders, and the agent that runs a command on a node."""
     peers: dict[str, list[PartAddress]] = defaultdict(list)
+    # mpirun calls the agent as it would call ssh: a host, then a command
     agent_lines = ["#!/bin/sh", "host=$1; shift", 'case "$host" in']
     for part in parts:
         place = folder / f"{part.role}-{part.index}"
@@ -236,6 +237,7 @@ def _run_parts(
             continue
         on_phase(BenchmarkPhase.RUNNING)
         output = processes.finish(process)
+        # a server that ended knows better why than the client that lost it
         for server in processes.exited() if output.exit_code else ():
             parsing.check_exit(server.output(), server.program)
         return output

@@ -90,6 +90,7 @@ class OperatorExecutor:
         body, until = benchmark.document(), self._clock() + SILENT_S
         body["metadata"]["labels"] = {RUN: self._run}
         while True:
+            # None where one with that name exists, of this run or of another
             document = self._objects.create(resource, self._namespace, body)
             document = document or self._objects.find(resource, self._namespace, benchmark.name)
             if document is not None and "deletionTimestamp" not in document["metadata"]:

@@ -277,6 +277,7 @@ class _Reconciliation:
 
     def _reason_to_wait(self) -> str:
         """Name the first pod that measuring still waits for; "" when none is missing."""
+        # the pods that there must be: in a gang the measuring one is created with the servers
         roles = [part.role for part in manifests.server_parts(self._benchmark)]
         measuring = self._owned.measuring_pods(self._pods)
         if gang_scheduling.is_wanted(self._benchmark) and not measuring:

@@ -156,6 +156,7 @@ def _fit_permutations(run: BenchmarkRun) -> list[Document]:
     """
     if len(run.rows) > MOST_PERMUTATIONS:
         return []
+    # the numbers take most of the room
     for with_numbers in (True, False):
         permutations = []
         for row in run.rows:
