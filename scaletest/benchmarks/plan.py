@@ -1,4 +1,4 @@
-"""The plan of a run: all its benchmarks with their values, in the order of their start.
+"""Hold the plan of a run: all its benchmarks with their values, in the order of their start.
 
 Thresholds are the conditions of a PASS: METRIC[(KEY=VALUE, ...)] OP VALUE[UNIT].
 
@@ -15,15 +15,11 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, ClassVar
 
-from scaletest.benchmarks.documents.benchmark import Benchmark, read_benchmark
-from scaletest.benchmarks.kinds.kind import Headline
-from scaletest.model import checks
-from scaletest.model.declared import VERSIONED
+from scaletest.benchmarks.documents import Benchmark, read_benchmark
+from scaletest.benchmarks.kinds import Headline
+from scaletest.model import checks, declared, errors, texts, writing
 from scaletest.model.document import read_document
-from scaletest.model.errors import InvalidValue
-from scaletest.model.texts import as_yaml
 from scaletest.model.threshold import ANY, Measurable, MeasureTable, Threshold, parse_threshold
-from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
 
 KIND = "benchmark"
@@ -37,11 +33,11 @@ def measurable_headlines(headlines: Iterable[Headline]) -> MeasureTable:
 
 def values_as_text(values: Mapping[str, Any]) -> dict[str, str]:
     """Return the values of a permutation as thresholds write them: as YAML does."""
-    return {key: as_yaml(value) for key, value in values.items()}
+    return {key: texts.as_yaml(value) for key, value in values.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class BenchmarkPlan(Written):
+class BenchmarkPlan(writing.Written):
     """The plan of a set, or of a single benchmark."""
 
     name: str
@@ -54,7 +50,7 @@ class BenchmarkPlan(Written):
     disjoint: bool = False
     paused: bool = False
     thresholds: tuple[str, ...] = ()
-    constants: ClassVar = {**VERSIONED, "kind": KIND}
+    constants: ClassVar = {**declared.VERSIONED, "kind": KIND}
     # a run of benchmarks has none
     steps: ClassVar[tuple[int, ...]] = ()
 
@@ -87,8 +83,8 @@ class BenchmarkPlan(Written):
         for threshold in thresholds:
             if not any(map(threshold.about, map(values_as_text, self.permutations))):
                 where = ", ".join(f"{name}={text}" for name, text in threshold.where)
-                first = as_yaml(dict(self.permutations[0])) if self.permutations else ""
-                raise InvalidValue(
+                first = texts.as_yaml(dict(self.permutations[0])) if self.permutations else ""
+                raise errors.InvalidValue(
                     f"threshold '{threshold}' is about {where}, which no permutation has",
                     hint=f"the first has {checks.cut_text(first, 80)}" if first else "",
                 )

@@ -23,7 +23,7 @@ MOST_BYTES = 64 * 1024
 
 def publish_progress(redis: Redis, progress: RunProgress) -> None:
     """Tell how far a run is. It is forgotten unless it is told again within EXPIRES_S."""
-    seconds, _ = redis.time()  # type: ignore[misc]
+    seconds, _ = redis.time()
     now = int(seconds)
     pipe = redis.pipeline(transaction=False)
     pipe.zadd(keys.RUNS_IN_PROGRESS, {progress.run: now})

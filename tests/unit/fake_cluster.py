@@ -10,13 +10,14 @@ from typing import Any
 from scaletest.benchmarks.documents import benchmark
 from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame_result
 from scaletest.benchmarks.documents.sweep import merge
-from scaletest.benchmarks.kinds.registry import API_VERSION, KINDS
+from scaletest.benchmarks.kinds import API_VERSION
+from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.measure.operator_executor import resource_of
 from scaletest.benchmarks.objects import manifests
-from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.operator import benchmark_reconciler, reporting, set_reconciler, status
 from scaletest.benchmarks.operator.reporting import ReconcileSettings
 from scaletest.cluster.api_calls import Conflict, Missing
+from scaletest.cluster.objects import Document
 from scaletest.cluster.resources import JOBS, PODS, Resource
 
 IPERF = KINDS["IPerf"]

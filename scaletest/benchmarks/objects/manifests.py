@@ -1,4 +1,4 @@
-"""Build the documents of a benchmark's objects in a cluster. Pure.
+"""Build the manifests of a benchmark's objects in a cluster. Pure.
 
 There is an Indexed Job for each role behind one headless Service, a ConfigMap with the peers'
 addresses, from which parts find each other without DNS, and a claim for fio. A Job is never tried
@@ -10,12 +10,18 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.documents.custom_resources import MOST_NAME
-from scaletest.benchmarks.kinds.kind import Kind, Part, PartAddress
-from scaletest.benchmarks.kinds.registry import GROUP
-from scaletest.benchmarks.kinds.spec import DIFFERENT_NODES, SAME_NODE, PodOverrides
+from scaletest.benchmarks.documents import MOST_NAME, Benchmark
+from scaletest.benchmarks.kinds import (
+    DIFFERENT_NODES,
+    GROUP,
+    SAME_NODE,
+    Kind,
+    Part,
+    PartAddress,
+    PodOverrides,
+)
 from scaletest.benchmarks.objects import ssh
+from scaletest.cluster.objects import Document
 from scaletest.model import checks
 
 # Names of benchmarks in a cluster; their Jobs and pods have longer ones.
@@ -26,9 +32,6 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 MULTUS, MULTUS_STATUS = "v1.multus-cni.io/default-network", "k8s.v1.cni.cncf.io/network-status"
 PEERS, HOSTS, DOCUMENT, MEASURING = "peers.json", "hosts", "benchmark.json", "measuring"
 FOLDER, SCRATCH, READY = "/scaletest", "/scratch", "/tmp/ready"
-# The group of the images' user: without it a fresh volume belongs to root alone.
-GROUP_ID = 10001
-PULL_POLICY = "IfNotPresent"
 START_S = 600.0  # until all parts have a node and servers are ready, unless the spec says otherwise
 SPARE_S = 60.0  # added to the benchmark's own limit, which counts from then on
 HOLD_S = 3600.0  # how long the log can be read after that
@@ -36,7 +39,6 @@ HOLD_S = 3600.0  # how long the log can be read after that
 # other benchmarks of its namespace wait for it, and a cluster that makes nodes or volumes on demand
 # has mostly made them by then.
 UNSCHEDULABLE_S = 120.0
-Document = dict[str, Any]
 
 
 def require_runnable(benchmark: Benchmark) -> None:
@@ -181,12 +183,12 @@ def job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Documen
 def pod_template(benchmark: Benchmark, role: str, owner: Document, image: str) -> Document:
     """Build the template of the pods of one role."""
     spec, overrides = benchmark.spec, _merge_overrides(benchmark, role)
-    measuring = role == benchmark.kind.measures
-    pull_policy = spec.image_pull_policy or PULL_POLICY
+    measures = role == benchmark.kind.measures
+    pull_policy = spec.image_pull_policy or "IfNotPresent"
     annotations = dict(overrides.annotations)
     if spec.network_name:
         annotations[MULTUS] = spec.network_name
-    volumes, mounts = _make_volumes(benchmark, measuring)
+    volumes, mounts = _make_volumes(benchmark, measures=measures)
     container: Document = {
         "name": "benchmark",
         "image": spec.image or image,
@@ -206,7 +208,8 @@ def pod_template(benchmark: Benchmark, role: str, owner: Document, image: str) -
             "capabilities": {"drop": ["ALL"]},
         },
     }
-    if not measuring:
+    # a server is ready when its part has written a file
+    if not measures:
         container["readinessProbe"] = {
             "exec": {"command": ["test", "-f", READY]},
             "periodSeconds": 1,
@@ -220,7 +223,8 @@ def pod_template(benchmark: Benchmark, role: str, owner: Document, image: str) -
         "securityContext": {
             "runAsNonRoot": True,
             "seccompProfile": {"type": "RuntimeDefault"},
-            "fsGroup": GROUP_ID,
+            # the group of the images' user: without it a fresh volume belongs to root alone
+            "fsGroup": 10001,
             "fsGroupChangePolicy": "OnRootMismatch",
         },
         "containers": [container],
@@ -231,10 +235,9 @@ def pod_template(benchmark: Benchmark, role: str, owner: Document, image: str) -
         "nodeSelector": overrides.node_selector,
         "tolerations": list(overrides.tolerations),
         "affinity": _make_affinity(benchmark, role, overrides.node_affinity),
+        "schedulerName": spec.scheduler_name,
     }
     pod |= {key: constraint for key, constraint in constraints.items() if constraint}
-    if spec.scheduler_name:
-        pod["schedulerName"] = spec.scheduler_name
     if spec.host_network:
         pod |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
     if spec.mtu is not None:
@@ -281,15 +284,15 @@ def _merge_overrides(benchmark: Benchmark, role: str) -> PodOverrides:
     )
 
 
-def _make_volumes(benchmark: Benchmark, measuring: bool) -> tuple[list[Document], list[Document]]:
+def _make_volumes(benchmark: Benchmark, *, measures: bool) -> tuple[list[Document], list[Document]]:
     """Build a pod's volumes and their mounts: peers, scratch and /tmp."""
     # the scratch volume: the spec's volume, claims of fio's workers, or an emptyDir
     scratch: Document = {"emptyDir": {}}
     template = getattr(benchmark.spec, "volume_claim_template", None)
     volume = getattr(benchmark.spec, "volume", None)
-    if volume and not measuring:
+    if volume and not measures:
         scratch = dict(volume)
-    elif template and not measuring:
+    elif template and not measures:
         scratch = {"ephemeral": {"volumeClaimTemplate": {"spec": dict(template)}}}
         if "ReadWriteMany" in template.get("accessModes", ()):
             scratch = {"persistentVolumeClaim": {"claimName": name_of(benchmark, "scratch")}}
@@ -303,7 +306,7 @@ def _make_volumes(benchmark: Benchmark, measuring: bool) -> tuple[list[Document]
         {"name": "scratch", "mountPath": SCRATCH},
         {"name": "tmp", "mountPath": "/tmp"},
     ]
-    if measuring:
+    if measures:
         # its peers are known before the pod is created, so the file is complete from the start
         mounts.append(
             {"name": "peers", "mountPath": "/etc/hosts", "subPath": HOSTS, "readOnly": True}

@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks.documents import benchmark
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
-from scaletest.benchmarks.kinds.failure import Failure
+from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult, benchmark
+from scaletest.benchmarks.kinds import Failure
 from scaletest.benchmarks.measure import namespaces
 from scaletest.benchmarks.measure.local_executor import LocalExecutor
 from scaletest.model import State

@@ -58,7 +58,7 @@ def test_the_example_of_every_kind_fits(kind: str) -> None:
     ],
 )
 def test_a_document_that_is_read_fits_the_schema(document: dict[str, Any]) -> None:
-    from scaletest.benchmarks.documents.generators import Node
+    from scaletest.benchmarks.documents import Node
 
     plan_of(document, lambda: [Node("a", {}), Node("b", {})])
     validator().validate(document)

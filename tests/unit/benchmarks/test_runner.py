@@ -4,10 +4,14 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from scaletest.benchmarks.documents.benchmark import Benchmark, read_benchmark
-from scaletest.benchmarks.documents.generators import Node
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
-from scaletest.benchmarks.measure.runner import PhaseListener, run_plan, first_startable
+from scaletest.benchmarks.documents import (
+    Benchmark,
+    BenchmarkPhase,
+    BenchmarkResult,
+    Node,
+    read_benchmark,
+)
+from scaletest.benchmarks.measure.runner import PhaseListener, first_startable, run_plan
 from scaletest.benchmarks.plan import BenchmarkPlan
 from tests.unit.benchmarks.test_sweep import NODES, counts, plan
 

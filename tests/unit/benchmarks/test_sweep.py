@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.benchmarks.documents.generators import Node, generate
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult, Node
+from scaletest.benchmarks.documents.generators import generate
 from scaletest.benchmarks.documents.sweep import merge, pad_number, plan_of, shorten_name
 from scaletest.benchmarks.judging.evaluation import evaluate_benchmarks
 from scaletest.benchmarks.objects import manifests

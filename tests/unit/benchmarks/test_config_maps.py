@@ -14,7 +14,7 @@ from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.config_maps import MOST_UNPACKED, Damaged, load_result
 from scaletest.cluster.api_calls import Busy
 from scaletest.cluster.resources import PODS
-from tests.unit.benchmarks.test_operator_gang import queued
+from tests.unit.benchmarks.test_gang_scheduling import queued
 from tests.unit.fake_cluster import FakeCluster, asked, cluster_with, look, look_at_set, until_ended
 
 

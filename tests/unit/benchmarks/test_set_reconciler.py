@@ -9,9 +9,9 @@ import pytest
 
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.objects import manifests
-from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.operator import set_reconciler, status
 from scaletest.cluster.api_calls import Busy, Missing
+from scaletest.cluster.objects import Document
 from scaletest.cluster.resources import Resource
 from scaletest.model.errors import Unreachable
 from tests.unit.fake_cluster import (

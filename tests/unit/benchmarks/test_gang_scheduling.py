@@ -9,16 +9,15 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks.documents import benchmark
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame_result
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed
+from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult, benchmark, frame_result
+from scaletest.benchmarks.kinds import BenchmarkFailed
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.measure import pod_main
 from scaletest.benchmarks.objects import gang_scheduling, manifests
-from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.operator import benchmark_reconciler, status
 from scaletest.benchmarks.operator.queueing import turn_of
 from scaletest.cluster.api_calls import Missing
+from scaletest.cluster.objects import Document
 from scaletest.cluster.resources import JOBS, Resource
 from scaletest.model.errors import InvalidValue, Unreachable
 from tests.unit.fake_cluster import (
@@ -281,10 +280,12 @@ def test_servers_that_are_admitted_wait_for_their_turn(
     # then it has waited where it is part of a gang; else it is told as soon as all are ready, or
     # never
     if spec:
-        assert pod_main._site(pingpong, tmp_path, tmp_path).peers["worker"][0].address == "a"
+        assert (
+            pod_main._wait_for_site(pingpong, tmp_path, tmp_path).peers["worker"][0].address == "a"
+        )
     else:
         with pytest.raises(BenchmarkFailed, match="did not arrive"):
-            pod_main._site(pingpong, tmp_path, tmp_path)
+            pod_main._wait_for_site(pingpong, tmp_path, tmp_path)
 
 
 def test_the_deadline_of_a_job_includes_the_wait_in_its_queue() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult
 from scaletest.benchmarks.documents.sweep import plan_of
 from scaletest.benchmarks.judging.evaluation import (
     BenchmarkRun,
