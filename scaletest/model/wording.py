@@ -8,10 +8,10 @@ import re
 _NAMES = """
     agent_jobs agents allow_commands allow_host archive client deployment device_glob force
     header keep keep_records latency_limit limit local max_in_flight max_parallel max_step
-    maximum method name namespace no_causes node num_gpus num_workloads output_dir
+    maximum measure method name namespace no_causes node num_gpus num_workloads output_dir
     pause_autoscalers payload per_device precision preset queue ready_timeout redis_url
-    repeats repetitions resume rule run_dir run_seconds seconds service set spare start
-    step_time template timeout tolerance tolerate_failures tool tune until warmup
+    repeats repetitions resume rule run_dir run_seconds scale seconds service set spare start
+    step_time template threshold timeout tolerance tolerate_failures tool tune until warmup
     workload_type
 """
 # What texts may name; anything else in such brackets is foreign.
