@@ -143,7 +143,7 @@ def _reason(simulation: Simulation, choice: BestRule) -> str:
     if len(simulation.played) == 1:
         return f"{reason}; no other rule was played"
     deciding = list(choice.left_after)[-1]
-    return f"{reason}; it is chosen of {len(simulation.played)} rules by: {deciding}"
+    return f"{reason}; the best of {len(simulation.played)} rules: {deciding}"
 
 
 def make_sections(simulation: Simulation, choice: BestRule) -> list[Section]:

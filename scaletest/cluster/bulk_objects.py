@@ -91,7 +91,7 @@ class Objects:
                     resource = Resource(kind, group_path, row["name"], bool(row["namespaced"]))
                     return self._resources.setdefault((api_version, kind), resource)
         raise Missing(
-            f"the cluster does not know {kind} of {api_version}",
+            f"the cluster does not define {kind} of {api_version}",
             hint="install its definitions (CRDs) and controller",
         )
 

@@ -270,10 +270,10 @@ KIND = Kind(
         ),
         Headline(
             "retransmits",
-            "segments sent again",
+            "retransmits",
             "",
             None,
-            "Segments that were sent again, of all streams.",
+            "Retransmitted TCP segments, all streams together.",
         ),
         Headline("jitter", "jitter", "s", False, "UDP: as RFC 1889 defines it."),
         Headline(

@@ -85,7 +85,7 @@ def start_run(
             environment = {**read_environment(sys.argv), **_describe_executor(plan, place)}
             folder.begin(plan, environment, labels)
             if plan.paused:
-                progress.message(f"paused; go on with: {_resume_command(folder)}")
+                progress.message(f"paused; resume with: {_resume_command(folder)}")
             else:
                 with _hold_lock(place, progress):
                     about_machine = _observe_machine(place)()
@@ -221,7 +221,7 @@ def _measure(
                 _PlanProgress(plan, len(results), progress),
             )
         except KeyboardInterrupt:
-            progress.message(f"interrupted; go on with: {_resume_command(folder)}")
+            progress.message(f"interrupted; resume with: {_resume_command(folder)}")
         finally:
             judged = evaluate_benchmarks(plan, results, name=folder.name)
             failed = len(judged.failures)
@@ -258,7 +258,7 @@ def _open_executor(place: BenchmarkPlace, folder: BenchmarkFolder) -> Iterator[r
         cluster = connection.connect_cluster(place.namespace)
         if GROUP not in discovery.api_groups(cluster):
             raise errors.Unreachable(
-                f"the cluster does not know {GROUP}",
+                f"the cluster does not define {GROUP}",
                 hint="install the operator: docs/how-to/operator.md",
             )
         yield operator_executor.OperatorExecutor(

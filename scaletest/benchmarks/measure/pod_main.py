@@ -83,7 +83,7 @@ def _run_part(
         # keeps its node for the others until it is ended
         Path(manifests.READY).touch()
         time.sleep(manifests.HOLD_S)
-        raise BenchmarkFailed(Failure.TIMED_OUT, "the node was not needed any more")
+        raise BenchmarkFailed(Failure.TIMED_OUT, "the node was no longer needed")
     limit_s = (
         benchmark.limit_s
         if measures

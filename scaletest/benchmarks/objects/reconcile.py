@@ -248,7 +248,7 @@ class _Reconciliation:
         limit_s = gang_scheduling.admission_limit_s(self._benchmark)
         fail_if(
             self._clock() - created_s > limit_s,
-            f"not admitted in {limit_s:.0f} s: {message}",
+            f"not admitted within {limit_s:.0f} s: {message}",
             failure=Failure.TIMED_OUT,
         )
 
@@ -330,7 +330,7 @@ class _Reconciliation:
         limit_s = manifests.start_limit_s(self._benchmark)
         self._require_start(
             config_maps.measuring_since_s(peers),
-            f"the measuring part did not start in {limit_s:.0f} s",
+            f"the measuring part did not start within {limit_s:.0f} s",
             reason,
         )
         return Observation(BenchmarkPhase.PREPARING, reason, self._pods)
@@ -370,7 +370,7 @@ class _Reconciliation:
         """Raise BenchmarkFailed when the measuring pods have run for longer than their limit."""
         limit_s = self._benchmark.limit_s + manifests.SPARE_S
         since_s = max([config_maps.measuring_since_s(peers), *map(pod_status.started_s, pods)])
-        message = f"there was no result in {limit_s:.0f} s"
+        message = f"no result came within {limit_s:.0f} s"
         fail_if(
             self._clock() - since_s > limit_s,
             f"{message}; {reason}" if reason else message,

@@ -139,7 +139,7 @@ def parse_rule(text: str) -> Rule:
             rule = CHANGES[key](rule, setting)
         except ValueError as error:
             raise InvalidValue(
-                f"rule {text!r}: {setting!r} is no {key}",
+                f"rule {text!r}: invalid {key} {setting!r}",
                 hint="write NAME:KEY=VALUE, as in demand:target=2",
             ) from error
     return rule

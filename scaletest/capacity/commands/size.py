@@ -126,7 +126,7 @@ class SizeOptions:
     type=Amounts("cpu", "pods"),
     default={},
     metavar="NAME=Q,...",
-    help="Count in so many pods of a front end that all share. [default: pods=3,cpu=1.3]",
+    help="Add this many front-end pods, which all share. [default: pods=3,cpu=1.3]",
 )
 @under_heading("Nodes")
 @click.option(
@@ -148,7 +148,7 @@ class SizeOptions:
     default=0.7,
     show_default=True,
     metavar="P",
-    help="Plan to use this part of the pods' capacity.",
+    help="Plan to use this fraction of the pods' capacity.",
 )
 @under_heading("Nodes")
 @click.option(

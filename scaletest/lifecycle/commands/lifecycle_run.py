@@ -50,7 +50,7 @@ def submit(output_dir: Path | None, options: LifecycleWorkloadOptions) -> int:
     done, interrupted = measuring.submit(plan, store, cluster)
     echo(f"{done[True]} of {plan.count} submitted, {done[False]} rejected: {store.path}", err=True)
     if interrupted:
-        echo(f"interrupted: the same command with -o {store.path} goes on", err=True)
+        echo(f"interrupted; to resume, run the same command with -o {store.path}", err=True)
         return 130
     return 3 if done[False] else 0
 
@@ -96,7 +96,8 @@ def run(
     code = show(store, read_run(store, interrupted="by a signal" if interrupted else ""), output)
     if interrupted and not keep:
         echo(
-            "nothing deleted, so that the run can go on; else: scaletest lifecycle delete -o"
+            "nothing was deleted, so that the run can be resumed; to delete it: scaletest"
+            " lifecycle delete -o"
             f" {store.path}",
             err=True,
         )
@@ -152,7 +153,7 @@ def _plan(
             if parameter.name and shared.is_typed(parameter.name)
         }
         plan = planning.continue_plan(store, options, typed)
-        echo(f"going on with run {plan.run} of {plan.count} workloads", err=True)
+        echo(f"resuming run {plan.run} of {plan.count} workloads", err=True)
         return plan
     plan = planning.make_plan(options, namespace)
     if plan.seconds == "infinity" and plan.until == "finished" and not plan.template_file:

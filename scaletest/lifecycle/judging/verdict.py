@@ -122,7 +122,7 @@ def decide_verdict(
         )
     if interrupted:
         grounds.append(
-            Ground(Rank.OPEN, f"interrupted: {interrupted}", "go on: run the same command again")
+            Ground(Rank.OPEN, f"interrupted: {interrupted}", "resume: run the same command again")
         )
     grounds += [_not_all_measured(books, until), ground_of(thresholds, Rank.OPEN)]
     met = f"{books.measured} of {books.submitted} workloads reached {until}"
@@ -143,7 +143,7 @@ def _not_all_measured(books: Books, until: str) -> Ground | None:
         return Ground(
             Rank.OPEN,
             f"{books.not_tried} of {books.planned} were not submitted yet",
-            "submit again: it goes on",
+            "submit again: it resumes",
         )
     if not (books.pending or books.lost):
         return None

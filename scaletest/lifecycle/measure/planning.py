@@ -76,7 +76,7 @@ def check_devices(plan: LifecyclePlan, cluster: Cluster) -> str:
     except Busy:
         raise
     except ScaletestError as error:
-        return f"whether nodes offer the devices is not known: {error.message}"
+        return f"unknown whether nodes offer the devices: {error.message}"
     wanted = " and ".join(f"{amount} {name}" for name, amount in devices.items())
     raise UsageError(
         f"no node offers {cut_text(wanted, 200)}, which a pod asks for",
@@ -114,7 +114,7 @@ def continue_plan(
             raise UsageError(
                 f"{store.path} holds run {plan.run} with {name.replace('_', ' ')} {stored}, not"
                 f" {value}",
-                hint="give another <output_dir> for a new run, or leave the option out to go on",
+                hint="give another <output_dir> for a new run, or leave the option out to resume",
             )
     return replace(
         plan,

@@ -189,7 +189,7 @@ def _placeholder_to_jinja(match: re.Match[str]) -> str:
     name = match["named"] or match["braced"]
     if not name and not match["escaped"]:
         raise InvalidValue(
-            f"the template has a dollar sign that begins no ${{NAME}}:"
+            f"the template has a dollar sign that is not followed by {{NAME}}:"
             f" {cut_text(match.string, 80)}",
             hint="write $$ for a dollar sign",
         )

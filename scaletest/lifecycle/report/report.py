@@ -169,8 +169,8 @@ def sections(result: LifecycleResult) -> list[Section]:
     """Return all sections that have anything to show."""
     meaning = (
         "Sources: watch is the arrival of the event here; api is whole seconds of the API's fields;"
-        " event is microseconds of an Event; mixed has one end of each. Missing values are counted"
-        " and are no zero. Thresholds call a phase by its measure, as in total_ready.p99<60s."
+        " event is microseconds of an Event; mixed has one end of each. Missing values are counted,"
+        " not taken as zero. Thresholds call a phase by its measure, as in total_ready.p99<60s."
     )
     return contents.make_page(
         {

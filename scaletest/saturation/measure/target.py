@@ -131,7 +131,7 @@ def http_call(http: HttpOptions, plan: SaturationPlan, url: str) -> HttpCall:
         name, colon, value = text.partition(":")
         if not colon or not name.strip() or any(ord(letter) < 32 for letter in text):
             raise InvalidValue(
-                f"<header> {name[:40]!r} is no header",
+                f"invalid <header> {name[:40]!r}",
                 hint="write <header> 'NAME: VALUE', or <header> @FILE with such lines",
             )
         headers[name.strip()] = value.strip()

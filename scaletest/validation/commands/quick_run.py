@@ -110,5 +110,5 @@ def _too_long_error(command: tuple[str, ...], duration: str, run_s: float) -> Us
     line = ["scaletest", "validate", "--limit", "4", *seconds_option(run_s), "--", *command]
     return UsageError(
         f"one request takes {duration}, too long for a quick look",
-        hint=f"measure it well with: {shlex.join(line)}",
+        hint=f"measure it thoroughly with: {shlex.join(line)}",
     )

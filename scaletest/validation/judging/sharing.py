@@ -106,9 +106,9 @@ def compare_sharing(plan: Plan, steps: Sequence[Step]) -> Sharing | None:
         best = f"{plural(equals[0], 'worker')} on each device"
         sentence = f"{best}: every other number does less"
     if leader and len(equals) > 1:
-        most = f"most was measured with {leader.per_device}"
+        most = f"the highest throughput was measured with {leader.per_device}"
         if leader.per_device == equals[0]:
-            most = "it did most"
+            most = "it had the highest throughput"
         others = ", ".join(map(str, equals[1:]))
         sharper = "more <repeats>" if plan.repeats > 1 else f"<precision> {plan.precision / 2:g}"
         sentence = f"{best}: {most}, but {others} may do as much ({sharper} would separate them)"

@@ -32,7 +32,7 @@ def quick_lines(result: Evaluation) -> Iterator[str]:
         yield f"{plural(count, 'request')} failed: {error}".rstrip(": ")
     if answer is not None and len(result.steps) > 1:
         yield from _scaling_lines(answer, result)
-    yield "This was a quick look, not a verdict. To measure it well:"
+    yield "This was a quick look, not a verdict. To measure it thoroughly:"
     command = shlex.join(result.plan.command)
     yield f"  scaletest validate {_validate_options(result, answer)} -- {command}"
     yield "To see charts of it: scaletest report LAST -o report.html"
