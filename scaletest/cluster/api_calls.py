@@ -17,8 +17,6 @@ from scaletest.model.checks import cut_text
 from scaletest.model.errors import ScaletestError, Unreachable
 
 TIMEOUT_S = 5.0
-# Objects in a page of a long list.
-PAGE = 500
 MERGE_PATCH = "application/merge-patch+json"
 # It merges lists such as containers and variables by name; only Kubernetes' own kinds know it.
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
@@ -92,7 +90,7 @@ class ApiCalls:
 
         Raises as `get`; Busy also when the pages expire meanwhile.
         """
-        query["limit"] = str(PAGE)
+        query["limit"] = "500"
         while True:
             page = self.get(path, action, right, **query)
             yield page

@@ -35,7 +35,6 @@ PASSING = (429, 500, 502, 503, 504)
 # A server that throttles thousands of calls takes long to answer one.
 TIMEOUT_S = 30.0
 LONGEST_PAUSE_S = 30.0
-DELETES_AT_ONCE = 32
 DELETE_TRIES = 5
 
 
@@ -168,7 +167,7 @@ class Objects:
         # one call for the whole collection would exceed the API server's time limit with thousands
         # of objects
         paths = [resource.path(namespace, name) for name in names]
-        with ThreadPoolExecutor(DELETES_AT_ONCE) as pool:
+        with ThreadPoolExecutor(32) as pool:
             # making the list raises here what a thread raised
             list(pool.map(self._delete, paths, repeat(f"delete {resource.plural}")))
 

@@ -97,7 +97,7 @@ def allowance(cluster: Cluster, deployment: str) -> ClusterAllowance:
         ],
         apis=discovery.metrics_apis(cluster, served),
         keda=keda,
-        dynamic_resource_allocation=served.get(discovery.ALLOCATION, ""),
+        dynamic_resource_allocation=served.get("resource.k8s.io", ""),
         rooms=rooms,
         causes=causes(cluster),
         warnings=warnings,

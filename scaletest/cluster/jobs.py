@@ -9,7 +9,6 @@ from scaletest.cluster.resources import JOBS, SECRETS, Resource
 from scaletest.model.errors import AgentLost, ScaletestError
 
 logger = logging.getLogger("scaletest.cluster")
-DEADLINE_S = 86_400
 # There is no limit beside them: an agent that is held back sends late.
 REQUESTS = {"cpu": "500m", "memory": "256Mi"}
 
@@ -93,7 +92,7 @@ class AgentJob:
                 "parallelism": self._agents,
                 "completions": self._agents,
                 "backoffLimit": 0,
-                "activeDeadlineSeconds": DEADLINE_S,
+                "activeDeadlineSeconds": 86_400,
                 "ttlSecondsAfterFinished": 600,
                 "template": {"metadata": {"labels": labels}, "spec": pod},
             },

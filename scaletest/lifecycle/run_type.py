@@ -17,9 +17,6 @@ from scaletest.stats.estimate import exact_estimate
 from scaletest.stats.measure import NOWHERE, Measure, known_percentiles
 
 ALL_WORKLOADS = WorkloadSelection()
-# The differences that clocks can show: of the arrival of events here, and of the API's fields.
-WATCH_RESOLUTION_S = 0.02
-API_RESOLUTION_S = 1.0
 # Fields of the plan that say what is measured, and fields that change nothing in it.
 WORKLOAD_FIELDS = {
     "object_kind",
@@ -63,8 +60,8 @@ class LifecycleType(RunType):
         has_total = any(phase.step.total for phase in lifecycle.steps)
         for phase in lifecycle.steps:
             samples = [seconds for seconds in phase.values if seconds is not None]
-            watched = set(phase.sources) <= {"watch"}
-            resolution_s = WATCH_RESOLUTION_S if watched else API_RESOLUTION_S
+            # what clocks can show: 20 ms in the arrival of events here, 1 s in the API's fields
+            resolution_s = 0.02 if set(phase.sources) <= {"watch"} else 1.0
             for measure in known_percentiles(
                 phase.step.name, NOWHERE, phase.spread, samples, resolution_s
             ):

@@ -55,10 +55,6 @@ POD_MILESTONE_TEXTS = {
     "started": "containers started",
     "ready": "ready",
 }
-# Watches of two collections may deliver events in another order than they happened, and whole
-# seconds may too. So a negative duration above this counts as 0, and is counted as clipped. One
-# further below is an error of the workload.
-CLIPPED_S = -1.0
 # Kinds whose own status says when they have finished: their pods may fail and be replaced, or be
 # fewer at once than in all.
 SAY_THEIR_END = (
@@ -247,7 +243,9 @@ def duration_between(start: Stamp | None, end: Stamp | None) -> PhaseDuration | 
         source = TimeSource.MIXED
     if start_s is None or end_s is None:
         return None
-    if CLIPPED_S < end_s - start_s < 0:
+    # watches of two collections may deliver events in another order than they happened, and whole
+    # seconds may too; a duration further below zero is an error of the workload
+    if -1.0 < end_s - start_s < 0:
         return PhaseDuration(0.0, source, clipped=True)
     return PhaseDuration(end_s - start_s, source)
 

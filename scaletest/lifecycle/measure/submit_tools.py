@@ -32,7 +32,20 @@ def make_tool(plan: LifecyclePlan, objects: Objects) -> Tool:
     Raises Missing when the cluster does not know their kind, and UsageError without the program.
     """
     if plan.tool == "runai":
-        return runai_tool(plan)
+        runai_line(plan, "j-000000")  # refuses a plan that it cannot submit
+        runai_path = _find_program("runai")
+
+        def submit(workload: str) -> Applied:
+            answer = _run_program([runai_path, *runai_line(plan, workload)])
+            if "unknown command" in answer.reason:
+                raise UsageError(
+                    f"the Run:ai command line is of version 1: {answer.reason}",
+                    hint=f"install version 2 (its verb is {VERBS[plan.workload_type]}), or submit"
+                    " with <tool> api or kubectl",
+                )
+            return answer
+
+        return submit
     workloads = Workloads(plan)
     objects.resource(workloads.api_version, workloads.kind)
     if plan.tool == "api":
@@ -72,24 +85,6 @@ def _run_program(line: list[str], stdin: str = "") -> Applied:
 
 def _failure(exit_code: int, message: str) -> Applied:
     return Applied(accepted=False, created=False, status=exit_code, reason=cut_text(message, 200))
-
-
-def runai_tool(plan: LifecyclePlan) -> Tool:
-    """Return the command line of Run:ai as a tool."""
-    runai_line(plan, "j-000000")  # refuses a plan that it cannot submit
-    path = _find_program("runai")
-
-    def submit(workload: str) -> Applied:
-        answer = _run_program([path, *runai_line(plan, workload)])
-        if "unknown command" in answer.reason:
-            raise UsageError(
-                f"the Run:ai command line is of version 1: {answer.reason}",
-                hint=f"install version 2 (its verb is {VERBS[plan.workload_type]}), or submit"
-                " with <tool> api or kubectl",
-            )
-        return answer
-
-    return submit
 
 
 def runai_line(plan: LifecyclePlan, name: str) -> list[str]:

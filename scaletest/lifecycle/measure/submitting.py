@@ -7,7 +7,7 @@ refused for good is left alone, everything else is sent.
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from typing import IO
@@ -18,8 +18,6 @@ from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.lifecycle.records import Submission
 from scaletest.model.errors import ScaletestError
 
-# After so many refusals from the start the rest would be refused as well.
-HOPELESS = 20
 KEEP_EVERY_S = 2.0
 # Writing submitted.json anew may take this part of the time at most.
 KEEP_SHARE = 0.05
@@ -61,34 +59,33 @@ class Submitter:
         }
         self.done.update(settled.values())
         names = [name for name in self._plan.names() if name not in settled]
-        with (
-            self._store.open_submissions() as file,
-            ThreadPoolExecutor(min(self._plan.processes, max(1, len(names)))) as pool,
-        ):
-            self._submit_bursts(pool, names, file)
-        self._store.keep_submitted()
-
-    def _submit_bursts(self, pool: ThreadPoolExecutor, names: Sequence[str], file: IO[str]) -> None:
         written_s, every_s = time.monotonic(), KEEP_EVERY_S
         size = self._plan.processes
-        for first in range(0, len(names), size):
-            if self._stopping():
-                return
-            rows = list(pool.map(self._submit, names[first : first + size], repeat(file)))
-            refusals = [f"{row.status} {row.reason}" for row in rows if not row.accepted]
-            fewest = min(HOPELESS, self._plan.count)
-            if refusals and not self.done[True] and self.done[False] >= fewest:
-                raise AllRefused(
-                    f"none of {self.done[False]} workloads was accepted: {refusals[-1]}"
-                )
-            if self._plan.delay_s:
-                self._pause(self._plan.delay_s)
-            # write submitted.json for those who sample meanwhile, less often the longer it takes
-            if time.monotonic() - written_s > every_s:
-                writing_s = time.monotonic()
-                self._store.keep_submitted()
-                written_s = time.monotonic()
-                every_s = max(KEEP_EVERY_S, (written_s - writing_s) / KEEP_SHARE)
+        with (
+            self._store.open_submissions() as file,
+            ThreadPoolExecutor(min(size, max(1, len(names)))) as pool,
+        ):
+            for first in range(0, len(names), size):
+                if self._stopping():
+                    break
+                rows = list(pool.map(self._submit, names[first : first + size], repeat(file)))
+                refusals = [f"{row.status} {row.reason}" for row in rows if not row.accepted]
+                # after so many refusals from the start the rest would be refused as well
+                hopeless = self.done[False] >= min(20, self._plan.count)
+                if refusals and not self.done[True] and hopeless:
+                    raise AllRefused(
+                        f"none of {self.done[False]} workloads was accepted: {refusals[-1]}"
+                    )
+                if self._plan.delay_s:
+                    self._pause(self._plan.delay_s)
+                # write submitted.json for those who sample meanwhile, less often the longer it
+                # takes
+                if time.monotonic() - written_s > every_s:
+                    writing_s = time.monotonic()
+                    self._store.keep_submitted()
+                    written_s = time.monotonic()
+                    every_s = max(KEEP_EVERY_S, (written_s - writing_s) / KEEP_SHARE)
+        self._store.keep_submitted()
 
     def _submit(self, name: str, file: IO[str]) -> Submission:
         """Submit a workload, and note the answer as soon as it comes."""

@@ -55,9 +55,20 @@ class Workloads:
 
     def __init__(self, plan: LifecyclePlan) -> None:
         self._plan = plan
+        values = {
+            "image": plan.image,
+            "seconds": plan.seconds,
+            "resource": plan.resource,
+            "gpus": plan.gpus,
+            "workers": str(plan.workers),
+            "project": plan.project,
+            "namespace": plan.namespace,
+            "run": plan.run,
+        }
+        # of the placeholders; one that looks like a number is one
         self._values = {
             name: int(value) if _NUMBER.fullmatch(value) else value
-            for name, value in plan.values().items()
+            for name, value in values.items()
         }
         bodies = reader.read_all(
             plan.template, "the template", "give one Kubernetes object", quoted=True
