@@ -23,9 +23,6 @@ from scaletest.cluster.pod_requests import (
 )
 from scaletest.cluster.resources import NODES, PODS, QUOTAS
 
-# Effects of taints that keep pods away; PreferNoSchedule does not.
-BLOCKING = ("NoSchedule", "NoExecute")
-
 
 @dataclass(frozen=True, slots=True)
 class NodeCapacity:
@@ -108,7 +105,7 @@ def _admits(spec: Mapping[str, Any], node: NodeCapacity) -> bool:
     return all(
         any(_tolerates(toleration, taint) for toleration in tolerations)
         for taint in node.taints
-        if taint["effect"] in BLOCKING
+        if taint["effect"] in ("NoSchedule", "NoExecute")  # PreferNoSchedule keeps no pod away
     )
 
 

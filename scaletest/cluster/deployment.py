@@ -86,12 +86,15 @@ class Deployment:
         )
 
     def _events(self, selector: str, **query: str) -> list[dict[str, Any]]:
-        path = EVENTS.path(self.namespace)
-        return self._api.objects(path, EVENTS.plural, fieldSelector=selector, **query)
+        return self._api.objects(
+            EVENTS.path(self.namespace), EVENTS.plural, fieldSelector=selector, **query
+        )
 
     def _describe_events(self, failing: PodState) -> list[str]:
-        events = self._events(f"involvedObject.name={failing.name}", limit="20")
-        return [f"event {event.get('reason')}: {event.get('message', '')}" for event in events][-5:]
+        return [
+            f"event {event.get('reason')}: {event.get('message', '')}"
+            for event in self._events(f"involvedObject.name={failing.name}", limit="20")
+        ][-5:]
 
     def _describe_log(self, failing: PodState) -> list[str]:
         query = {"tailLines": "15", "container": failing.container}

@@ -9,8 +9,6 @@ from scaletest.cluster.resources import JOBS, SECRETS, Resource
 from scaletest.model.errors import AgentLost, ScaletestError
 
 logger = logging.getLogger("scaletest.cluster")
-# There is no limit beside them: an agent that is held back sends late.
-REQUESTS = {"cpu": "500m", "memory": "256Mi"}
 
 
 class AgentJob:
@@ -65,7 +63,8 @@ class AgentJob:
             "image": self._image,
             "args": ["saturate", "--agent", self._rendezvous],
             "env": [url, {"name": "HOME", "value": "/tmp"}],
-            "resources": {"requests": REQUESTS},
+            # no limit beside them: an agent that is held back sends late
+            "resources": {"requests": {"cpu": "500m", "memory": "256Mi"}},
             "securityContext": {
                 "allowPrivilegeEscalation": False,
                 "capabilities": {"drop": ["ALL"]},

@@ -110,10 +110,9 @@ class _Feed:
             "timeoutSeconds": "290",
         }
         action = f"watch {self._path}"
-        # a bookmark comes every minute, so after a longer silence the connection is dead
-        silence_s = 100.0
         try:
-            with self._feeds.api.stream(self._path, action, silence_s, **query) as (
+            # a bookmark comes every minute, so after a longer silence the connection is dead
+            with self._feeds.api.stream(self._path, action, silence_s=100.0, **query) as (
                 status,
                 pieces,
                 headers,

@@ -16,8 +16,6 @@ KIND = "lifecycle"
 TOOLS = ("api", "kubectl", "runai")
 UNTIL = ("created", "scheduled", "ready_to_start", "started", "ready", "finished")
 RUN_LABEL = "scaletest/run"
-# A duration as `sleep` takes it.
-_SLEEP = re.compile(r"infinity|[0-9]{1,9}(\.[0-9]{1,9})?[smhd]?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,8 @@ class LifecyclePlan(Document):
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if not _SLEEP.fullmatch(self.seconds):
+        # as `sleep` takes a duration
+        if not re.fullmatch(r"infinity|[0-9]{1,9}(\.[0-9]{1,9})?[smhd]?", self.seconds):
             raise InvalidValue(
                 f"pods cannot run for {checks.cut_text(self.seconds, 40)} seconds",
                 hint="give a number, as in 2.5, or infinity",

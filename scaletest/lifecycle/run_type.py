@@ -17,18 +17,6 @@ from scaletest.stats.estimate import exact_estimate
 from scaletest.stats.measure import NOWHERE, Measure, known_percentiles
 
 ALL_WORKLOADS = WorkloadSelection()
-# Fields of the plan that say what is measured, and fields that change nothing in it.
-WORKLOAD_FIELDS = {
-    "object_kind",
-    "workers",
-    "gpus",
-    "resource",
-    "image",
-    "seconds",
-    "pvc",
-    "template",
-}
-IRRELEVANT_FIELDS = {"run", "namespace", "project", "template_file", "context"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +61,15 @@ class LifecycleType(RunType):
                 Measure("throughput", NOWHERE, exact_estimate(per_s), "1/s", more_is_better=True)
             )
         for name in COUNTS:
-            count = exact_estimate(getattr(lifecycle.books, name))
-            measures.append(Measure(name, NOWHERE, count, "workloads", more_is_better=False))
+            measures.append(
+                Measure(
+                    name,
+                    NOWHERE,
+                    exact_estimate(getattr(lifecycle.books, name)),
+                    "workloads",
+                    more_is_better=False,
+                )
+            )
         return measures
 
     def contrast(self, base: LifecycleRun, candidate: LifecycleRun) -> Contrast:
@@ -82,7 +77,20 @@ class LifecycleType(RunType):
         differences: Sequence[Difference] = ()
         if base.plan and candidate.plan:  # files of the Run:ai scale test tool have none
             differences = plan_differences(
-                base.plan, candidate.plan, WORKLOAD_FIELDS, IRRELEVANT_FIELDS
+                base.plan,
+                candidate.plan,
+                # fields that say what is measured, and fields that change nothing in it
+                {
+                    "object_kind",
+                    "workers",
+                    "gpus",
+                    "resource",
+                    "image",
+                    "seconds",
+                    "pvc",
+                    "template",
+                },
+                {"run", "namespace", "project", "template_file", "context"},
             )
         # a run that has lost workloads, or not measured them yet, has measured fewer
         books = base.result.books, candidate.result.books

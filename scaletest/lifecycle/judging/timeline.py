@@ -262,13 +262,6 @@ def reference_milestone(phase: LifecyclePhase, timelines: Sequence[WorkloadTimel
     return phase.references[-1]
 
 
-def phase_duration(
-    phase: LifecyclePhase, timeline: WorkloadTimeline, since: str
-) -> PhaseDuration | None:
-    """Return how long the phase took for one workload."""
-    return duration_between(timeline.stamp(since), timeline.stamp(phase.event))
-
-
 def phase_durations(
     phase: LifecyclePhase, timelines: Sequence[WorkloadTimeline]
 ) -> list[PhaseDuration | None]:
@@ -278,7 +271,10 @@ def phase_durations(
         start, end = phase.references[0], phase.event
         return [duration_between(pod.stamps.get(start), pod.stamps.get(end)) for pod in pods]
     since = reference_milestone(phase, timelines)
-    return [phase_duration(phase, timeline, since) for timeline in timelines]
+    return [
+        duration_between(timeline.stamp(since), timeline.stamp(phase.event))
+        for timeline in timelines
+    ]
 
 
 def find_error(timeline: WorkloadTimeline) -> str:

@@ -35,9 +35,10 @@ from scaletest.stats.verdict_order import Ground, Rank, verdict_of_grounds
 ENDLESS = "give the pods an end (<run_seconds>, or one in the template), or ask for <until> ready"
 COUNTS = ("failed", "rejected", "pending", "lost")
 EXAMPLE = "'ready.p99<30s', 'failed<=0' or 'throughput>=50/s'"
-STATISTICS = (*PERCENTILES, "mean", "max")
 MEASURES: MeasureTable = {
-    **dict.fromkeys(map(".".join, product(BY_NAME, STATISTICS)), Measurable("s")),
+    **dict.fromkeys(
+        map(".".join, product(BY_NAME, (*PERCENTILES, "mean", "max"))), Measurable("s")
+    ),
     **dict.fromkeys(COUNTS, Measurable("workloads")),
     "throughput": Measurable("1/s"),
 }

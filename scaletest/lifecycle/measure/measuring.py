@@ -11,9 +11,8 @@ from scaletest.cluster.api_calls import ApiCalls
 from scaletest.cluster.bulk_objects import Objects
 from scaletest.cluster.connection import Cluster, connect_cluster
 from scaletest.lifecycle.folder import LifecycleFolder
-from scaletest.lifecycle.measure import submit_tools
 from scaletest.lifecycle.measure.sampling import ProgressReport, Sampler, steady_clock
-from scaletest.lifecycle.measure.submitting import AllRefused, Submitter
+from scaletest.lifecycle.measure.submitting import AllRefused, Submitter, make_tool
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.model.labels import UNLABELLED, Labels
 from scaletest.runs.environment import read_environment
@@ -80,8 +79,9 @@ def measure(
         progress.of_run(store, plan.workload),
     ):
         store.write(PLAN, plan.to_dict())
-        api = ApiCalls(cluster, CONNECTIONS)
-        sampler = Sampler(plan, store, api, steady_clock(), stopping=stop.asked)
+        sampler = Sampler(
+            plan, store, ApiCalls(cluster, CONNECTIONS), steady_clock(), stopping=stop.asked
+        )
 
         def submit_when_watched() -> None:
             try:
@@ -144,7 +144,7 @@ def _submitter(
             stopping=stop.asked,
         )
         objects.check_namespace(plan.namespace)
-        tool = submit_tools.make_tool(plan, objects)
+        tool = make_tool(plan, objects)
         is_new = not store.exists
         store.make()
         with store.locked(*locks):

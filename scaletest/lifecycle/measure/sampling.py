@@ -36,11 +36,7 @@ PODGROUPS = (
 CLAIMS = tuple(
     (f"resource.k8s.io/{version}", "ResourceClaim") for version in ("v1", "v1beta2", "v1beta1")
 )
-# How long to wait for an event before the progress is told again.
-LOOK_S = 0.2
 KEEP_EVERY_S = 10.0
-# Writing may take this part of the time at most.
-KEEP_SHARE = 0.05
 
 
 class Sampler:
@@ -94,8 +90,8 @@ class Sampler:
         every_s = KEEP_EVERY_S
         try:
             while not self._stopping() and time.monotonic() < began_s + timeout_s:
-                # take in what has come, until it is time to write
-                for event in feeds.events(LOOK_S):
+                # take in what has come, until it is time to tell the progress, or to write
+                for event in feeds.events(0.2):
                     self._tracker.see(event)
                     if event.kind == "SYNCED":  # the list of this role is complete
                         unlisted_roles.discard(event.role)
@@ -119,12 +115,12 @@ class Sampler:
                     last_busy_s = time.monotonic()
                 elif time.monotonic() - last_busy_s > 2.0:
                     return
-                # write, less often the longer it takes
+                # write, less often the longer it takes: at most a twentieth of the time
                 if time.monotonic() - written_s > every_s:
                     writing_s = time.monotonic()
                     self._keep()
                     written_s = time.monotonic()
-                    every_s = max(KEEP_EVERY_S, (written_s - writing_s) / KEEP_SHARE)
+                    every_s = max(KEEP_EVERY_S, 20 * (written_s - writing_s))
         finally:
             feeds.close()
             self._judge_changes()

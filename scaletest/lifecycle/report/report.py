@@ -13,7 +13,7 @@ from scaletest.lifecycle.judging.timeline import (
     LifecyclePhase,
     WorkloadTimeline,
     best_time,
-    phase_duration,
+    duration_between,
     reference_milestone,
 )
 from scaletest.lifecycle.report.charts import (
@@ -207,10 +207,13 @@ def _node_table(result: LifecycleResult) -> Table:
         }
         for node in nodes[:MOST_NODES]
     ]
-    is_cut = len(nodes) > MOST_NODES
-    note = f"The slowest {MOST_NODES} of {len(nodes)} nodes." if is_cut else ""
     return Table.of_rows(
-        rows, {"node", "median time from scheduling to ready"}, {"node"}, note=note
+        rows,
+        {"node", "median time from scheduling to ready"},
+        {"node"},
+        note=(
+            f"The slowest {MOST_NODES} of {len(nodes)} nodes." if len(nodes) > MOST_NODES else ""
+        ),
     )
 
 
@@ -274,5 +277,5 @@ def _time_cell(name: str, timeline: WorkloadTimeline) -> str:
 
 
 def _duration_cell(phase: LifecyclePhase, since: str, timeline: WorkloadTimeline) -> str:
-    duration = phase_duration(phase, timeline, since)
+    duration = duration_between(timeline.stamp(since), timeline.stamp(phase.event))
     return f"{duration.value_s:.6f}" if duration else ""

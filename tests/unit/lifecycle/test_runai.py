@@ -17,7 +17,7 @@ import yaml
 from scaletest.cli.main import run
 from scaletest.lifecycle import kinds, runai
 from scaletest.lifecycle.judging.timeline import timeline_of
-from scaletest.lifecycle.measure.submit_tools import make_tool
+from scaletest.lifecycle.measure.submitting import make_tool
 from scaletest.lifecycle.measure.templating import RUNAI_NAMES, Workloads, text_of
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.lifecycle.records import Stamp
