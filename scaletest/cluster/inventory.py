@@ -144,7 +144,7 @@ def causes(cluster: Cluster) -> list[NodeRow] | None:
         container = worker_container(pod["spec"])
         if container and pod["spec"].get("nodeName"):
             workers[pod["spec"]["nodeName"]].append((pod["metadata"]["name"], container["name"]))
-    # more than so many nodes would take too long
+    # of 50 nodes at most
     return [_node_row(api, cluster.namespace, node, workers[node]) for node in sorted(workers)[:50]]
 
 

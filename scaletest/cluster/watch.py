@@ -107,7 +107,7 @@ class _Feed:
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": self._version,
-            "timeoutSeconds": "290",
+            "timeoutSeconds": "290",  # then the API server ends the watch
         }
         action = f"watch {self._path}"
         try:

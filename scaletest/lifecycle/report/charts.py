@@ -137,7 +137,7 @@ def phase_charts(result: LifecycleResult, names: Sequence[str]) -> list[Chart]:
         values = [value_s for _, value_s in points]
         description = f"{phase.text} ({statistics})"
         # over the run: a dot for each workload, by when it was submitted
-        length_s, unit = unit_of(max(*values, 1e-6))
+        length_s, unit = unit_of(max(max(values), 1e-6))
         span_s = max(start_s for start_s, _ in points) or 1.0
         size, time = time_unit(span_s)
         over_run = Chart(
