@@ -15,7 +15,7 @@ from scaletest.cli.watching import watch_runs
 from scaletest.cluster.connection import Cluster, connect_cluster
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.measure import measuring, planning
-from scaletest.lifecycle.measure.submit_tools import runai_line
+from scaletest.lifecycle.measure.submitting import runai_line
 from scaletest.lifecycle.measure.templating import Workloads
 from scaletest.lifecycle.options import Conditions, LifecycleWorkloadOptions, WorkloadSelection
 from scaletest.lifecycle.plan import LifecyclePlan
@@ -171,8 +171,7 @@ def plot(output_dir: Path, view: WorkloadSelection, figure: str) -> None:
 def _draw(store: LifecycleFolder, run: LifecycleRun, figure: str) -> list[Path]:
     """Write the table and the picture, and return their paths; UsageError without matplotlib."""
     table = store.put("times.csv", formats.render(report.lifecycle_report(run), "csv"))
-    names = report.GENERAL if figure == "general" else report.DETAILED
-    charts = phase_charts(run.result, names)
+    charts = phase_charts(run.result, report.GENERAL if figure == "general" else report.DETAILED)
     picture = png.draw_picture(charts, plural(len(run.result.timelines), "workload"))
     return [table, store.put(f"{figure}.png", picture)]
 

@@ -1,5 +1,6 @@
 """Make the plan of a new run from its options, or continue a stored one."""
 
+import secrets
 from dataclasses import replace
 
 from scaletest.cluster.api_calls import ApiCalls, Busy
@@ -7,7 +8,7 @@ from scaletest.cluster.connection import Cluster
 from scaletest.cluster.pod_requests import parse_quantities
 from scaletest.cluster.resources import NODES
 from scaletest.lifecycle import kinds
-from scaletest.lifecycle.folder import LifecycleFolder, new_run
+from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.measure import templating
 from scaletest.lifecycle.measure.templating import Workloads
 from scaletest.lifecycle.options import LifecycleWorkloadOptions
@@ -24,7 +25,7 @@ def make_plan(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePla
     project = options.project or (kinds.DEFAULT_PROJECT if kind.runai else "")
     resource, _, gpus = (options.num_gpus or kind.gpus).rpartition("=")
     plan = LifecyclePlan(
-        run=new_run(),
+        run=secrets.token_hex(3),
         workload_type=kind.name,
         count=options.num_workloads,
         namespace=options.namespace or (f"runai-{project}" if project else namespace),
