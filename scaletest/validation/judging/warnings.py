@@ -45,16 +45,16 @@ def find_warnings(
         for measured in step.samples:
             # a lasting change or short dips within one measurement
             drift, warm_s = measured.drift, measured.warmup_s
-            disturbance = worst.get(measured.measurement.key)
+            known = worst.get(measured.measurement.key)
             if drift.shift:
-                cause = disturbance.sentence if disturbance else POSSIBLE_CAUSES
+                cause = known.sentence if known else POSSIBLE_CAUSES
                 lines.append(
                     f"{workers}: throughput {'fell' if drift.shift < 0 else 'rose'} by"
                     f" {abs(drift.shift):.1%} after {warm_s + drift.shift_at_s:.0f} s; {cause}"
                 )
             if drift.dips:
                 at_s, depth = min(drift.dips, key=lambda dip: dip[1])
-                cause = disturbance.sentence if disturbance else "check what else ran at that time"
+                cause = known.sentence if known else "check what else ran at that time"
                 lines.append(
                     f"{workers}: throughput dipped by {-depth:.0%} after {warm_s + at_s:.0f} s;"
                     f" {cause}"
@@ -75,24 +75,18 @@ def find_warnings(
                     f"{workers}: {group} {most.name} did {fairness.ratio:.1f} times as much as"
                     f" {least.name}; compare their run times"
                 )
-    return lines + _disturbance_lines(disturbed, "; ".join(lines))
-
-
-def _disturbance_lines(disturbed: Sequence[Interference], warned: str) -> list[str]:
-    """Return a line for each kind of disturbance on a node: the costliest, and how many more.
-
-    warned: the warnings so far, which name some of them already.
-    """
+    # each kind of disturbance on a node, unless a line above names it: the costliest, and how many
+    warned = "; ".join(lines)
     by_kind: dict[tuple[str, str], list[Interference]] = defaultdict(list)
     for disturbance in disturbed:
         by_kind[disturbance.kind, disturbance.node].append(disturbance)
-    lines = []
     for alike in by_kind.values():
-        worst = max(alike, key=lambda disturbance: disturbance.weight)
-        if worst.sentence in warned:
-            continue
-        more = {1: "", 2: ", and once more"}.get(len(alike), f", and {len(alike) - 1} more times")
-        lines.append(worst.sentence + more)
+        costliest = max(alike, key=lambda disturbance: disturbance.weight)
+        if costliest.sentence not in warned:
+            more = {1: "", 2: ", and once more"}.get(
+                len(alike), f", and {len(alike) - 1} more times"
+            )
+            lines.append(costliest.sentence + more)
     return lines
 
 

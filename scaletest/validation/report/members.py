@@ -2,7 +2,6 @@
 
 import statistics
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
 from itertools import chain
 
 from scaletest.causes.steps import Rows
@@ -32,35 +31,33 @@ def members_tables(step: Step, records: Rows) -> list[Table]:
         for record in chain.from_iterable(repeats[:1] if kind in RESTARTED else repeats):
             by_name[getattr(record.reply, kind)].append(record)
         by_name.pop("", None)
-        if len(by_name) > 1 and set(by_name) not in seen:
-            seen.append(set(by_name))
-            tables.append(_members_table(kind, by_name))
+        if len(by_name) < 2 or set(by_name) in seen:
+            continue
+        seen.append(set(by_name))
+
+        # their shares of the successful requests, busiest first
+        run_times = {
+            name: [record.reply.run_s for record in records_of_name if record.ok]
+            for name, records_of_name in by_name.items()
+        }
+        names = sorted(run_times, key=lambda name: (-len(run_times[name]), name))
+        most = len(run_times[names[0]]) or 1
+        total = sum(map(len, run_times.values())) or 1
+        note = ""
+        if len(names) > MOST_MEMBERS:
+            note = f"{len(names) - MOST_MEMBERS} of the middle are left out."
+            names[MOST_MEMBERS // 2 : -MOST_MEMBERS // 2] = []
+        rows: list[dict[str, Cell]] = []
+        for name in names:
+            done = len(run_times[name])
+            rows.append(
+                {
+                    kind: name,
+                    "requests": str(done),
+                    "share": Share(done / most, format_percent(done / total)),
+                    "mean run": format_seconds(statistics.fmean(run_times[name]) if done else None),
+                    "failed": str(sum(map(has_failed, by_name[name]))),
+                }
+            )
+        tables.append(Table.of_rows(rows, {kind, "share"}, note=note))
     return tables
-
-
-def _members_table(kind: str, by_name: Mapping[str, Sequence[Record]]) -> Table:
-    """Return the members of a kind with their shares of the successful requests, busiest first."""
-    run_times = {
-        name: [record.reply.run_s for record in records if record.ok]
-        for name, records in by_name.items()
-    }
-    names = sorted(run_times, key=lambda name: (-len(run_times[name]), name))
-    most = len(run_times[names[0]]) or 1
-    total = sum(map(len, run_times.values())) or 1
-    note = ""
-    if len(names) > MOST_MEMBERS:
-        note = f"{len(names) - MOST_MEMBERS} of the middle are left out."
-        names[MOST_MEMBERS // 2 : -MOST_MEMBERS // 2] = []
-    rows: list[dict[str, Cell]] = []
-    for name in names:
-        done = len(run_times[name])
-        rows.append(
-            {
-                kind: name,
-                "requests": str(done),
-                "share": Share(done / most, format_percent(done / total)),
-                "mean run": format_seconds(statistics.fmean(run_times[name]) if done else None),
-                "failed": str(sum(map(has_failed, by_name[name]))),
-            }
-        )
-    return Table.of_rows(rows, {kind, "share"}, note=note)

@@ -32,35 +32,29 @@ from scaletest.validation.report.time_chart import time_spent
 from scaletest.validation.report.words import best_share_text, rate_interval_text, share_text
 from scaletest.validation.run_type import ValidationRun
 
-QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
-# Explanations below tables.
-SHARING_NOTE = (
-    "All devices are full in every step. Percent: 95 % intervals that hold together, against the"
-    " number that did most; the least number whose interval reaches 100% is called best. Fair:"
-    " requests of the busiest over those of the idlest. Memory limit: requests that met the limit"
-    " of a device's memory."
-)
-STEPS_NOTE = (
-    "ratio: to the step before, with the 90 % interval on which the verdict rests; other brackets"
-    " are 95 % intervals. Tester: the share of a request's time that scaletest itself cost."
-)
-TIMES_NOTE = (
-    "Wait: from the client's submission until a worker took the request. Run: the workload itself."
-    " Run times that grow with the workers mean that they share something; long waits mean that the"
-    " workers were not ready to take. In brackets the 95 % interval; n/a: the step has fewer"
-    " requests than the percentile needs."
-)
-BACKGROUND_NOTE = (
-    "What the load beside the validation did meanwhile. No verdict rests on it, but a change tells"
-    " how much the two share."
-)
-
 
 def page_sections(parts: ReportParts) -> list[Section]:
     """Return all sections that have anything to show."""
     run, result = parts.run, parts.result
     law = Text([as_sentence(law_sentence(result), "Law: ")], "strong")
     limits = "What limits it"
+    # what the load beside the validation did
+    others = [
+        {
+            "queue": step.name,
+            "workers of the step": str(step.workers),
+            "measuring": way_name(step.repeat),
+            "requests/s": with_half_width(step.throughput.per_s, step.throughput.half_width),
+            "mean wait": format_seconds(step.wait.mean),
+            "mean run": format_seconds(step.run.mean),
+            "failed": str(step.failures),
+        }
+        for step in result.background
+    ]
+    others_note = (
+        "What the load beside the validation did meanwhile. No verdict rests on it, but a change"
+        " tells how much the two share."
+    )
     return contents.make_page(
         {
             "How far it scales": [law, parts.scaling_chart] if parts.scaling_chart else [],
@@ -72,7 +66,7 @@ def page_sections(parts: ReportParts) -> list[Section]:
             "Throughput over time": [Charts(course_panels(result), note=PANEL_NOTE)],
             "Wait and run times": _times_section(run),
             "Who did how much": _members_section(run),
-            "Other queues": [_background_table(result)],
+            "Other queues": [Table.of_rows(others, {"queue", "measuring"}, note=others_note)],
         },
         limits if limits_known(result.causes) else "",
     )
@@ -134,7 +128,17 @@ def _sharing_section(parts: ReportParts) -> list[Block | None]:
     return [
         parts.table(("fair", "efficiency", f"wait {parts.quantile}", f"run {parts.quantile}")),
         Text([as_sentence(best[:1].upper() + best[1:])]),
-        Text([SHARING_NOTE], "soft"),
+        Text(
+            [
+                (
+                    "All devices are full in every step. Percent: 95 % intervals that hold"
+                    " together, against the number that did most; the least number whose interval"
+                    " reaches 100% is called best. Fair: requests of the busiest over those of the"
+                    " idlest. Memory limit: requests that met the limit of a device's memory."
+                )
+            ],
+            "soft",
+        ),
     ]
 
 
@@ -161,7 +165,11 @@ def _steps_section(parts: ReportParts) -> list[Block | None]:
                 "measured": format_seconds(step.measured_s),
             }
         )
-    note = f"Throughput ± {rate_interval_text(parts.result.steps)}; {STEPS_NOTE}"
+    note = (
+        f"Throughput ± {rate_interval_text(parts.result.steps)}; ratio: to the step before, with"
+        " the 90 % interval on which the verdict rests; other brackets are 95 % intervals. Tester:"
+        " the share of a request's time that scaletest itself cost."
+    )
     blocks: list[Block | None] = [Table.of_rows(rows, {"ended"}, layout="steps", note=note)]
     knee = parts.result.growth.knee
     if knee is not None and not parts.result.plan.compares:
@@ -180,7 +188,17 @@ def _times_section(run: ValidationRun) -> list[Block | None]:
         rows.append(_percentiles_row(step.workers, "run", step.run))
         rows.append(_percentiles_row(step.workers, "wait", step.wait))
     return [
-        Table.of_rows(rows, {"time"}, layout="tight", note=TIMES_NOTE),
+        Table.of_rows(
+            rows,
+            {"time"},
+            layout="tight",
+            note=(
+                "Wait: from the client's submission until a worker took the request. Run: the"
+                " workload itself. Run times that grow with the workers mean that they share"
+                " something; long waits mean that the workers were not ready to take. In brackets"
+                " the 95 % interval; n/a: the step has fewer requests than the percentile needs."
+            ),
+        ),
         step_histograms(result, run.records),
     ]
 
@@ -193,7 +211,7 @@ def _percentiles_row(workers: int, name: str, durations: Distribution) -> dict[s
         "requests": str(durations.count),
         "mean": format_seconds(durations.mean),
     }
-    for quantile, part in QUANTILES.items():
+    for quantile, part in {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}.items():
         percentile = getattr(durations, quantile)
         if percentile is None:
             row[quantile] = f"{NOTHING} (needs ≥ {samples_needed(part)})"
@@ -219,20 +237,3 @@ def _members_section(run: ValidationRun) -> list[Block | None]:
         *tables,
         node_histograms(steps[-1], run.records),
     ]
-
-
-def _background_table(result: Evaluation) -> Table:
-    """Return what the load beside the validation did."""
-    rows = [
-        {
-            "queue": step.name,
-            "workers of the step": str(step.workers),
-            "measuring": way_name(step.repeat),
-            "requests/s": with_half_width(step.throughput.per_s, step.throughput.half_width),
-            "mean wait": format_seconds(step.wait.mean),
-            "mean run": format_seconds(step.run.mean),
-            "failed": str(step.failures),
-        }
-        for step in result.background
-    ]
-    return Table.of_rows(rows, {"queue", "measuring"}, note=BACKGROUND_NOTE)

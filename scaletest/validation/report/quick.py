@@ -33,8 +33,16 @@ def quick_lines(result: Evaluation) -> Iterator[str]:
     if answer is not None and len(result.steps) > 1:
         yield from _scaling_lines(answer, result)
     yield "This was a quick look, not a verdict. To measure it well:"
-    command = shlex.join(result.plan.command)
-    yield f"  scaletest validate {_validate_options(result, answer)} -- {command}"
+    # the options that measure this well
+    plan = result.plan
+    tried = plan.limit if answer is None else answer.tried
+    limit = tried if answer and answer.is_limited else 2 * tried
+    options = [f"--limit {limit}", *seconds_option(plan.seconds)]
+    if plan.device_glob:
+        options.append(f"--device-glob {shlex.quote(plan.device_glob)}")
+    if plan.preset:
+        options.append(f"--preset {plan.preset}")
+    yield f"  scaletest validate {' '.join(options)} -- {shlex.join(plan.command)}"
     yield "To see charts of it: scaletest report LAST -o report.html"
 
 
@@ -74,19 +82,6 @@ def _scaling_lines(answer: QuickAnswer, result: Evaluation) -> Iterator[str]:
         yield "  What to try: more cores, or fewer threads in each program."
     else:
         yield "What stops it is not clear from so short a look."
-
-
-def _validate_options(result: Evaluation, answer: QuickAnswer | None) -> str:
-    """Return the options of the validation that measures this well."""
-    plan = result.plan
-    tried = plan.limit if answer is None else answer.tried
-    limit = tried if answer and answer.is_limited else 2 * tried
-    parts = [f"--limit {limit}", *seconds_option(plan.seconds)]
-    if plan.device_glob:
-        parts.append(f"--device-glob {shlex.quote(plan.device_glob)}")
-    if plan.preset:
-        parts.append(f"--preset {plan.preset}")
-    return " ".join(parts)
 
 
 def seconds_option(run_s: float) -> list[str]:

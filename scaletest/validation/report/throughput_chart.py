@@ -55,30 +55,6 @@ class Curve:
             points.append((level, self.law.at(level)))
         return points
 
-    def workers_axis(self) -> Axis:
-        """Return the axis across, with marks at the steps that were measured."""
-        levels = [float(step.level) for step in self.steps]
-        label = workers_label(self.steps[0].per_device)
-        names = [f"{level:g}" for level in levels]
-        if self.is_log:
-            return Axis(label, levels[0] * 0.9, self.end, "log2", levels, names)
-        return Axis(label, 0.0, self.end, "linear", levels, names)
-
-    def throughput_axis(self) -> Axis:
-        """Return the axis up: from 0, or in doublings where the workers are.
-
-        What was measured fills the frame: the ideal line and the law leave it where they lie far
-        above.
-        """
-        rates = [step.throughput for step in self.steps]
-        measured = max(rate.per_s + min(rate.half_width, rate.per_s) for rate in rates)
-        first, last = self.steps[0].level, self.steps[-1].level
-        drawn = [per_s for _, per_s in self.law_between(first, self.end)]
-        top = max(measured, min(max([self.ideal(last), *drawn]), HEADROOM * measured))
-        if not self.is_log:
-            return Axis("requests/s", 0.0, top * 1.05)
-        return Axis("requests/s", min(rate.per_s for rate in rates) * 0.7, top * 1.4, "log2")
-
 
 def throughput_figure(result: Evaluation) -> Figure | None:
     """Return throughput with intervals, the fitted law and the ideal line.
@@ -121,12 +97,25 @@ def _draw_throughput(curve: Curve) -> Chart:
     tips = [
         f"{plural(step.workers, 'worker')}: {rate_text(step)} requests/s" for step in curve.steps
     ]
+    steps, levels = curve.steps, [float(step.level) for step in curve.steps]
+    # What was measured fills the frame: the ideal line and the law leave it where they lie far
+    # above.
+    rates = [step.throughput for step in steps]
+    measured = max(rate.per_s + min(rate.half_width, rate.per_s) for rate in rates)
+    drawn = [per_s for _, per_s in curve.law_between(levels[0], curve.end)]
+    top = max(measured, min(max([curve.ideal(levels[-1]), *drawn]), HEADROOM * measured))
+    label, names = workers_label(steps[0].per_device), [f"{level:g}" for level in levels]
+    across = Axis(label, 0.0, curve.end, "linear", levels, names)
+    up = Axis("requests/s", 0.0, top * 1.05)
+    if curve.is_log:
+        across = Axis(label, levels[0] * 0.9, curve.end, "log2", levels, names)
+        up = Axis("requests/s", min(rate.per_s for rate in rates) * 0.7, top * 1.4, "log2")
     chart = Chart(
         "throughput",
         "Throughput against the number of workers",
         "; ".join(tips),
-        curve.workers_axis(),
-        curve.throughput_axis(),
+        across,
+        up,
         WIDTH,
         HEIGHT,
     )
@@ -134,7 +123,7 @@ def _draw_throughput(curve: Curve) -> Chart:
     chart.legend("measured, 95 % interval", "c-dot", "dot")
     chart.legend("ideal", "c-ideal")
     if curve.law:
-        first, last = curve.steps[0].level, curve.steps[-1].level
+        first, last = levels[0], levels[-1]
         chart.legend(f"law: {curve.law.name}", "c-law")
         chart.legend("not tested", "c-shade", "area")
         chart.shade(last, curve.end, "c-shade")
