@@ -147,8 +147,9 @@ def make_sections(simulation: Simulation, choice: BestRule) -> list[Section]:
     courses: list[Block] = []
     rules = zip(_best_first(simulation, choice), draw_courses(simulation, choice), strict=True)
     for played, chart_of_rule in rules:
-        caption = f"{chart_of_rule.title}. The rule: {played.rule.note}."
-        courses.append(Figure(chart_of_rule, caption, PHONE))
+        courses.append(
+            Figure(chart_of_rule, f"{chart_of_rule.title}. The rule: {played.rule.note}.", PHONE)
+        )
     return make_page(
         {
             f"Settings of {choice.played.rule.name}": [

@@ -8,17 +8,14 @@ from scaletest.capacity.autoscale.rule import Rule
 from scaletest.model.desired_workers import History, QueueDemand, desired_workers, wanted_workers
 from scaletest.model.time_slots import RING, SLOT_S, TimeSlot, window_until
 
-# The exporter reads Redis this often by itself, whoever scrapes.
-READ_S = 2.5
-
 
 class Scaler:
     """The controllers of one rule, with their memory. All times are the simulation's seconds."""
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
-        # how often the metric is read
-        self.interval_s = READ_S if rule.metric == "desired_workers" else SYNC_S
+        # how often the metric is read: the exporter does so by itself, whoever scrapes
+        self.interval_s = 2.5 if rule.metric == "desired_workers" else SYNC_S
         if rule.kind == "job":
             self.interval_s = rule.polling_s
         spec = HpaSpec(

@@ -22,8 +22,6 @@ from scaletest.stats.chance import Chance
 
 # Kinds of events in their order at one moment: what ends comes before what is measured.
 FINISH, KILL, READY, READ = 0, 1, 2, 3
-# The course has at least so many points when it is long, and twice as many at most.
-COURSE_POINTS = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,5 +293,5 @@ class _World:
         self.course.append(
             SimulationPoint(self.now_s, self.replicas, len(self.pods), len(self.waiting), self.busy)
         )
-        if len(self.course) > 2 * COURSE_POINTS:
+        if len(self.course) > 4000:  # so at least 2000 remain
             del self.course[1::2]

@@ -9,8 +9,6 @@ from scaletest.capacity.autoscale.hpa import TargetType
 from scaletest.capacity.autoscale.load import Arrivals
 from scaletest.model.time_slots import LONGEST_WINDOW_S
 
-# The exporter counts over a window; over fewer requests' run times than this, chance decides.
-LEAST_RUNS = 2.0
 # A window that is long enough for most queues, and what suggested ones are a multiple of, in s.
 USUAL_WINDOW_S, MULTIPLE_S = 300.0, 60.0
 
@@ -28,9 +26,9 @@ def find_weaknesses(played: PlayedRule, arrivals: Arrivals) -> Iterator[Weakness
     rule, result = played.rule, played.result
     if not (result.flips or result.killed):
         return
-    # what it measures
+    # what it measures: over a window of fewer than two run times, chance decides
     window_s, run_s = rule.targets.window_s, arrivals.mean_run_s
-    if rule.metric == "desired_workers" and window_s < LEAST_RUNS * run_s:
+    if rule.metric == "desired_workers" and window_s < 2.0 * run_s:
         # the window that is long enough for requests of this run time, or what else to change
         wanted_s = max(USUAL_WINDOW_S, MULTIPLE_S * math.ceil(run_s / MULTIPLE_S))
         remedy = (

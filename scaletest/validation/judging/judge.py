@@ -26,10 +26,6 @@ from scaletest.validation.judging.steps import Step
 from scaletest.validation.judging.warnings import too_good_lines
 from scaletest.validation.plan import Plan
 
-# Above this multiple of the ideal ratio the workers were not alike.
-MOST_TOO_GOOD = 1.1
-UNLIKE_REMEDY = "compare run times by worker and device, and measure with <repeats> 3"
-
 
 def judge(
     plan: Plan,
@@ -68,8 +64,10 @@ def judge(
     # where requests fail, a worker that seems to have stopped or a late client proves nothing
     doubt = Rank.OPEN if failures else Rank.NOT_THE_SUBJECT
     stopped = Ground(Rank.OPEN, f"interrupted: {interrupted}", RESUME) if interrupted else None
-    # a base that was too slow makes every ratio good, whatever workers share
-    too_good = too_good_lines(steps, MOST_TOO_GOOD)
+    # A base that was too slow makes every ratio good, whatever workers share: above 1.1 times the
+    # ideal ratio they were not alike.
+    too_good = too_good_lines(steps, 1.1)
+    unlike_remedy = "compare run times by worker and device, and measure with <repeats> 3"
     best = shared.sentence if shared else ""
     return verdict_of_grounds(
         [
@@ -86,7 +84,7 @@ def judge(
             measurement_cut_short(steps),
             step_missing(plan, steps, worst),
             undecided_ratio(plan, steps, shared, worst),
-            Ground(Rank.OPEN, too_good[0], UNLIKE_REMEDY) if too_good else None,
+            Ground(Rank.OPEN, too_good[0], unlike_remedy) if too_good else None,
             ground_of(thresholds, Rank.OPEN),
             # it is met
             Ground(Rank.MET, passed_reason(plan, steps, thresholds, best)),

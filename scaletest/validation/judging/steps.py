@@ -36,7 +36,6 @@ from scaletest.validation.plan import Plan
 # Figures that are amounts of work, such as frames of transcodes, samples of training, bytes moved,
 # so that adding them up over requests makes sense.
 FIGURES = ("frames", "samples", "bytes")
-MEMORY_HITS = "memory_limit_hits"
 # What the interval of a step covers.
 BETWEEN_REPEATS, WITHIN_RUN = "between repeats", "within the run"
 
@@ -217,8 +216,10 @@ def summarise(plan: Plan, measurements: Sequence[Measurement], records: Rows) ->
             if len(parts_of_work) == len(judged)
         }
 
-        rows = chain.from_iterable(records.get(sample.measurement.key, ()) for sample in samples)
-        of_step = list(rows)
+        # the requests of all measurements, successful or not
+        of_step = [
+            record for sample in samples for record in records.get(sample.measurement.key, ())
+        ]
         succeeded = [record for record in of_step if record.ok]
         steps.append(
             Step(
@@ -239,7 +240,7 @@ def summarise(plan: Plan, measurements: Sequence[Measurement], records: Rows) ->
                 per_device=plan.share(workers) if plan.compares else 0,
                 work=work,
                 memory_hits=sum(
-                    _positive_number(record.reply.figures.get(MEMORY_HITS)) is not None
+                    _positive_number(record.reply.figures.get("memory_limit_hits")) is not None
                     for record in of_step
                 ),
                 nodes=_count_names(record.reply.node for record in succeeded),

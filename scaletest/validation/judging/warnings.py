@@ -11,15 +11,9 @@ from scaletest.render.numbers import plural
 from scaletest.validation.judging.measurement_grounds import MOST_OVERHEAD, POSSIBLE_CAUSES
 from scaletest.validation.judging.steps import Step
 
-# A part of a request's time that the tester may cost without a warning.
-WARN_OVERHEAD = 0.02
-# Above this multiple of the ideal ratio it may be a cache or an error of measurement.
-WARN_TOO_GOOD = 1.02
 # A group that did this many times as much as another is worth a warning, if the difference exceeds
 # chance (three standard deviations of a count).
 WARN_UNFAIR = 1.25
-# A machine whose speed changes by less than this part a second changes no visible result.
-LEAST_TREND_PER_S = 0.0001
 
 
 def find_warnings(
@@ -31,13 +25,14 @@ def find_warnings(
 
     disturbed: what disturbed the run, in the order of time. worst: by measurement.
     """
+    # above 1.02 times the ideal ratio it may be a cache or an error of measurement
     lines = [
-        f"{line}; compare run times by worker and device"
-        for line in too_good_lines(steps, WARN_TOO_GOOD)
+        f"{line}; compare run times by worker and device" for line in too_good_lines(steps, 1.02)
     ]
     for step in steps:
         workers = plural(step.workers, "worker")
-        if WARN_OVERHEAD < step.overhead_share <= MOST_OVERHEAD:
+        # the tester may cost 2 % of a request's time without a warning
+        if 0.02 < step.overhead_share <= MOST_OVERHEAD:
             lines.append(
                 f"{workers}: the tester costs {step.overhead_share:.0%} of a request's time; use"
                 " longer requests"
@@ -95,7 +90,7 @@ def warn_of_trend(trend_per_s: float) -> list[str]:
 
     trend_per_s: the logarithm of the relative change in one second.
     """
-    if abs(trend_per_s) < LEAST_TREND_PER_S:
+    if abs(trend_per_s) < 0.0001:  # changes no visible result
         return []
     return [
         f"the machine {'slowed down' if trend_per_s < 0 else 'sped up'} steadily by"

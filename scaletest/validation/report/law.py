@@ -14,11 +14,6 @@ from scaletest.stats.law import Law
 from scaletest.stats.law_interval import LawInterval
 from scaletest.validation.judging.evaluation import Evaluation
 
-# Less of a request is shown as 0 %.
-LEAST_KNOWN = 0.005
-# A law misses a step where it lies farther than this part from the step's interval.
-MISSED = 0.05
-
 
 def law_sentence(result: Evaluation) -> str:
     """Return what limits growth: the law with its intervals, the peak, and why it is not sure.
@@ -48,8 +43,8 @@ def law_sentence(result: Evaluation) -> str:
         )
     if growth.lacking:
         sentence += f" (too few steps to be sure: {next(iter(growth.remedies.values()))})"
-    # by how much the law misses a step most, where it misses one by more than chance
-    worst, most = "", MISSED
+    # by how much the law misses a step most, where it lies more than 5 % beyond its interval
+    worst, most = "", 0.05
     for step in result.steps:
         if not step.sound or step.throughput.per_s <= 0:
             continue
@@ -96,6 +91,6 @@ def _coefficient_text(value: float, interval: Estimate | None) -> str:
         return format_percent(value)
     if interval.high <= 1.0:
         return percent_with_interval(value, interval.low, interval.high, 3)
-    if interval.low >= LEAST_KNOWN:
+    if interval.low >= 0.005:  # less is shown as 0 %
         return f"{format_percent(interval.low, 0)} or more"
     return "an unknown part"

@@ -1,8 +1,14 @@
 """A validation as a page: all sections that have anything to show."""
 
+import statistics
+from collections import defaultdict
+from itertools import chain
+
 from scaletest.causes.resource_texts import clock_text
+from scaletest.causes.steps import Rows
+from scaletest.model import Record
 from scaletest.render import contents
-from scaletest.render.blocks import Block, Charts, Table, Text
+from scaletest.render.blocks import Block, Cell, Charts, Share, Table, Text
 from scaletest.render.contents import Section
 from scaletest.render.numbers import (
     NOTHING,
@@ -16,6 +22,7 @@ from scaletest.report import failures
 from scaletest.stats.percentiles import Distribution, samples_needed
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.schedule import way_name
+from scaletest.validation.judging.steps import Step, has_failed
 from scaletest.validation.report.causes import (
     causes_note,
     causes_table,
@@ -25,12 +32,14 @@ from scaletest.validation.report.causes import (
 from scaletest.validation.report.course_charts import PANEL_NOTE, course_panels
 from scaletest.validation.report.histograms import node_histograms, step_histograms
 from scaletest.validation.report.law import law_sentence
-from scaletest.validation.report.members import members_tables
 from scaletest.validation.report.parts import ReportParts, as_sentence
 from scaletest.validation.report.resources import energy_note, resources_table
 from scaletest.validation.report.time_chart import time_spent
 from scaletest.validation.report.words import best_share_text, rate_interval_text, share_text
 from scaletest.validation.run_type import ValidationRun
+
+# More members than this are shown from both ends: the busiest and the idlest.
+MOST_MEMBERS = 24
 
 
 def page_sections(parts: ReportParts) -> list[Section]:
@@ -225,7 +234,7 @@ def _percentiles_row(workers: int, name: str, durations: Distribution) -> dict[s
 def _members_section(run: ValidationRun) -> list[Block | None]:
     """Return who did how much in the last step that did anything: it shows best who held it up."""
     steps = [step for step in run.result.steps if step.run.count]
-    tables = members_tables(steps[-1], run.records) if steps else []
+    tables = _members_tables(steps[-1], run.records) if steps else []
     if not tables:
         return []
     note = (
@@ -237,3 +246,51 @@ def _members_section(run: ValidationRun) -> list[Block | None]:
         *tables,
         node_histograms(steps[-1], run.records),
     ]
+
+
+def _members_tables(step: Step, records: Rows) -> list[Table]:
+    """Return a table for each kind of which a step had more than one; none for pods that are nodes.
+
+    Of several repeats workers and pods are those of the first, since every repeat starts its own.
+    """
+    repeats = [records.get(sample.measurement.key, ()) for sample in step.samples]
+    tables = []
+    seen: list[set[str]] = []
+    for kind in ("worker", "node", "pod", "device"):
+        by_name: dict[str, list[Record]] = defaultdict(list)
+        # each repeat has other workers and pods, and it may be longer than the next: only those of
+        # one repeat compare
+        compared = repeats[:1] if kind in ("worker", "pod") else repeats
+        for record in chain.from_iterable(compared):
+            by_name[getattr(record.reply, kind)].append(record)
+        by_name.pop("", None)
+        if len(by_name) < 2 or set(by_name) in seen:
+            continue
+        seen.append(set(by_name))
+
+        # their shares of the successful requests, busiest first
+        run_times = {
+            name: [record.reply.run_s for record in records_of_name if record.ok]
+            for name, records_of_name in by_name.items()
+        }
+        names = sorted(run_times, key=lambda name: (-len(run_times[name]), name))
+        most = len(run_times[names[0]]) or 1
+        total = sum(map(len, run_times.values())) or 1
+        note = ""
+        if len(names) > MOST_MEMBERS:
+            note = f"{len(names) - MOST_MEMBERS} of the middle are left out."
+            names[MOST_MEMBERS // 2 : -MOST_MEMBERS // 2] = []
+        rows: list[dict[str, Cell]] = []
+        for name in names:
+            done = len(run_times[name])
+            rows.append(
+                {
+                    kind: name,
+                    "requests": str(done),
+                    "share": Share(done / most, format_percent(done / total)),
+                    "mean run": format_seconds(statistics.fmean(run_times[name]) if done else None),
+                    "failed": str(sum(map(has_failed, by_name[name]))),
+                }
+            )
+        tables.append(Table.of_rows(rows, {kind, "share"}, note=note))
+    return tables

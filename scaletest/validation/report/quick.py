@@ -10,11 +10,9 @@ from scaletest.render.text import clean_text
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.quick import QuickAnswer, cores_needed, quick_answer
 from scaletest.validation.report.causes import limits_known
-from scaletest.validation.report.speedup import speedup_bars
+from scaletest.validation.report.words import speedup_bars
 
 LONGEST_ERROR = 160
-# Shorter requests are measured well with the default of --seconds, too.
-LEAST_TOLD_S = 2.0
 
 
 def quick_lines(result: Evaluation) -> Iterator[str]:
@@ -86,4 +84,5 @@ def _scaling_lines(answer: QuickAnswer, result: Evaluation) -> Iterator[str]:
 
 def seconds_option(run_s: float) -> list[str]:
     """Return the option that says how long a request takes, where the default is far off."""
-    return ["--seconds", f"{math.ceil(run_s)}s"] if run_s > LEAST_TOLD_S else []
+    # shorter ones are measured well with the default, too
+    return ["--seconds", f"{math.ceil(run_s)}s"] if run_s > 2.0 else []

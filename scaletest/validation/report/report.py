@@ -144,7 +144,6 @@ def comment_blocks(parts: ReportParts) -> list[Block]:
             limits.append(causes_table(causes, on_page=False, title=heading, note=note))
         else:
             limits.append(Text([note and f"{heading}: {note}"]))
-    title = "Resources of the nodes while each step was measured"
     failed = [
         f"{plural(group.count, 'request')} {group.outcome}{failures.nodes_phrase(group)}:"
         f" {group.error or NOTHING}"
@@ -154,7 +153,11 @@ def comment_blocks(parts: ReportParts) -> list[Block]:
         parts.table(("fair",)),
         Text([as_sentence(intervals_text(result.steps))]),
         *limits,
-        resources_table(result, title=title, note=energy_note(result)),
+        resources_table(
+            result,
+            title="Resources of the nodes while each step was measured",
+            note=energy_note(result),
+        ),
         Text([as_sentence(law_sentence(result))], label="Law"),
         Text([as_sentence(best_share_text(result))], label="Shares"),
         *spread_texts(result.steps),

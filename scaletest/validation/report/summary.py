@@ -10,8 +10,12 @@ from scaletest.validation.report.causes import doubling_text, evidence_text, lim
 from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.parts import ReportParts, spread_texts
 from scaletest.validation.report.resources import resources_line
-from scaletest.validation.report.speedup import speedup_bars
-from scaletest.validation.report.words import best_share_text, intervals_text, share_text
+from scaletest.validation.report.words import (
+    best_share_text,
+    intervals_text,
+    share_text,
+    speedup_bars,
+)
 
 MOST_WARNINGS, MOST_ERRORS, MOST_CAUSES = 3, 2, 3
 WIDTH = 80

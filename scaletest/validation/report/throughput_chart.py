@@ -13,9 +13,6 @@ from scaletest.validation.judging.steps import Step
 from scaletest.validation.report.rows import rate_text
 from scaletest.validation.report.words import rate_interval_text, workers_label
 
-# Up to here evenly spaced workers are readable; beyond, the first steps would lie on top of each
-# other.
-MOST_LINEAR = 16
 # The law is drawn this far beyond the last step, and as far as its peak if that is not much
 # farther.
 BEYOND, FARTHEST = 1.5, 2.0
@@ -37,7 +34,8 @@ class Curve:
     @property
     def is_log(self) -> bool:
         """Whether every doubling is equally long."""
-        return self.steps[-1].level > MOST_LINEAR
+        # evenly spaced, the first of more workers would lie on top of each other
+        return self.steps[-1].level > 16
 
     def ideal(self, level: float) -> float:
         """Return requests/s if nothing held the workers up, from the first step."""
