@@ -29,8 +29,6 @@ from scaletest.benchmarks.kinds import (
 from scaletest.model import checks, declared
 
 PORTS = {"iperf3": 5201, "iperf": 5001}
-# Intervals in a result; those of a longer run are thinned out evenly.
-MOST_INTERVALS = 120
 _RATES = ("bandwidth", "reverseBandwidth")  # headlines in the order of `_directions`
 
 
@@ -133,9 +131,10 @@ def parse(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
             f"iperf3 measured with {name} {reported} instead of {setting}",
             failure=Failure.MISMATCH,
         )
-    # sums by interval, without the large lists of streams
+    # sums by interval, without the large lists of streams; a result has 120 intervals at most, and
+    # those of a longer run are thinned out evenly
     sums = [parsing.part_at(interval, "sum") for interval in report.get("intervals") or []]
-    stride = math.ceil(len(sums) / MOST_INTERVALS) or 1
+    stride = math.ceil(len(sums) / 120) or 1
     keep = ("start", "seconds", "bits_per_second", "retransmits", "omitted")
     read_headlines = _udp_headlines if spec.protocol == "UDP" else _tcp_headlines
     return ToolMeasurement(

@@ -15,8 +15,6 @@ from scaletest.model.checks import cut_text
 MOST_NUMBER = 1e18
 # A measurement that is shorter than this part of its planned duration ended early.
 LEAST_PART = 0.9
-# Relative difference between numbers that were rounded for people.
-ROUNDED = 0.02
 # Messages of tools and libraries without a device that they need; from real runs without one.
 NO_DEVICE = (
     "Unable to find the Infiniband/RoCE device",
@@ -29,8 +27,7 @@ NO_DEVICE = (
     "Torch not compiled with CUDA enabled",
     "CUDA is not available",
 )
-# Exit code of shells, taskset and env, and messages of Open MPI's mpirun, for a missing program.
-NOT_FOUND = 127
+# Messages of Open MPI's mpirun for a missing program.
 NO_PROGRAM = (
     "unable to find the specified executable file",
     "unable to launch the specified application as it could not access",
@@ -53,7 +50,8 @@ def check_exit(output: ToolOutput, program: str) -> None:
     )
     no_program = lines_with(output.text, NO_PROGRAM)
     fail_if(
-        output.exit_code == NOT_FOUND or no_program,
+        # shells, taskset and env end with 127 when a program is missing
+        output.exit_code == 127 or no_program,
         f"{program}, or a program that it starts, is not installed on every node",
         no_program or last_lines(output),
         failure=Failure.NO_BINARY,
@@ -140,10 +138,11 @@ def positive(document: Any, *path: str | int) -> float:
     return measured
 
 
-def check_agreement(reported: float, computed: float, name: str, rounded: float = ROUNDED) -> None:
+def check_agreement(reported: float, computed: float, name: str, rounded: float = 0.02) -> None:
     """Raise BenchmarkFailed if a number contradicts others of the same output.
 
-    computed: the number by the others. rounded: relative difference that is allowed.
+    computed: the number by the others. rounded: relative difference that is allowed; by default
+    that of numbers that were rounded for people.
     """
     fail_if(
         abs(reported - computed) > rounded * max(reported, computed),

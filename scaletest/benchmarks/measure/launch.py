@@ -41,7 +41,7 @@ from scaletest.render.numbers import format_quantity
 from scaletest.render.text import clean_text
 from scaletest.runs import places, registry, stopping
 from scaletest.runs.environment import read_environment
-from scaletest.runs.folder import RESULT, RunFolder
+from scaletest.runs.folder import LOGS, RESULT, RunFolder
 from scaletest.runs.progress import Progress
 
 
@@ -82,8 +82,9 @@ def start_run(
                 progress.message(line)
         folder.make(empty=True)
         with folder.locked():
-            environment = {**read_environment(sys.argv), **_describe_executor(plan, place)}
-            folder.begin(plan, environment, labels)
+            folder.begin(
+                plan, {**read_environment(sys.argv), **_describe_executor(plan, place)}, labels
+            )
             if plan.paused:
                 progress.message(f"paused; go on with: {_resume_command(folder)}")
             else:
@@ -270,7 +271,7 @@ def _open_executor(place: BenchmarkPlace, folder: BenchmarkFolder) -> Iterator[r
         ) as executor:
             yield executor
     else:
-        yield local_executor.LocalExecutor(folder.logs)
+        yield local_executor.LocalExecutor(folder.path / LOGS)
 
 
 @contextmanager

@@ -4,14 +4,12 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 
-from scaletest.benchmarks.documents import Benchmark, BenchmarkResult
+from scaletest.benchmarks.documents import Benchmark
 from scaletest.benchmarks.kinds import PartAddress
 from scaletest.benchmarks.objects.manifests import INDEX, MULTUS_STATUS, ROLE, name_of
 from scaletest.cluster.objects import Document, ObjectClient
 from scaletest.cluster.resources import EVENTS
-from scaletest.render.numbers import plural
 
-MOST_PLACES = 32
 # A Job tries again after 1, 2, 4, ... seconds: a denial that is only temporary is over by then. A
 # quota may still be used by pods that are being deleted, which takes longer.
 REFUSED_S, QUOTA_S = 10.0, 30.0
@@ -73,18 +71,6 @@ def pod_addresses(pod: Document, network: str) -> list[str]:
     return ips
 
 
-def explain_other_network(pod: Document, network: str, result: BenchmarkResult) -> str:
-    """Explain by which other network the pod reached its peer; "" when it used the spec's."""
-    address, expected = str(result.network.get("address", "")), pod_addresses(pod, network)
-    if not network or not result.ok or address in expected:
-        return ""
-    return (
-        f"the peer was reached from {address or 'nowhere'} by"
-        f" {result.network.get('interface', 'no interface')}, and the pod's address on {network}"
-        f" is {', '.join(expected) or 'unknown'}"
-    )
-
-
 def conditions_by_type(document: Document) -> dict[str, Document]:
     """Map the conditions of any object by their types."""
     return {
@@ -102,24 +88,11 @@ def has_condition(document: Document, *names: str) -> bool:
 def nodes_and_images(pods: Sequence[Document]) -> Document:
     """Map pods to their nodes, and to the digests of the images that really ran."""
     places: Document = {"nodes": {}, "images": {}}
-    for pod in pods[:MOST_PLACES]:
+    for pod in pods[:32]:  # a result is bounded in size
         (container, *_) = pod["status"].get("containerStatuses") or [{}]
         places["nodes"][pod_name(pod)] = pod["spec"].get("nodeName", "")
         places["images"][pod_name(pod)] = container.get("imageID", "")
     return places
-
-
-def crowding_notes(benchmark: Benchmark, pods: Sequence[Document]) -> tuple[str, ...]:
-    """Write a note when the parts had fewer nodes than the benchmark is meant for; else none."""
-    node_count = len({part.node for part in benchmark.kind.layout(benchmark.spec)})
-    used_nodes = {pod["spec"].get("nodeName", "") for pod in pods}
-    if benchmark.spec.nodes or len(used_nodes) >= min(node_count, len(pods)):
-        return ()
-    return (
-        f"the parts ran on {plural(len(used_nodes), 'node')} instead of {node_count}, and what"
-        " those of one node send each other crosses no network; with placement: differentNodes"
-        " they wait for nodes of their own",
-    )
 
 
 def is_unschedulable(pod: Document) -> bool:
@@ -156,8 +129,11 @@ def last_denial(objects: ObjectClient, namespace: str, job: Document) -> str:
         created = event["metadata"].get("creationTimestamp")
         return str(event.get("lastTimestamp") or event.get("eventTime") or created or "")
 
-    about = f"involvedObject.uid={job['metadata']['uid']},reason=FailedCreate"
-    events = objects.list(EVENTS, namespace, fields=about)
+    events = objects.list(
+        EVENTS,
+        namespace,
+        fields=f"involvedObject.uid={job['metadata']['uid']},reason=FailedCreate",
+    )
     return str(max(events, key=event_time, default={}).get("message", ""))
 
 

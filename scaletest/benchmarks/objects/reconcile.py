@@ -28,12 +28,7 @@ from scaletest.cluster.api_calls import Busy, Missing, Refused
 from scaletest.cluster.objects import Document, ObjectClient
 from scaletest.cluster.resources import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES
 from scaletest.model.errors import Unreachable, UsageError
-
-# Written into a pod as an annotation: a kubelet looks at the ConfigMap at once when its pod
-# changes, and else up to a minute later.
-PEERS_WRITTEN = "scaletest.dev/peers-written"
-# Lines from the end of a failed pod's log that the result quotes.
-QUOTED_LINES = 8
+from scaletest.render.numbers import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +82,7 @@ def failure_of_pod(pod: Document, message: str, log: str) -> BenchmarkFailed:
         )
     # the kubelet's reason comes last, as in an eviction
     lines = [
-        *log.splitlines()[-QUOTED_LINES + 1 :],
+        *log.splitlines()[-7:],
         pod["status"].get("message") or pod["status"].get("reason") or "",
     ]
     return BenchmarkFailed(Failure.EXIT, f"{name}: {message}", lines)
@@ -198,10 +193,19 @@ class _Reconciliation:
                 self._benchmark, self._objects, self._context.namespace
             )
             if not admitted_s:
-                self._require_admission(
-                    created_s, message, has_peers=manifests.PEERS in peers["data"]
+                fail_if(
+                    manifests.PEERS in peers["data"],
+                    f"the admission was withdrawn: {message}",
+                    failure=Failure.INTERRUPTED,
                 )
-                is_long = self._clock() - created_s > gang_scheduling.AT_ONCE_S
+                limit_s = gang_scheduling.admission_limit_s(self._benchmark)
+                waited_s = self._clock() - created_s
+                fail_if(
+                    waited_s > limit_s,
+                    f"not admitted in {limit_s:.0f} s: {message}",
+                    failure=Failure.TIMED_OUT,
+                )
+                is_long = waited_s > gang_scheduling.AT_ONCE_S
                 return Observation(BenchmarkPhase.PENDING, message, self._pods, queued=is_long)
             if reason := self._context.take_turn():
                 return Observation(BenchmarkPhase.PENDING, reason, self._pods)
@@ -242,16 +246,6 @@ class _Reconciliation:
             BenchmarkPhase.PREPARING, "the measuring part is being started", self._pods
         )
 
-    def _require_admission(self, created_s: float, message: str, *, has_peers: bool) -> None:
-        """Raise BenchmarkFailed when the parts wait for too long, or had started and must stop."""
-        fail_if(has_peers, f"the admission was withdrawn: {message}", failure=Failure.INTERRUPTED)
-        limit_s = gang_scheduling.admission_limit_s(self._benchmark)
-        fail_if(
-            self._clock() - created_s > limit_s,
-            f"not admitted in {limit_s:.0f} s: {message}",
-            failure=Failure.TIMED_OUT,
-        )
-
     def _publish(
         self,
         peers: Document,
@@ -264,7 +258,9 @@ class _Reconciliation:
         """
         namespace, name = self._context.namespace, peers["metadata"]["name"]
         self._objects.patch(CONFIG_MAPS, namespace, name, {"data": texts})
-        mark = {"metadata": {"annotations": {PEERS_WRITTEN: next(iter(texts))}}}
+        # a kubelet looks at the ConfigMap at once when its pod changes, and else up to a minute
+        # later
+        mark = {"metadata": {"annotations": {"scaletest.dev/peers-written": next(iter(texts))}}}
         for pod in pods:
             self._objects.patch(PODS, namespace, pod_status.pod_name(pod), mark)
 
@@ -350,11 +346,26 @@ class _Reconciliation:
             if phase == "Running":
                 return None
             raise failure_of_pod(pod, "the measuring pod ended without a result", log)
-        wrong_network = pod_status.explain_other_network(
-            pod, self._benchmark.spec.network_name, result
+        # the peer was reached by the network of the spec
+        spec, used = self._benchmark.spec, result.network
+        expected = pod_status.pod_addresses(pod, spec.network_name)
+        fail_if(
+            spec.network_name and result.ok and str(used.get("address", "")) not in expected,
+            f"the peer was reached from {used.get('address') or 'nowhere'} by"
+            f" {used.get('interface', 'no interface')}, and the pod's address on"
+            f" {spec.network_name} is {', '.join(expected) or 'unknown'}",
+            failure=Failure.MISMATCH,
         )
-        fail_if(wrong_network, wrong_network, failure=Failure.MISMATCH)
         # only the operator sees all pods: their nodes and images, and whether they shared a node
+        node_count = len({part.node for part in self._benchmark.kind.layout(spec)})
+        used_nodes = {placed["spec"].get("nodeName", "") for placed in self._pods}
+        notes = result.notes
+        if not spec.nodes and len(used_nodes) < min(node_count, len(self._pods)):
+            notes += (
+                f"the parts ran on {plural(len(used_nodes), 'node')} instead of {node_count}, and"
+                " what those of one node send each other crosses no network; with placement:"
+                " differentNodes they wait for nodes of their own",
+            )
         return replace(
             result,
             name=self._benchmark.name,
@@ -363,7 +374,7 @@ class _Reconciliation:
                 **pod_status.nodes_and_images(self._pods),
                 "kubernetes": self._objects.version(),
             },
-            notes=(*result.notes, *pod_status.crowding_notes(self._benchmark, self._pods)),
+            notes=notes,
         )
 
     def _check_limit(self, peers: Document, pods: Sequence[Document], reason: str) -> None:

@@ -15,12 +15,6 @@ from scaletest.render.numbers import format_quantity
 MOST_BYTES = 16 * 1024
 MOST_PODS = 32
 EDITED = "SpecChangeIgnored"
-LATE_EDIT = (
-    "the spec was changed too late and the change is ignored; delete the object and create a"
-    " new one"
-)
-# In the order in which they are left out when the status is too large.
-LARGE_FIELDS = ("pods", "lines", "headlines", "values", "network")
 
 
 def status_of(
@@ -129,7 +123,11 @@ def edited_conditions(before: Mapping[str, Any], now: bool, now_s: float) -> lis
         condition for condition in before.get("conditions") or () if condition["type"] == EDITED
     ]
     if now and not reported:
-        return make_conditions({}, {EDITED: True}, "TooLate", LATE_EDIT, now_s)
+        message = (
+            "the spec was changed too late and the change is ignored; delete the object and create"
+            " a new one"
+        )
+        return make_conditions({}, {EDITED: True}, "TooLate", message, now_s)
     return reported
 
 
@@ -144,10 +142,14 @@ def write_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def bound_size(status: Document, fields: Sequence[str] = LARGE_FIELDS) -> Document:
+def bound_size(
+    status: Document,
+    fields: Sequence[str] = ("pods", "lines", "headlines", "values", "network"),
+) -> Document:
     """Return the status without its largest fields if it is too large, with a note in its message.
 
-    Such fields are null: a status is merged into the object, so leaving one out would retain it.
+    fields: in the order in which they are left out. Such fields are null: a status is merged into
+    the object, so leaving one out would retain it.
     """
     smaller = dict(status)
     for name in fields:
