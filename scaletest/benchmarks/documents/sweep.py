@@ -34,10 +34,10 @@ def plan_of(
     """
     if not is_set(document):
         single = read_benchmark(document)
-        plan = BenchmarkPlan(
-            single.name, (single,), ({},), dict(document), paused=single.spec.paused
+        return (
+            BenchmarkPlan(single.name, (single,), ({},), dict(document), paused=single.spec.paused),
+            list(single.warnings),
         )
-        return plan, list(single.warnings)
     warnings = list[str]()
     body = read_envelope(document, warnings)
     spec = file_documents.read_file_document(

@@ -28,7 +28,6 @@ from scaletest.benchmarks.kinds import (
 )
 from scaletest.model import checks, declared
 
-PORTS = {"iperf3": 5201, "iperf": 5001}
 _RATES = ("bandwidth", "reverseBandwidth")  # headlines in the order of `_directions`
 
 
@@ -73,7 +72,7 @@ class IPerfSpec(PairSpec):
 
 def tasks(spec: IPerfSpec, site: ExecutionSite) -> Sequence[Task]:
     """Run a server that listens on its address only, and a client that measures."""
-    address, port = site.address("server"), PORTS[spec.tool]
+    address, port = site.address("server"), 5001 if spec.tool == "iperf" else 5201
     load = ("--time", str(spec.duration), "--parallel", str(spec.streams))
     if spec.tool == "iperf":
         ipv6 = ("--ipv6_domain",) if spec.ip_family == "IPv6" else ()

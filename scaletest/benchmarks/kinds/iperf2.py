@@ -15,11 +15,6 @@ from scaletest.benchmarks.kinds import (
 CSV_COLUMNS = 9  # of a line about TCP; one about UDP has more
 _SUM, _PREFIXES = "SUM", ("", "K", "M", "G")
 _NUMBER = r"(\d{1,15}(?:\.\d{1,9})?)"
-_LINE = re.compile(
-    rf"^\[\s*(\d+|SUM)\]\s+{_NUMBER}-\s*{_NUMBER} sec\s+{_NUMBER} ([KMG]?)Bytes\s+{_NUMBER}"
-    r" ([KMG]?)bits/sec\s*$",
-    re.MULTILINE,
-)
 
 
 class _Stream(NamedTuple):
@@ -53,7 +48,12 @@ def parse(output: ToolOutput, streams: int, duration_s: float) -> ToolMeasuremen
     # on slow links it may have written text in spite of --reportstyle C
     rows = list(map(_read_csv_row, csv))
     if not csv:
-        for name, start, end, size, large, rate, prefix in _LINE.findall(output.stdout):
+        for name, start, end, size, large, rate, prefix in re.findall(
+            rf"^\[\s*(\d+|SUM)\]\s+{_NUMBER}-\s*{_NUMBER} sec\s+{_NUMBER} ([KMG]?)Bytes"
+            rf"\s+{_NUMBER} ([KMG]?)bits/sec\s*$",
+            output.stdout,
+            re.MULTILINE,
+        ):
             rows.append(
                 _Stream(
                     name,

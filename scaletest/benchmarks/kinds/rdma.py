@@ -27,7 +27,6 @@ from scaletest.benchmarks.kinds import (
 )
 from scaletest.model import checks, declared
 
-READY = "Waiting for client to connect"
 GBIT, USEC = 1e9, 1e-6
 BANDWIDTHS = ("bytes", "iterations", "peakBandwidth", "averageBandwidth", "messageRate")
 LATENCIES = (
@@ -41,9 +40,6 @@ LATENCIES = (
     "percentile99",
     "percentile999",
 )
-
-# with extraArgs there may be other words between, as in RDMA_Write Bidirectional BW Test
-_TITLE = re.compile(r"RDMA_(Read|Write)\b[^\n]*\b(BW|Latency) Test")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +94,7 @@ def _tasks(spec: RDMASpec, site: ExecutionSite, tool: str, *arguments: str) -> S
         *spec.extra_args,
     ]
     return (
-        Task("server", 0, bind_to_cpus(spec, argv), ready_text=READY),
+        Task("server", 0, bind_to_cpus(spec, argv), ready_text="Waiting for client to connect"),
         Task("client", 0, bind_to_cpus(spec, [*argv, site.address("server")])),
     )
 
@@ -161,7 +157,8 @@ def _read_rows(
     parsing.check_exit(output, program)
     rows = parsing.rows_after(output.stdout, "#bytes", len(columns), program)
     expected = (spec.mode.capitalize(), test)
-    titles = _TITLE.findall(output.stdout)
+    # with extraArgs there may be other words between, as in RDMA_Write Bidirectional BW Test
+    titles = re.findall(r"RDMA_(Read|Write)\b[^\n]*\b(BW|Latency) Test", output.stdout)
     fail_if(
         titles != [expected],
         f"{program} did not measure RDMA_{' '.join(expected)} Test",

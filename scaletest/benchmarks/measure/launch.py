@@ -89,8 +89,9 @@ def start_run(
                 progress.message(f"paused; go on with: {_resume_command(folder)}")
             else:
                 with _hold_lock(place, progress):
-                    about_machine = _observe_machine(place)()
-                    _measure(folder, plan, {}, executor, progress, warnings=about_machine)
+                    _measure(
+                        folder, plan, {}, executor, progress, warnings=_observe_machine(place)()
+                    )
     return RUN_TYPE.judge(folder)
 
 

@@ -33,8 +33,6 @@ from scaletest.model import checks, errors
 from scaletest.observe.sampler import RequestSampler
 from scaletest.runs.private_files import make_folder
 
-NODES = 8
-
 
 class LocalExecutor:
     """Runs benchmarks one after the other."""
@@ -79,8 +77,7 @@ class LocalExecutor:
     def nodes(self) -> Sequence[Node]:
         """List nodes that can be created as namespaces; more than one benchmark uses."""
         return [
-            Node(f"node-{index}", {"kubernetes.io/hostname": f"node-{index}"})
-            for index in range(NODES)
+            Node(f"node-{index}", {"kubernetes.io/hostname": f"node-{index}"}) for index in range(8)
         ]
 
     def run(self, benchmark: Benchmark, on_phase: runner.PhaseListener) -> BenchmarkResult:

@@ -1,14 +1,10 @@
-"""Read the status of a benchmark's pods and Jobs: addresses, places, reasons to wait."""
+"""Read the status of a benchmark's pods and Jobs: addresses, conditions, reasons to wait."""
 
 import json
-from collections.abc import Sequence
 from datetime import datetime
 
-from scaletest.benchmarks.documents import Benchmark
-from scaletest.benchmarks.kinds import PartAddress
-from scaletest.benchmarks.objects.manifests import INDEX, MULTUS_STATUS, ROLE, name_of
-from scaletest.cluster.objects import Document, ObjectClient
-from scaletest.cluster.resources import EVENTS
+from scaletest.benchmarks.objects.manifests import INDEX, MULTUS_STATUS, ROLE
+from scaletest.cluster.objects import Document
 
 # A Job tries again after 1, 2, 4, ... seconds: a denial that is only temporary is over by then. A
 # quota may still be used by pods that are being deleted, which takes longer.
@@ -35,22 +31,6 @@ def parse_time_s(stamp: str) -> float:
 def started_s(pod: Document) -> float:
     """Return when the node accepted the pod, in seconds since the epoch."""
     return parse_time_s(str(pod["status"].get("startTime") or pod["metadata"]["creationTimestamp"]))
-
-
-def reachable_servers(benchmark: Benchmark, pods: Sequence[Document]) -> list[PartAddress]:
-    """List the servers that have an address on the network that the benchmark measures."""
-    peers = []
-    for pod in pods:
-        role = pod["metadata"]["labels"][ROLE]
-        index = int((pod["metadata"].get("annotations") or {}).get(INDEX, 0))
-        # it may have an address of each family
-        is_ipv6 = benchmark.spec.ip_family == "IPv6"
-        ips = [
-            ip for ip in pod_addresses(pod, benchmark.spec.network_name) if (":" in ip) == is_ipv6
-        ]
-        if role != benchmark.kind.measures and ips:
-            peers.append(PartAddress(role, index, name_of(benchmark, f"{role}-{index}"), ips[0]))
-    return sorted(peers, key=lambda peer: (peer.role, peer.index))
 
 
 def pod_addresses(pod: Document, network: str) -> list[str]:
@@ -85,16 +65,6 @@ def has_condition(document: Document, *names: str) -> bool:
     return any(by_type.get(name, {}).get("status") == "True" for name in names)
 
 
-def nodes_and_images(pods: Sequence[Document]) -> Document:
-    """Map pods to their nodes, and to the digests of the images that really ran."""
-    places: Document = {"nodes": {}, "images": {}}
-    for pod in pods[:32]:  # a result is bounded in size
-        (container, *_) = pod["status"].get("containerStatuses") or [{}]
-        places["nodes"][pod_name(pod)] = pod["spec"].get("nodeName", "")
-        places["images"][pod_name(pod)] = container.get("imageID", "")
-    return places
-
-
 def is_unschedulable(pod: Document) -> bool:
     """Check whether the scheduler found no node for a pod."""
     scheduled = conditions_by_type(pod).get("PodScheduled", {})
@@ -116,25 +86,6 @@ def reason_not_running(pod: Document) -> str:
         if condition.get("status") == "False" and condition.get("message"):
             return str(condition["message"])
     return str(status.get("phase", "Pending"))
-
-
-def last_denial(objects: ObjectClient, namespace: str, job: Document) -> str:
-    """Return the API server's last reason to deny pods of a Job, from its events; "" without one.
-
-    The status of a Job does not tell it.
-    """
-
-    def event_time(event: Document) -> str:
-        # which of these times an event has depends on who wrote it
-        created = event["metadata"].get("creationTimestamp")
-        return str(event.get("lastTimestamp") or event.get("eventTime") or created or "")
-
-    events = objects.list(
-        EVENTS,
-        namespace,
-        fields=f"involvedObject.uid={job['metadata']['uid']},reason=FailedCreate",
-    )
-    return str(max(events, key=event_time, default={}).get("message", ""))
 
 
 def is_final_denial(message: str, age_s: float) -> bool:

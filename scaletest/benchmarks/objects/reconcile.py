@@ -16,7 +16,7 @@ from scaletest.benchmarks.documents import (
     BenchmarkResult,
     read_framed_result,
 )
-from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, fail_if
+from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, PartAddress, fail_if
 from scaletest.benchmarks.objects import (
     config_maps,
     gang_scheduling,
@@ -26,7 +26,7 @@ from scaletest.benchmarks.objects import (
 )
 from scaletest.cluster.api_calls import Busy, Missing, Refused
 from scaletest.cluster.objects import Document, ObjectClient
-from scaletest.cluster.resources import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES
+from scaletest.cluster.resources import CLAIMS, CONFIG_MAPS, EVENTS, JOBS, PODS, SERVICES
 from scaletest.model.errors import Unreachable, UsageError
 from scaletest.render.numbers import plural
 
@@ -80,7 +80,7 @@ def failure_of_pod(pod: Document, message: str, log: str) -> BenchmarkFailed:
         return BenchmarkFailed(
             framed.failure, f"{name}: {framed.message}", framed.lines, framed.remedy
         )
-    # the kubelet's reason comes last, as in an eviction
+    # the end of the log; the kubelet's reason comes last, as in an eviction
     lines = [
         *log.splitlines()[-7:],
         pod["status"].get("message") or pod["status"].get("reason") or "",
@@ -145,11 +145,15 @@ class _Reconciliation:
         Objects are deleted by the next pass only, so a crash between the two loses nothing.
         """
         stored = self._owned.store_result(result)
-        name = manifests.result_name(self._benchmark.name)
-        conflict = f"the ConfigMap {name} belongs to something else: delete it"
-        return Observation(
-            BenchmarkPhase.SUMMARISING, stored.message if stored else conflict, self._pods
+        message = (
+            stored.message
+            if stored
+            else (
+                f"the ConfigMap {manifests.result_name(self._benchmark.name)} belongs to something"
+                " else: delete it"
+            )
         )
+        return Observation(BenchmarkPhase.SUMMARISING, message, self._pods)
 
     # -- until everything is ready
     # ----------------------------------------------------------------------------------------------
@@ -205,8 +209,12 @@ class _Reconciliation:
                     f"not admitted in {limit_s:.0f} s: {message}",
                     failure=Failure.TIMED_OUT,
                 )
-                is_long = waited_s > gang_scheduling.AT_ONCE_S
-                return Observation(BenchmarkPhase.PENDING, message, self._pods, queued=is_long)
+                return Observation(
+                    BenchmarkPhase.PENDING,
+                    message,
+                    self._pods,
+                    queued=waited_s > gang_scheduling.AT_ONCE_S,
+                )
             if reason := self._context.take_turn():
                 return Observation(BenchmarkPhase.PENDING, reason, self._pods)
             # the time that it waited for its turn does not count against its parts
@@ -217,8 +225,22 @@ class _Reconciliation:
                 with suppress(Busy):  # its node may be gone for good, and the log with it
                     log = self._objects.log(self._context.namespace, pod_status.pod_name(pod))
                 raise failure_of_pod(pod, "a server ended before it was needed", log)
-        # the servers' addresses, once all are known
-        addresses = pod_status.reachable_servers(self._benchmark, self._pods)
+        # the addresses of the servers on the network that is measured, once all are known
+        spec, addresses = self._benchmark.spec, list[PartAddress]()
+        for pod in self._pods:
+            role = pod["metadata"]["labels"][manifests.ROLE]
+            index = int((pod["metadata"].get("annotations") or {}).get(manifests.INDEX, 0))
+            # it may have an address of each family
+            is_ipv6 = spec.ip_family == "IPv6"
+            ips = [
+                ip
+                for ip in pod_status.pod_addresses(pod, spec.network_name)
+                if (":" in ip) == is_ipv6
+            ]
+            if role != self._benchmark.kind.measures and ips:
+                host = manifests.name_of(self._benchmark, f"{role}-{index}")
+                addresses.append(PartAddress(role, index, host, ips[0]))
+        addresses.sort(key=lambda server: (server.role, server.index))
         is_complete = len(addresses) == len(manifests.server_parts(self._benchmark))
         if addresses and is_complete and manifests.PEERS not in peers["data"]:
             texts = {
@@ -356,7 +378,14 @@ class _Reconciliation:
             f" {spec.network_name} is {', '.join(expected) or 'unknown'}",
             failure=Failure.MISMATCH,
         )
-        # only the operator sees all pods: their nodes and images, and whether they shared a node
+        # only the operator sees all pods: the nodes of the first ones, the digests of the images
+        # that really ran, and whether they shared a node
+        places: Document = {"nodes": {}, "images": {}}
+        for placed in self._pods[:32]:
+            (container, *_) = placed["status"].get("containerStatuses") or [{}]
+            name = pod_status.pod_name(placed)
+            places["nodes"][name] = placed["spec"].get("nodeName", "")
+            places["images"][name] = container.get("imageID", "")
         node_count = len({part.node for part in self._benchmark.kind.layout(spec)})
         used_nodes = {placed["spec"].get("nodeName", "") for placed in self._pods}
         notes = result.notes
@@ -371,7 +400,7 @@ class _Reconciliation:
             name=self._benchmark.name,
             environment={
                 **result.environment,
-                **pod_status.nodes_and_images(self._pods),
+                **places,
                 "kubernetes": self._objects.version(),
             },
             notes=notes,
@@ -421,7 +450,19 @@ class _Reconciliation:
             [str(reason or "the Job has failed")],
             failure=Failure.INTERRUPTED,
         )
-        message = pod_status.last_denial(self._objects, self._context.namespace, job)
+
+        def event_time(event: Document) -> str:
+            # which of these times an event has depends on who wrote it
+            created = event["metadata"].get("creationTimestamp")
+            return str(event.get("lastTimestamp") or event.get("eventTime") or created or "")
+
+        # the last denial is in the Job's events; its status does not tell it
+        events = self._objects.list(
+            EVENTS,
+            self._context.namespace,
+            fields=f"involvedObject.uid={job['metadata']['uid']},reason=FailedCreate",
+        )
+        message = str(max(events, key=event_time, default={}).get("message", ""))
         age_s = self._clock() - pod_status.parse_time_s(job["metadata"]["creationTimestamp"])
         fail_if(pod_status.is_final_denial(message, age_s), message, failure=Failure.REFUSED)
         return message

@@ -13,9 +13,8 @@ import pwd
 import shlex
 import shutil
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from scaletest.benchmarks.documents import Benchmark
 from scaletest.benchmarks.kinds import (
@@ -117,17 +116,6 @@ def make_key_pair() -> dict[str, str]:
 
 def _encode_strings(*strings: bytes) -> bytes:
     return b"".join(struct.pack(">I", len(string)) + string for string in strings)
-
-
-def mount_key(pod: Mapping[str, Any], secret: str) -> None:
-    """Mount the key into the pod's container.
-
-    Its file belongs to root, which ssh refuses as a user's key: each part copies it first.
-    """
-    pod["volumes"].append({"name": "ssh", "secret": {"secretName": secret, "defaultMode": 0o444}})
-    pod["containers"][0]["volumeMounts"].append(
-        {"name": "ssh", "mountPath": MOUNT, "readOnly": True}
-    )
 
 
 def server_task(

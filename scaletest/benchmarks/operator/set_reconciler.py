@@ -21,10 +21,6 @@ from scaletest.model import checks, errors, wire, wording
 
 SETS = Resource("BenchmarkSet", f"/apis/{API_VERSION}", "benchmarksets", True)
 SET, PLAN = "scaletest.dev/set", "plan.json.gz"
-# The API server takes objects of up to about 1.5 MB.
-MOST_BYTES = 900_000
-# The fields of a benchmark's status that results are computed from.
-NEEDED = ("phase", "failure", "message", "values")
 # By namespace and uid of a set: its benchmarks that the index has, each as `child_by_owner` makes
 # it. Those that were created a moment ago may be missing.
 Children = Callable[[str, str], Iterable[Document]]
@@ -36,7 +32,10 @@ def child_by_owner(document: Mapping[str, Any]) -> Mapping[tuple[str, str], Docu
     current = document.get("status") or {}
     part = {
         "metadata": {"name": meta["name"]},
-        "status": {key: current[key] for key in NEEDED if key in current},
+        # the fields that results are computed from
+        "status": {
+            key: current[key] for key in ("phase", "failure", "message", "values") if key in current
+        },
     }
     return {
         (meta["namespace"], owner["uid"]): part
@@ -146,9 +145,10 @@ class _SetPass(reporting.ReconcilePass):
                 )
             text = wire.dump(plan.to_dict())
             data = config_maps.pack_text(text)
+            # the API server takes objects of up to about 1.5 MB
             checks.raise_first_mistake(
                 (
-                    len(data) > MOST_BYTES or len(text.encode()) > config_maps.MOST_UNPACKED,
+                    len(data) > 900_000 or len(text.encode()) > config_maps.MOST_UNPACKED,
                     f"the plan has {len(text.encode())} bytes, which is too large to store",
                     "split the set into smaller ones",
                 )

@@ -13,7 +13,6 @@ from scaletest.model.wording import as_options
 from scaletest.render.numbers import format_quantity
 
 MOST_BYTES = 16 * 1024
-MOST_PODS = 32
 EDITED = "SpecChangeIgnored"
 
 
@@ -33,9 +32,9 @@ def status_of(
         BenchmarkPhase(before.get("phase") or "Pending"),
         key=list(BenchmarkPhase).index,
     )
-    # names, nodes and addresses of the pods, by role
+    # names, nodes and addresses of the first pods, by role
     pods: dict[str, list[Document]] = {}
-    for pod in observation.pods[:MOST_PODS]:
+    for pod in observation.pods[:32]:
         current = pod.get("status", {})
         facts = {
             "name": pod["metadata"]["name"],
@@ -123,11 +122,14 @@ def edited_conditions(before: Mapping[str, Any], now: bool, now_s: float) -> lis
         condition for condition in before.get("conditions") or () if condition["type"] == EDITED
     ]
     if now and not reported:
-        message = (
+        return make_conditions(
+            {},
+            {EDITED: True},
+            "TooLate",
             "the spec was changed too late and the change is ignored; delete the object and create"
-            " a new one"
+            " a new one",
+            now_s,
         )
-        return make_conditions({}, {EDITED: True}, "TooLate", message, now_s)
     return reported
 
 
