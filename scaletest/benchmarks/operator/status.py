@@ -76,13 +76,16 @@ def status_of(
         # a benchmark that was refused stores no result
         if result.failure is not Failure.REFUSED:
             status["resultConfigMap"] = manifests.result_name(benchmark.name)
-    ends = {
-        "Complete": phase is BenchmarkPhase.COMPLETED,
-        "Failed": phase is BenchmarkPhase.FAILED,
-    }
     status["conditions"] = [
         *make_conditions(
-            before, ends, str(status.get("failure") or phase), status["message"], now_s
+            before,
+            {
+                "Complete": phase is BenchmarkPhase.COMPLETED,
+                "Failed": phase is BenchmarkPhase.FAILED,
+            },
+            str(status.get("failure") or phase),
+            status["message"],
+            now_s,
         ),
         *edited_conditions(before, observation.edited, now_s),
     ]
