@@ -192,6 +192,7 @@ class _Reconciliation:
         is_gang = gang_scheduling.is_wanted(self._benchmark)
         created_s = pod_status.parse_time_s(peers["metadata"]["creationTimestamp"])
         starting_since_s = created_s
+        # the parts of a gang are admitted together, and only then wait for their turn
         if is_gang:
             admitted_s, message = gang_scheduling.read_admission(
                 self._benchmark, self._objects, self._context.namespace
@@ -219,6 +220,7 @@ class _Reconciliation:
                 return Observation(BenchmarkPhase.PENDING, reason, self._pods)
             # the time that it waited for its turn does not count against its parts
             starting_since_s = max(admitted_s, self._context.requested_s)
+        # a server that has ended will serve nobody
         for pod in self._pods:
             if pod["status"].get("phase") in ("Failed", "Succeeded"):
                 log = ""
