@@ -61,9 +61,12 @@ def plan_of(
     permutations: list[Mapping[str, Any]] = list(values.explicit)
     # without a product only what is explicit; without both the template alone is measured
     if lists or not permutations:
-        permutations[:0] = [
-            dict(zip(lists, values_of_all, strict=True))
-            for values_of_all in itertools.product(*lists.values())
+        permutations = [
+            *(
+                dict(zip(lists, values_of_all, strict=True))
+                for values_of_all in itertools.product(*lists.values())
+            ),
+            *permutations,
         ]
     count = len(permutations) * spec.repetitions
     checks.raise_first_mistake(
