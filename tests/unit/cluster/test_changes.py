@@ -134,7 +134,9 @@ def test_what_a_killed_run_left_is_refused_taken_over_or_put_back_by_hand(
     killed = changes_of(cluster)
     Autoscalers(cluster, "model").scale(Patch({"replicas": 8}), killed)
     deployment = Deployment(cluster, "model")
-    with pytest.raises(UsageError, match="changed Deployment model and has not put it back") as error:
+    with pytest.raises(
+        UsageError, match="changed Deployment model and has not put it back"
+    ) as error:
         scale(changes_of(cluster), 1)
     assert COMMAND in error.value.hint
     # expect that it is refused, but for who sets the number of pods itself
