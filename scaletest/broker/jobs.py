@@ -9,6 +9,7 @@ in fields of the job hash that stock RQ ignores. Results are read with RQ's own 
 import json
 import math
 import time
+from contextlib import suppress
 from typing import Any
 
 from rq.exceptions import NoSuchJobError
@@ -22,6 +23,8 @@ from scaletest.model.errors import InvalidValue, WaitTimeout
 from scaletest.model.record import Outcome, Reason, Reply, Request, unreadable_reply
 
 FUNCTION = "scaletest_workers.entry.run"
+# What stands before the outcome in RQ's text of an exception of that function.
+FAILURE = "scaletest_workers.entry.WorkloadFailed: "
 # A stock worker kills a job at its RQ timeout. Our own limit acts first; this one only has to be
 # later, and finite, because SimpleWorker treats a job without a timeout as abandoned after seven
 # minutes.
@@ -100,9 +103,21 @@ def read_stored_reply(redis: Redis, request_id: str) -> Reply:
             return Reply.from_dict(latest.return_value)
         except InvalidValue as error:
             return unreadable_reply(request_id, error.message)
+    _, is_ours, text = (latest.exc_string or "").rpartition(FAILURE)
+    if is_ours:  # it was enqueued by RQ's client: its failure is RQ's, and no reply
+        outcome, reason = Outcome.FAILED, Reason.EXIT
+        words, _, why = text.strip().partition(": ")
+        with suppress(ValueError):
+            outcome = Outcome(words.partition(", ")[0])
+            reason = Reason(words.partition(", ")[2])
+        reason = reason if outcome is Outcome.FAILED else Reason.NONE
+        return Reply(request_id, outcome, reason, error=checks.cut_text(why))
+    reason = Reason.POISON if latest.exc_string else Reason.LOST
+    if job.get_status(refresh=False) == "stopped":
+        reason = Reason.STOPPED
     return Reply(
         request_id,
         Outcome.FAILED,
-        Reason.POISON if latest.exc_string else Reason.LOST,
+        reason,
         error=latest.exc_string or "lost by its workers",
     )

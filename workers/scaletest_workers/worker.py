@@ -366,7 +366,7 @@ class Worker(OutageProofWorker):
             self._stopping.forced
             and self._rq_jobs is not None
             and self._rq_jobs.running is not None
-            and not self._rq_jobs.running.is_settled
+            and self._rq_jobs.running.result is None
         ):
             self.execution = None
             self._rq_jobs.release()
