@@ -14,13 +14,14 @@ from typing import Any
 
 from rq.exceptions import NoSuchJobError
 from rq.job import Job
+from rq.job import Retry as Retry
 from rq.serializers import JSONSerializer
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis
-from scaletest.model import checks
+from scaletest.model import checks, wire
 from scaletest.model.errors import InvalidValue, WaitTimeout
-from scaletest.model.record import Outcome, Reason, Reply, Request, unreadable_reply
+from scaletest.model.record import Outcome, Reason, Reply, Request, Schedule, unreadable_reply
 
 FUNCTION = "scaletest_workers.entry.run"
 # What stands before the outcome in RQ's text of an exception of that function.
@@ -30,8 +31,23 @@ FAILURE = "scaletest_workers.entry.WorkloadFailed: "
 # minutes.
 NO_LIMIT_TIMEOUT_S = 7 * 86400
 TIMEOUT_SLACK_S = 60
+# Bytes of the data of a request that a worker reads (lua/cycle.lua).
+MOST_DATA_BYTES = 1024 * 1024
 # How long one call waits for a result; then it is repeated, to notice a dead connection.
 LONGEST_BLOCK_S = 20.0
+
+
+def make_schedule(retry: Retry | None, delay_s: float) -> Schedule:
+    """Return when a request runs, with RQ's retries; InvalidValue for what is no Retry of RQ's."""
+    delay_s = checks.seconds(delay_s, "delay")
+    if retry is None:
+        return Schedule(delay_s)
+    if not isinstance(retry, Retry):
+        raise InvalidValue(
+            f"retry is of type {type(retry).__name__}",
+            hint="give RQ's, as in rq.Retry(3, interval=[1, 5, 30])",
+        )
+    return Schedule(delay_s, retry.max, tuple(retry.intervals))
 
 
 def encode(request: Request) -> bytes:
@@ -49,6 +65,8 @@ def rq_timeout(request: Request) -> int:
 def decode(data: bytes) -> tuple[tuple[str, ...], float]:
     """Return arguments and time limit of one of our requests; InvalidValue for anything else."""
     try:
+        if data[:1] != b"[":  # RQ's scheduler compresses what it enqueues
+            data = wire.decompress(data, MOST_DATA_BYTES, "its data")
         function, instance, arguments, options = json.loads(data)
         if function != FUNCTION or instance is not None or options != {}:
             raise InvalidValue(

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from rq import get_current_job
+
 from scaletest.broker.accounting import Accounting
 from scaletest.broker.fast_lane import TakenRequest
 from scaletest.broker.retrying import Retrying
@@ -51,7 +53,7 @@ current: RunningJob | None = None
 def run(arguments: list[str], time_limit: float = 0.0) -> dict[str, Any]:
     """Run one request and return its reply; under a stock worker account for it as well.
 
-    Raises WorkloadFailed in a job that RQ's client enqueued.
+    Raises WorkloadFailed in a job that RQ's client enqueued, and where RQ retries one of ours.
     """
     job = current or _job_of_stock_worker()
     try:
@@ -66,17 +68,25 @@ def run(arguments: list[str], time_limit: float = 0.0) -> dict[str, Any]:
     job.result, job.run_s = result, run_s
     reply, wait_s = job.runtime.reply_json(job.taken, job.accounting.worker, result, run_s)
     ended_s = job.taken.started_us / 1e6 + run_s
-    if job is not current:  # ours accounts for it when RQ has stored what it stores
+    has_failed, is_ours = result.outcome is not Outcome.SUCCEEDED, bool(job.taken.enqueued_us)
+    runs_again = (
+        has_failed
+        and is_ours
+        and result.reason is not Reason.POISON
+        and bool(getattr(get_current_job(), "retries_left", 0))
+    )
+    if job is current:  # accounts for it when RQ has stored what it stores
+        if runs_again:
+            job.accounting.expect_retry(job.taken)
+    elif not runs_again:
         ended_s = job.accounting.settle(job.taken, result.outcome.value, wait_s, run_s, reply)
-    if result.outcome is not Outcome.SUCCEEDED and not job.taken.enqueued_us:
+    if has_failed and (runs_again or not is_ours):
         raise WorkloadFailed(f"{result.outcome}, {result.reason or 'limit'}: {result.error}")
     return {**wire.load(reply, "the reply"), "ended_s": ended_s}
 
 
 def _job_of_stock_worker() -> RunningJob:
     """Return the job that a stock worker runs. Raises InvalidValue outside a worker."""
-    from rq import get_current_job
-
     job: Any = get_current_job()
     if job is None:
         raise InvalidValue(

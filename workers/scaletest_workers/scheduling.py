@@ -5,7 +5,7 @@ would outlive a killed worker, and hold the pipe by which the worker's guard not
 """
 
 import logging
-from typing import Any
+from typing import Any, cast
 
 from redis import WatchError
 from rq import SimpleWorker
@@ -17,7 +17,7 @@ from rq.serializers import JSONSerializer
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis, connect_again
-from scaletest.broker.queue_state import living_workers
+from scaletest.broker.queue_state import living_workers, text_of
 from scaletest.broker.redis_errors import excuse_outage, is_transient
 from scaletest.processes.periodic import Periodic
 
@@ -38,14 +38,14 @@ class _LockedRedis(Redis):
     otherwise enqueue jobs again that have run meanwhile.
     """
 
-    lock: str
+    lock_key: str
     owner: str
 
     def pipeline(self, transaction: bool = True, shard_hint: str | None = None) -> Any:
         """Return a transaction that counts only while the lock is ours."""
         pipe: Any = super().pipeline(transaction, shard_hint)
-        pipe.watch(self.lock)
-        if pipe.get(self.lock) != self.owner.encode():
+        pipe.watch(self.lock_key)
+        if pipe.get(self.lock_key) != self.owner.encode():
             pipe.reset()
             raise WatchError("another worker has the lock of the scheduler")
         pipe.multi()
@@ -61,14 +61,17 @@ class Scheduling:
         owner = f"{OWNER}{worker.name}"
         self._plain_redis = connect_again(worker.connection, REDIS_TIMEOUT_S)
         self._redis = _LockedRedis(connection_pool=self._plain_redis.connection_pool)
-        self._redis.lock = RQScheduler.get_locking_key(self._queue)
+        self._redis.lock_key = RQScheduler.get_locking_key(self._queue)
         self._redis.owner = owner
-        self._scheduler: Any = RQScheduler(
-            [self._queue],
-            self._redis,
-            logging_level=logging.WARNING,
-            serializer=JSONSerializer,
-            name=owner,
+        self._scheduler = cast(
+            Any,
+            RQScheduler(
+                [self._queue],
+                self._redis,
+                logging_level=logging.WARNING,
+                serializer=JSONSerializer,
+                name=owner,
+            ),
         )
         self._scheduler._connection = self._redis
         self._pause_s = 0.0
@@ -99,7 +102,7 @@ class Scheduling:
                     scheduler.heartbeat()
                     self._enqueue_due()
         except WatchError:
-            pass  # the next heartbeat notices who has the lock
+            scheduler._acquired_locks = set()  # it expired, or another worker has it: ask again
         except Exception:
             logger.exception("the scheduler of queue %s failed, trying again", self._queue)
         self._pause_s = INTERVAL_S
@@ -112,10 +115,10 @@ class Scheduling:
 
         It would expire by itself only after a minute, and never when Redis's clock is set back.
         """
-        holder = (self._redis.get(self._redis.lock) or b"").decode()
+        holder = text_of(self._redis.get(self._redis.lock_key))
         living = living_workers(self._plain_redis, self._queue)
         if holder.startswith(OWNER) and holder.removeprefix(OWNER).encode() not in living:
-            release_lock(self._redis, self._redis.lock, holder)
+            release_lock(self._redis, self._redis.lock_key, holder)
 
     def _enqueue_due(self) -> None:
         """Enqueue due jobs by RQ's code, which ends at the first job that cannot be read."""

@@ -79,7 +79,9 @@ for _, member in ipairs(expired(leases, at)) do
     lost_by = lost_by and (lost_by .. ', ' .. worker) or worker
     call('HSET', job, 'attempts', attempt, 'lost_by', lost_by, 'status', 'queued',
       'worker_name', '')
-    if tonumber(attempt) >= most_attempts then
+    call('HDEL', job, 'booked')
+    local tried = tonumber(call('HGET', job, 'tried') or '') or 0 -- attempts that failed
+    if attempt - tried >= most_attempts then
       fail_as_lost(id, job, tonumber(attempt), worker, lost_by)
       failed = failed + 1
     else

@@ -224,8 +224,14 @@ def test_a_scheduler_that_lost_its_lock_while_it_was_frozen_enqueues_nothing(
         scheduler.enqueue_scheduled_jobs()
     assert redis.llen("rq:queue:q") == 0
     assert job.id in queue.scheduled_job_registry
-    scheduling.stop()
+    # expect it to work again once the lock is free
+    scheduling._step()
     assert lock_of(redis) == "another"
+    redis.delete(RQScheduler.get_locking_key("q"))
+    scheduling._step()
+    assert queue.job_ids == [job.id]
+    scheduling.stop()
+    assert lock_of(redis) == ""
 
 
 def test_a_pickled_job_and_one_that_cannot_be_read_are_refused_with_a_remedy(
