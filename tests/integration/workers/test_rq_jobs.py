@@ -143,6 +143,26 @@ def test_a_job_that_rq_ended_does_not_run_again_when_its_worker_dies_then(
     assert queues.state("q").counters[name] == 2
 
 
+def test_a_job_that_rq_retries_at_once_is_not_put_back_as_well(
+    start: Any, queue: rq.Queue, queues: Queues, redis: Any, tmp_path: Path
+) -> None:
+    # given a job that RQ put back, whose worker died before it could count the failure
+    marks = tmp_path / "marks"
+    queues.pause("q")
+    job = queue.enqueue(FUNCTION, [f"printf x >> {marks}"], retry=Retry(max=1))
+    redis.zadd("scaletest:leases:q", {f"{job.id}:1:dead": 1})
+    redis.hincrby("scaletest:queue:q:counters", "submitted", 1)
+    # when a worker reaps before it takes anything
+    start("--heartbeat", "0.2", "--", "/bin/sh", "-c")
+    eventually(lambda: redis.zcard("scaletest:leases:q") == 0)
+    assert queue.job_ids == [job.id]
+    queues.resume("q")
+    ended(job)
+    at_rest(queues)
+    assert marks.read_text() == "x"
+    check_books(queues, submitted=2, succeeded=1, failed=1, requeued=0)
+
+
 # -- RQ's scheduler
 # --------------------------------------------------------------------------------------------------
 
