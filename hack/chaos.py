@@ -1,4 +1,4 @@
-"""A soak test with injected failures: real Redis with AOF, 8 workers and 4 clients.
+"""A soak test with injected failures: real Redis with AOF, 10 workers and 6 clients.
 
 Every second a random worker is killed with -9 and replaced, another is frozen for a while, a random
 connection is closed, and one between a worker and Redis silently stops carrying data. Workers are
