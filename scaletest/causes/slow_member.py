@@ -58,14 +58,14 @@ class SlowMember(Written):
 
 def slow_member(before: RequestTime, after: RequestTime) -> SlowMember | None:
     """The worker, else device, else node, that got slower alone; None without one."""
-    base_s = _mean([cycle.reply.run_s for cycle in before.cycles])
+    base_s = _mean([cycle.reply.run_s for cycle in before.cycles if cycle.ok])
     # repeats have workers of their own, so the first one stands for all
     first = min((cycle.repeat for cycle in after.cycles), default=0)
     for kind in ("worker", "device", "node"):
         members: dict[str, list[float]] = defaultdict(list)  # run times
         for cycle in after.cycles:
             member = getattr(cycle.reply, kind)
-            if member and (kind != "worker" or cycle.repeat == first):
+            if cycle.ok and member and (kind != "worker" or cycle.repeat == first):
                 members[member].append(cycle.reply.run_s)
         name = _slow(members, base_s) if len(members) > 1 else ""
         if name:

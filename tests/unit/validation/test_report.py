@@ -281,7 +281,8 @@ def test_a_page_says_why_no_cause_is_named(tmp_path: Path) -> None:
             "html",
         )
     )
-    assert "The cause is unknown: 100% of the added 0.2 s was not observed." in page.text
+    # with the time of the failed requests, which bring nothing: nine eighths of 0.2 s
+    assert "The cause is unknown: 99% of the added 0.22 s was not observed." in page.text
 
 
 @pytest.mark.parametrize("case", runs.CASES)
