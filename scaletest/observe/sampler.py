@@ -6,20 +6,22 @@ of that request and nothing else.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from resource import struct_rusage
 
 from scaletest.model.activity import Activity, State
 from scaletest.observe.devices.clients import devices_present
-from scaletest.observe.sampling import SHARE, Sampling
+from scaletest.observe.sampling import FOLLOW_S, SETTLE_S, SHARE, Sampling
 from scaletest.observe.time_by_state import TimeByState
 from scaletest.observe.tree import NOTHING_RAN, Tree
 
 # In requests of more looks it does not matter where in an interval the first one falls.
 FEW_LOOKS = 2
 NEVER = float("inf")
+# CPU time that following one program may take, beside some times as much as others took.
+MOST_FOLLOW_S = 0.005
 # Of requests that typically take less than this a random part is sampled: what sampling needs
 # before and after each of them would otherwise cost 8 workers more than 1 % of a core.
 SHORT_S, SAMPLED_PART = 1.0, 0.5
@@ -30,8 +32,14 @@ class ProgramWatch:
     clock.
     """
 
-    def __init__(self, sampling: Sampling, device: str = "") -> None:
+    def __init__(self, sampling: Sampling, device: str = "", *, follows: bool = False) -> None:
+        """follows: look also whenever a descendant of the program has ended."""
         self._sampling = sampling
+        self._follows = follows
+        # after how long to look again at a tree that has just changed; 0 once it waits
+        self._settle_s = 0.0
+        self._changed_s = 0.0
+        self._forks = False
         self._device = device
         self._clients = sampling.clients if devices_present(device) else None
         if self._clients is not None:
@@ -49,7 +57,9 @@ class ProgramWatch:
         self._first_s = sampling.moments.next_s(self._interval_s, anew=not self._is_short)
         # in requests of few looks the first one stands for a whole interval, wherever in it it
         # falls
-        has_few = not self._is_short and sampling.typical_s < FEW_LOOKS * self._interval_s
+        has_few = (
+            not self._is_short and not follows and sampling.typical_s < FEW_LOOKS * self._interval_s
+        )
         self._spent = TimeByState(1.0 - self._first_s / self._interval_s if has_few else 0.5)
         # the interval that the next look stands for, and the sum of those of looks that met
         # something blocked
@@ -65,8 +75,10 @@ class ProgramWatch:
         """Begin to look at the program, which has started."""
         self._count_own(0.0)
         if self._sampling.works:
-            self._tree = Tree(pid, self._sampling.blocking)
+            self._tree = Tree(pid, self._sampling.blocking, watch_ends=self._follows)
             self._plan_first_look()
+            if self._follows:
+                self._settle(self._started_s)
             self._sampling.cpu_s = time.thread_time()
 
     def resume(self, tree: Tree) -> None:
@@ -75,6 +87,7 @@ class ProgramWatch:
         tree: the caller's; what it did before does not count.
         """
         self._count_own(0.0)
+        self._follows = False
         if not self._sampling.works:
             return
         began_s = time.thread_time()
@@ -92,6 +105,30 @@ class ProgramWatch:
     def _plan_first_look(self) -> None:
         self._started_s = time.monotonic()
         self.due = self._started_s + self._first_s
+
+    @property
+    def end_handles(self) -> list[int]:
+        """Descriptors that are readable when descendants of the program have ended."""
+        return self._tree.end_handles if self._tree is not None and self._follows else []
+
+    def note_ends(self, handles: Collection[int]) -> None:
+        """Take in that descendants have ended. Who waited for them goes on, maybe with another."""
+        with self._errors_told():
+            assert self._tree is not None
+            now_s = time.monotonic()
+            if self._spent.waits_in_sequence:
+                # until then it was in the state in which the last look met it
+                self._unchanged_s = max(0.0, now_s - self._looked_s)
+            self._tree.note_ends(handles)
+            self._spend(self._sampling.cpu_s)
+            self._settle(now_s)
+
+    def _settle(self, now_s: float) -> None:
+        """Look soon, and again until the tree waits for something, within the allowance."""
+        self._settle_s, self._changed_s = SETTLE_S, now_s
+        self.due = min(self.due, now_s + SETTLE_S)
+        if self._looks_s > MOST_FOLLOW_S + 4.0 * self._sampling.follow_cost_s:
+            self._follows, self._settle_s = False, 0.0
 
     def look(self) -> None:
         """Look at the processes. As long as nobody ran the interval goes on, to be counted when
@@ -113,14 +150,27 @@ class ProgramWatch:
                 self._clients.look(self._tree.processes)
             self._stands_for_s += self._look_s if self._spent.ends_blocked else 0.0
             self._spend(self._sampling.cpu_s)
-            if self._is_short:
-                self.due = max(
-                    now_s,
-                    self._started_s + self._sampling.moments.next_after_look_s(self._interval_s),
-                )
-            else:
-                self._look_s = self._sampling.next_after_s(self._interval_s, now_s - self._began_s)
-                self.due = now_s + self._look_s
+            self._forks = self._forks or len(self._tree.processes) > 1
+            self._plan_next_look(now_s)
+
+    def _plan_next_look(self, now_s: float) -> None:
+        """Plan the look after one: soon while a tree that has changed does not wait yet."""
+        if self._settle_s and not self._spent.waits_in_sequence:
+            self._settle_s *= 2.0
+            if self._settle_s < FOLLOW_S:
+                self.due = now_s + self._settle_s
+                return
+        self._settle_s = 0.0
+        sampling = self._sampling
+        if self._is_short:
+            following_s = sampling.moments.next_after_look_s(self._interval_s)
+            self.due = max(now_s, self._started_s + following_s)
+        elif self._follows:
+            self._look_s = sampling.follow_after_s(now_s - self._changed_s)
+            self.due = now_s + self._look_s
+        else:
+            self._look_s = sampling.next_after_s(self._interval_s, now_s - self._began_s)
+            self.due = now_s + self._look_s
 
     def ended(self) -> None:
         """Note how long the first process ran: the program has ended, and is not yet reaped."""
@@ -155,6 +205,9 @@ class ProgramWatch:
                 self._clients.look(self._tree.processes)
             self._count_own(self._looks_s)
             self._sampling.count_program(time.monotonic() - self._started_s)
+            if self._follows:
+                self._sampling.count_followed(self._looks_s, self._forks)
+            self._sampling.forks = self._sampling.forks or self._forks
             ended_s = time.monotonic()
             self._spent.add_end(
                 max(0.0, ended_s - self._looked_s),
@@ -237,13 +290,20 @@ class RequestSampler(Sampling):
     def begin(self, device: str = "") -> ProgramWatch:
         """Watch a program that is about to start."""
         self.blocking.use_device(device)
-        return ProgramWatch(self, device)
+        follows = self.chance.random() < self.part_to_follow()
+        return ProgramWatch(self, device, follows=follows)
 
     def draw(self, device: str = "") -> ProgramWatch | None:
-        """Watch the program of a request that is about to start; None where chance leaves out one
-        of many short requests.
+        """Watch the program of a request that is about to start; None where chance leaves it out.
+
+        So it does with many short requests, and with such as take much to follow.
         """
+        if device:
+            return self.begin(device)
         is_short = self.has_typical and self.typical_s < SHORT_S
-        if is_short and not device and self.chance.random() >= self._sampled_part:
+        part = self._sampled_part if is_short else 1.0
+        followed = self.part_to_follow()
+        if self.chance.random() >= (min(part, followed) if followed else part):
             return None
-        return self.begin(device)
+        self.blocking.use_device(device)
+        return ProgramWatch(self, device, follows=followed > 0.0)

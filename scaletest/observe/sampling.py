@@ -21,6 +21,14 @@ logger = logging.getLogger("scaletest.worker")
 INTERVAL_S = 0.1
 # Of a long program a tenth of the time that it ran: phases of a second matter less in a minute.
 GROWTH, LONGEST_INTERVAL_S = 0.1, 0.5
+# The part of a core that may be spent on programs that start others, which are looked at whenever one
+# of these ends; so soon after that, then after twice the time until the next one waits.
+FORKS_SHARE = 0.004
+SETTLE_S = 0.002
+# Then so often, or after a tenth of the time for which the same processes were there.
+FOLLOW_S = 0.02
+# Where less than this part of such programs could be followed, all are looked at as usual.
+LEAST_FOLLOWED = 0.1
 # So many looks are enough for a request of up to a second or so.
 ENOUGH_LOOKS = 3
 _DENIED = {
@@ -57,6 +65,9 @@ class Sampling:
         self.moments = Moments(self.chance)
         # CPU time of this thread up to the last look at any program
         self.cpu_s = 0.0
+        # whether programs of late started others, and what it costs to follow one of these
+        self.forks = True
+        self.follow_cost_s = 0.0
         self.typical_s = INTERVAL_S
         self.has_typical = False
         self.own_schedule = OwnSchedule().read
@@ -78,6 +89,30 @@ class Sampling:
     def next_after_s(self, interval_s: float, ran_s: float) -> float:
         """Return how long after a look the next one comes, of a program that ran so long."""
         return max(interval_s, min(LONGEST_INTERVAL_S, GROWTH * ran_s), self.allowance.interval_s)
+
+    def follow_after_s(self, unchanged_s: float) -> float:
+        """Return when to look again at a program that is followed and whose processes have been the
+        same for so long.
+
+        The instants are left to chance, so that no phase of what they do is met more than others.
+        """
+        usual_s = min(LONGEST_INTERVAL_S, max(FOLLOW_S, GROWTH * unchanged_s))
+        return usual_s * self.chance.uniform(0.5, 1.5)
+
+    def part_to_follow(self) -> float:
+        """Return which part of the programs can be followed from one descendant to the next."""
+        if not self.forks or self.typical_s < self.interval_s():
+            return 0.0
+        if self.follow_cost_s <= 0:
+            return 1.0
+        part = min(1.0, FORKS_SHARE * self.typical_s / self.follow_cost_s)
+        return part if part >= LEAST_FOLLOWED else 0.0
+
+    def count_followed(self, cost_s: float, forks: bool) -> None:
+        """Take in what it cost to follow a program, and whether it started others."""
+        self.forks = forks
+        kept = 0.8 if self.follow_cost_s else 0.0
+        self.follow_cost_s = kept * self.follow_cost_s + (1.0 - kept) * cost_s
 
     def count_program(self, ran_s: float) -> None:
         """Take in how long a program took."""

@@ -4,6 +4,7 @@ import os
 import resource
 import time
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
@@ -14,8 +15,10 @@ from scaletest.observe.doing import RUNNABLE, Doing
 from scaletest.processes import proc
 
 # Threads beyond these are not looked at, so that a look stays cheap whatever a request starts. Each
-# takes two files.
+# takes two files, and a process one more.
 MOST_THREADS = 256
+# select() takes no higher descriptor.
+MOST_HANDLE = 1024
 _NEVER_RAN = proc.Schedule(0.0, 0.0, 0)
 # A thread that was put on a CPU no more often between two looks was blocked once or twice, and not
 # in many short waits.
@@ -57,6 +60,9 @@ class TreeLook(NamedTuple):
     threads: frozenset[Key]  # all that live
     # what the most active thread waited for many times since the last look, where that is known
     short_waits: Doing | None = None
+    # whether all other threads wait for a child to end, as in a script that runs one command after
+    # the other: then the request does nothing else until this thread goes on or its process ends
+    in_sequence: bool = False
 
 
 @dataclass(slots=True)
@@ -79,16 +85,22 @@ class _Thread:
 class _Process:
     began_s: float
     threads: dict[int, _Thread] = field(default_factory=dict)
+    # a pidfd, readable from the end of the process on; -1 for none
+    end_handle: int = -1
 
 
 class Tree:
     """A process and its descendants."""
 
-    def __init__(self, root: int, blocking: Blocking) -> None:
+    def __init__(self, root: int, blocking: Blocking, *, watch_ends: bool = False) -> None:
+        """watch_ends: keep a handle of each descendant that tells of its end."""
         self._root = root
+        self._watch_ends = watch_ends
         self._blocking = blocking
         self._processes: dict[int, _Process] = {}
         self._threads = 0
+        # of processes that ended since the last look
+        self._last_shares: list[ThreadShare] = []
         self._most_threads = most_threads(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
         self._looked_s = time.monotonic()
 
@@ -111,7 +123,7 @@ class Tree:
         """Return what the processes did since the last look, and do now; None when none is left."""
         now_s = time.monotonic()
         passed_s, self._looked_s = now_s - self._looked_s, now_s
-        shares: list[ThreadShare] = []
+        shares, self._last_shares = self._last_shares, []
         visited: set[int] = set()
         waiting = [self._root]
         while waiting:
@@ -144,7 +156,29 @@ class Tree:
             shares,
             frozenset(threads),
             Doing(State.MEMORY) if process.threads[most_active[1]].is_faulting else None,
+            all(doing.state is State.CHILD for key, doing in threads.items() if key != most_active),
         )
+
+    @property
+    def end_handles(self) -> list[int]:
+        """Handles that are readable when the process of one of them has ended."""
+        handles = (process.end_handle for process in self._processes.values())
+        return [handle for handle in handles if 0 <= handle < MOST_HANDLE]
+
+    def note_ends(self, ended: Collection[int]) -> None:
+        """Take in that the processes of these handles have ended, and close the handles: they stay
+        readable for ever.
+
+        Until its parent has waited for it, a process tells how long it ran.
+        """
+        for pid, process in self._processes.items():
+            if process.end_handle not in ended:
+                continue
+            os.close(process.end_handle)
+            process.end_handle = -1
+            for tid, thread in process.threads.items():
+                with suppress(OSError):
+                    self._look_at(pid, tid, thread, 0.0, self._last_shares)
 
     @property
     def processes(self) -> Collection[int]:
@@ -185,6 +219,9 @@ class Tree:
                 status = proc.parse_status(proc.read(f"/proc/{pid}/stat"))
                 began_s = status.began_s if status else 0.0
             process = self._processes[pid] = _Process(began_s)
+            if self._watch_ends and pid != self._root:
+                with suppress(OSError):
+                    process.end_handle = os.pidfd_open(pid)
         if is_new or self._look_at_known(pid, process, passed_s, shares):
             # A folder and its parent are links to it, and a folder for each thread; a list costs
             # several times as much.
@@ -272,5 +309,7 @@ class Tree:
 
     def _forget(self, pid: int) -> None:
         process = self._processes.pop(pid, _Process(0.0))
+        if process.end_handle >= 0:
+            os.close(process.end_handle)
         for tid in list(process.threads):
             self._drop(process, tid)

@@ -128,12 +128,26 @@ def test_a_command_beside_others_waits_for_a_cpu(wake: Wake) -> None:
     assert activity.involuntary_switches > 0
 
 
-def test_the_time_of_short_lived_children_is_not_observed(wake: Wake) -> None:
-    # none of them lives through the time between two looks
-    loop = "for i in $(seq 60); do sleep 0.02; done"
+def test_what_short_lived_children_do_is_observed(wake: Wake) -> None:
+    # none of them lives through the usual time between two looks
+    loop = "for i in $(seq 30); do sleep 0.02; done"
     activity = sampled(wake, "sh", "-c", loop)
-    assert longest(activity) is State.NOT_OBSERVED
-    assert activity.switches > 60
+    assert longest(activity) is State.SLEEP
+    assert State.NOT_OBSERVED not in activity.seconds
+    assert activity.switches > 30
+
+
+def test_commands_of_a_script_get_the_time_that_each_of_them_takes(
+    wake: Wake, tmp_path: Path
+) -> None:
+    path = tmp_path / "lock"
+    with programs(wake) as program, lock_held(path):
+        script = f"flock {path} sleep 0.3; sleep 0.7"
+        activity = activity_of(program.run(["sh", "-c", script], 0.0, {}).result)
+    assert objects(activity, State.FILE_LOCK) == {str(path)}
+    # the rest is what the machine's other programs take
+    assert activity.seconds[State.SLEEP] == pytest.approx(1.0, abs=0.2)
+    assert activity.seconds[State.FILE_LOCK] > 0.5 * LONG_S
 
 
 def test_a_device_is_named_by_its_path(wake: Wake, tmp_path: Path) -> None:
