@@ -23,7 +23,7 @@ Three corrections, since states are samples:
 
 Time that was not observed is never spread over the states that were. Where less was unobserved than
 before, as in longer requests, a state may have grown only because it was observed: the low end of
-its share allows for that.
+its share allows for that. Where more was, any of it may be the state's: so does the high end.
 """
 
 import itertools
@@ -31,7 +31,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from scaletest.causes.causes import ALONE, AS_WANTED, NOTHING_GREW, Cause, Causes, StepTime
 from scaletest.causes.places import GAP, PLACE_TEXTS, PLACES, cause_sentence, seconds_text
@@ -41,11 +41,16 @@ from scaletest.causes.steps import UNSEEN, MeasuredStep, Rows
 from scaletest.model import State
 from scaletest.stats.chance import Chance
 from scaletest.stats.estimate import Estimate
+from scaletest.stats.student import t95
 
 DRAWS = 300
 # Standard errors by which a cycle grows at least before a cause is looked for: one linear run in
 # 2000 does by chance.
 CERTAIN = 3.3
+# Of so many events that were not seen among n one in 20 times there are some: 3/n.
+RULE_OF_THREE = 3.0
+# Of a normal distribution, the middle 95 % reach so many standard deviations.
+NORMAL_95 = 1.96
 # A smaller share of the growth is no cause worth naming.
 LEAST_SHARE = 0.03
 # An object is named when it holds more of the state's growth than all others together.
@@ -78,34 +83,57 @@ class _Grown:
         """By how much a cycle grew."""
         return self.estimate(lambda drawn: sum(drawn.values()))
 
-    def share(self, place: str) -> Estimate:
-        """The part of one place in the growth, all of it where other places shrank meanwhile.
+    @property
+    def widening(self) -> float:
+        """How much farther the ends of an interval are from its middle than those of the resamples.
 
-        Its low end leaves out time that may only have been observed for the first time.
+        Few requests scatter less among themselves than requests do, and tell little of how much.
         """
-        share = self.estimate(lambda drawn: min(1.0, _part(drawn[place], sum(drawn.values()))))
+        factors = [1.0]
+        for time in (self.before, self.after):
+            spare = max(1, time.spare_requests)
+            factors.append(t95(spare) / NORMAL_95 * math.sqrt(len(time.cycles) / spare))
+        return max(factors)
+
+    def share(self, place: str) -> Estimate:
+        """Return the part of one place in the growth, all of it where other places shrank.
+
+        Its low end leaves out time that may only have been observed for the first time, its high
+        end includes what grew unobserved. Requests that all say the same may be those that happened
+        to be looked at then: by the rule of three, each of them counted as one look.
+        """
+
+        def part(drawn: Seconds, unseen_s: float = 0.0) -> float:
+            return min(1.0, _part(drawn[place] + unseen_s, sum(drawn.values())))
+
+        share = self.estimate(part)
+        low = self.estimate(lambda drawn: part(drawn, min(0.0, drawn[State.NOT_OBSERVED]))).low
+        high = self.estimate(lambda drawn: part(drawn, max(0.0, drawn[State.NOT_OBSERVED]))).high
         if place == GAP:  # which needs no observation
-            return share
-        old = self.estimate(
-            lambda drawn: _part(
-                drawn[place] + min(0.0, drawn[State.NOT_OBSERVED]), sum(drawn.values())
-            )
+            low, high = share.low, share.high
+        surest = 1.0 - RULE_OF_THREE / (len(self.after.cycles) + RULE_OF_THREE)
+        return Estimate(
+            share.value, max(0.0, min(share.low, low, surest)), min(1.0, max(share.high, high))
         )
-        return replace(share, low=min(share.low, old.low))
 
     def estimate(self, figure: Callable[[Seconds], float]) -> Estimate:
-        """A figure of the growth with the middle 95 % of the figures of the resamples."""
+        """Return a figure of the growth with its 95 % interval."""
         figures = [figure(drawn) for drawn in self.draws]
         ends = statistics.quantiles(figures, n=40, method="inclusive")
-        middle = figure(self.growth)
-        return Estimate(middle, min(middle, ends[0]), max(middle, ends[-1]))
+        middle, widening = figure(self.growth), self.widening
+        return Estimate(
+            middle,
+            min(middle, middle + widening * (ends[0] - middle)),
+            max(middle, middle + widening * (ends[-1] - middle)),
+        )
 
     @property
     def certain(self) -> bool:
         """Whether a cycle grew by more than chance, and than steps of one run differ anyway."""
         drawn = [sum(growth.values()) for growth in self.draws]
+        error_s = self.widening * statistics.stdev(drawn)
         unseen_s = math.sqrt(2.0) * UNSEEN * sum(self.more[name] for name in PLACES)
-        return sum(self.growth.values()) > CERTAIN * math.hypot(statistics.stdev(drawn), unseen_s)
+        return sum(self.growth.values()) > CERTAIN * math.hypot(error_s, unseen_s)
 
 
 def attribute_causes(

@@ -116,10 +116,10 @@ class ProgramWatch:
         with self._errors_told():
             assert self._tree is not None
             now_s = time.monotonic()
-            if self._spent.waits_in_sequence:
+            has_waited = self._tree.note_ends(handles)
+            if has_waited and self._spent.waits_in_sequence:
                 # until then it was in the state in which the last look met it
                 self._unchanged_s = max(0.0, now_s - self._looked_s)
-            self._tree.note_ends(handles)
             self._spend(self._sampling.cpu_s)
             self._settle(now_s)
 
@@ -215,7 +215,8 @@ class ProgramWatch:
                 self._unchanged_s,
                 self._first,
             )
-            self._sampling.balance.settle(self._spent, self._stands_for_s)
+            if not self._follows:
+                self._sampling.balance.settle(self._spent, self._stands_for_s)
             whole = self._activity(ended_s, usage)
             if self._clients is not None:
                 whole = replace(

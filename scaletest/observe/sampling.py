@@ -25,7 +25,8 @@ GROWTH, LONGEST_INTERVAL_S = 0.1, 0.5
 # of these ends; so soon after that, then after twice the time until the next one waits.
 FORKS_SHARE = 0.004
 SETTLE_S = 0.002
-# Then so often, or after a tenth of the time for which the same processes were there.
+# Then so often, or after a tenth of the time for which the same processes were there, up to
+# INTERVAL_S.
 FOLLOW_S = 0.02
 # Where less than this part of such programs could be followed, all are looked at as usual.
 LEAST_FOLLOWED = 0.1
@@ -96,7 +97,7 @@ class Sampling:
 
         The instants are left to chance, so that no phase of what they do is met more than others.
         """
-        usual_s = min(LONGEST_INTERVAL_S, max(FOLLOW_S, GROWTH * unchanged_s))
+        usual_s = min(INTERVAL_S, max(FOLLOW_S, GROWTH * unchanged_s))
         return usual_s * self.chance.uniform(0.5, 1.5)
 
     def part_to_follow(self) -> float:

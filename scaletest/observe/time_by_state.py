@@ -117,12 +117,17 @@ class TimeByState:
         missing_s = max(0.0, unseen_s - run_s - hidden_run_s)
         moved_s = min(missing_s, self._seconds[Doing(State.NOT_OBSERVED)])
         self._move(State.NOT_OBSERVED, State.ON_CPU, moved_s)
-        if self._in_sequence:
-            # it ran at the ends of what was blocked, as nothing else went on meanwhile
+        missing_s -= moved_s
+        if self._in_sequence and missing_s > 0:
+            # it ran, and waited for a CPU as others did, at the ends of what was blocked, since
+            # nothing else went on meanwhile
+            ran_s = self._seconds[Doing(State.ON_CPU)]
+            per_run = self._seconds[Doing(State.CPU_WAIT)] / ran_s if ran_s > 0 else 0.0
             blocked = self.blocked_seconds()
-            taken_s = min(missing_s - moved_s, sum(blocked.values()))
+            taken_s = min(missing_s * (1.0 + per_run), sum(blocked.values()))
             self._spread(-taken_s, blocked)
-            self.add(State.ON_CPU, taken_s)
+            self.add(State.ON_CPU, taken_s / (1.0 + per_run))
+            self.add(State.CPU_WAIT, taken_s * per_run / (1.0 + per_run))
 
     @property
     def ends_blocked(self) -> bool:

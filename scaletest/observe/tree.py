@@ -23,6 +23,8 @@ _NEVER_RAN = proc.Schedule(0.0, 0.0, 0)
 # A thread that was put on a CPU no more often between two looks was blocked once or twice, and not
 # in many short waits.
 FEW_SLICES = 4
+# To end, a thread runs once, or once more when it is interrupted.
+ENDING_SLICES = 2
 # Where so many of a thread's short waits can be page faults that read from a disk, these are what
 # it waited for.
 FAULTING_PART = 0.5
@@ -165,11 +167,11 @@ class Tree:
         handles = (process.end_handle for process in self._processes.values())
         return [handle for handle in handles if 0 <= handle < MOST_HANDLE]
 
-    def note_ends(self, ended: Collection[int]) -> None:
-        """Take in that the processes of these handles have ended, and close the handles: they stay
-        readable for ever.
+    def note_ends(self, ended: Collection[int]) -> bool:
+        """Take in that the processes of these handles have ended, and close the handles, which stay
+        readable for ever. Return whether they may have done the same from the last look to the end.
 
-        Until its parent has waited for it, a process tells how long it ran.
+        Until its parent has waited for it, a process tells how long it ran, and how often.
         """
         for pid, process in self._processes.items():
             if process.end_handle not in ended:
@@ -179,6 +181,7 @@ class Tree:
             for tid, thread in process.threads.items():
                 with suppress(OSError):
                     self._look_at(pid, tid, thread, 0.0, self._last_shares)
+        return all(share.slices <= ENDING_SLICES for share in self._last_shares)
 
     @property
     def processes(self) -> Collection[int]:
