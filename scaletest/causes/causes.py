@@ -20,6 +20,8 @@ AS_WANTED = "nothing grew more than is wanted"
 ALONE = "one step does not show what grows"
 # Headlines of runs without a cause to look for.
 NO_CAUSE = (NOTHING_GREW, AS_WANTED, ALONE)
+# Less that was not observed is not worth a word.
+LEAST_UNSEEN = 0.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,12 @@ class Causes(Written):
     times: Annotated[tuple[StepTime, ...], "where the requests of every step spent their time"]
 
     @property
+    def not_observed(self) -> str:
+        """What was not observed of the growth, as in "6% not observed"; "" where it is little."""
+        unseen = 1.0 - self.observed
+        return f"{unseen:.0%} not observed" if unseen >= LEAST_UNSEEN else ""
+
+    @property
     def sentence(self) -> Annotated[str, "the cause in one line; empty when nothing grew"]:
         """The causes in a few words; "" when nothing grew."""
         if self.headline in NO_CAUSE:
@@ -101,6 +109,7 @@ class Causes(Written):
             beginning, parts = "Cause:", [first.sentence, *first.evidence[:1]]
             if others and first.share.value < MAIN_SHARE:
                 parts.append(others[0].sentence)
+            parts += filter(None, [self.not_observed])
         if self.slow:
             parts.append(self.slow.sentence)
         return f"{beginning} {'; '.join(parts)}"

@@ -22,7 +22,7 @@ from scaletest.validation.report.causes import (
     causes_note,
     causes_table,
     doubling_text,
-    limits_known,
+    known_limits,
 )
 from scaletest.validation.report.course_charts import PANEL_NOTE, panels
 from scaletest.validation.report.members import members
@@ -51,7 +51,7 @@ def sections(parts: ReportParts) -> list[Section]:
             "Who did how much": _shares(run),
             "Other queues": [_background(result)],
         },
-        limits if limits_known(result.causes) else "",
+        limits if known_limits(result) else "",
     )
 
 
@@ -67,6 +67,8 @@ def _limits(result: Evaluation) -> list[Block | None]:
     chart, causes = time_spent(result), result.causes
     if chart is None or causes is None:
         return []
+    if causes.causes and known_limits(result) is None:
+        return [chart]
     meaning = (
         f"From {doubling_text(causes)}: what requests spend the time on by which they take"
         " longer, with the 95 % interval; per request: before and after."

@@ -9,7 +9,7 @@ from scaletest.render.numbers import format_significant, plural
 from scaletest.render.text import clean_text
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.quick import QuickAnswer, cores_needed, quick_answer
-from scaletest.validation.report.causes import limits_known
+from scaletest.validation.report.causes import known_limits
 from scaletest.validation.report.speedup import speedup_bars
 
 LONGEST_ERROR = 160
@@ -65,8 +65,8 @@ def _beyond(answer: QuickAnswer, result: Evaluation) -> int:
 
 def _stopped_by(answer: QuickAnswer, result: Evaluation) -> Iterator[str]:
     """The cause, and what to try."""
-    causes = result.causes
-    if causes and limits_known(causes) and not causes.headline:
+    causes = known_limits(result)
+    if causes and not causes.headline:
         first = causes.causes[0]
         yield f"What stops it: {'; '.join([first.sentence, *first.evidence[:1]])}."
         yield f"  What to try: {first.remedy}."

@@ -34,7 +34,7 @@ from scaletest.validation.report.causes import (
     causes_table,
     doubling_text,
     evidence_text,
-    limits_known,
+    known_limits,
 )
 from scaletest.validation.report.page import sections
 from scaletest.validation.report.parts import ReportParts, as_sentence, spread_texts
@@ -154,8 +154,8 @@ def comment(parts: ReportParts) -> list[Block]:
     """Return the table of steps, what limits the run, what the nodes did, and failures."""
     result = parts.result
     # what stops the run, ranked; nothing where nothing grew
-    causes, limits = result.causes, list[Block]()
-    if causes and limits_known(causes):
+    causes, limits = known_limits(result), list[Block]()
+    if causes:
         heading = f"What limits it, from {doubling_text(causes)}"
         note = causes_note(causes)
         if causes.causes:

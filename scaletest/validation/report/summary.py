@@ -13,7 +13,7 @@ from scaletest.validation.report import resources
 from scaletest.validation.report.causes import (
     doubling_text,
     evidence_text,
-    limits_known,
+    known_limits,
 )
 from scaletest.validation.report.parts import ReportParts
 from scaletest.validation.report.speedup import speedup_bars
@@ -65,13 +65,15 @@ def summary(parts: ReportParts) -> list[Block]:
 
 def _limits_in_short(result: Evaluation) -> list[str]:
     """Return what stops the run, the largest cause first; the verdict names the first anyway."""
-    causes = result.causes
-    if causes is None or not limits_known(causes):
+    causes = known_limits(result)
+    if causes is None:
         return []
     title = f"what limits it, from {doubling_text(causes)}:"
     if causes.headline:
         return [f"{title} {causes.headline}"]
     lines = [title, *map(_cause_line, causes.causes[:MOST_CAUSES])]
+    if causes.not_observed:
+        lines.append(f"  {1.0 - causes.observed:<23.0%} not observed")
     if causes.slow and causes.slow.sentence not in result.verdict.reason:
         lines.append(f"  {causes.slow.sentence}")
     return lines
