@@ -123,6 +123,11 @@ class SimulatedProcesses:
     # -- what stands for the tree
 
     @property
+    def root(self) -> int:
+        """Return a process whose affinity can be asked for."""
+        return 0
+
+    @property
     def processes(self) -> range:
         """The processes that a look meets."""
         return range(2 if self._forks else 1)

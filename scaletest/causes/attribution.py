@@ -34,7 +34,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scaletest.causes.causes import ALONE, AS_WANTED, NOTHING_GREW, Cause, Causes, StepTime
-from scaletest.causes.places import GAP, PLACE_TEXTS, PLACES, cause_sentence, seconds_text
+from scaletest.causes.places import GAP, PLACES, cause_sentence, remedy_of, seconds_text
 from scaletest.causes.request_time import CPU_S, THROTTLED_S, RequestTime, request_time
 from scaletest.causes.slow_member import slow_member
 from scaletest.causes.steps import UNSEEN, MeasuredStep, Rows
@@ -240,6 +240,7 @@ def _explain(grown: _Grown, times: tuple[StepTime, ...], *, as_wanted: bool) -> 
         headline=headline,
         slow=slow,
         times=times,
+        pinned_cpus=grown.after.pinned_cpus,
     )
 
 
@@ -341,5 +342,5 @@ def _name_cause(grown: _Grown, place: str, share: Estimate) -> Cause:
         after_s=grown.base[place] + grown.growth[place],
         object=named,
         sentence=cause_sentence(place, named, share, sum(grown.growth.values())),
-        remedy=PLACE_TEXTS[place].remedy,
+        remedy=remedy_of(place, named),
     )

@@ -33,9 +33,11 @@ OTHERS = 0.2
 FREE_CORES = (
     "free the cores that other programs or the tester use, then more cores or a lower <limit>"
 )
+UNPIN = "widen the affinity of the workload (taskset, cpusets, numactl)"
 SLOW_REMEDY = "cool the device, raise its power limit or its clock, or measure without it"
-# States in which a wait for a device may hide: its driver waits in user space.
-HIDING = (State.LOCK, State.IDLE, State.SLEEP)
+# States in which a wait for a device may hide: its driver waits in user space, or spins there as
+# CUDA does, so that each request needs more CPU seconds.
+HIDING = (State.LOCK, State.IDLE, State.SLEEP, State.ON_CPU)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,8 @@ def _supported(cause: Cause, pair: ComparedResources, causes: Causes) -> Cause:
     hidden = _hidden(cause, pair, causes)
     cause = hidden or cause
     evidence = EVIDENCE[cause.state](pair, cause.object) if cause.state in EVIDENCE else Evidence()
+    if cause.state == State.CPU_WAIT and causes.pinned_cpus:
+        evidence = _pinned(causes.pinned_cpus, pair, evidence)
     lines = evidence.lines
     if evidence.confirmed is False:
         lines = (f"but {lines[0]}", *lines[1:])
@@ -161,6 +165,16 @@ def _cpu_wait(pair: ComparedResources, _: str) -> Evidence:
         others, *rest = rest
         return Evidence((f"{line}, {others}", *rest), full, FREE_CORES, of_others=full is True)
     return Evidence((line, *rest), full)
+
+
+def _pinned(cpus: int, pair: ComparedResources, usual: Evidence) -> Evidence:
+    """Evidence about the CPUs that requests are pinned to: more of others would not help them."""
+    cores = pair.after.cores
+    if cores is None or cpus >= cores:
+        return usual
+    share = "one core" if cpus == 1 else f"{cpus} cores"
+    line = f"all workers share {share} of {cores:.3g} (pinned)"
+    return Evidence((line, *usual.lines), True, UNPIN)
 
 
 def _throttled(pair: ComparedResources, _: str) -> Evidence:

@@ -8,11 +8,12 @@ gives the state, and objects may be missing.
 
 import os
 import re
+import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from scaletest.model.activity import State
+from scaletest.model.activity import TOKENS, State
 from scaletest.observe.descriptors import MOST_DESCRIPTORS, Descriptors, open_descriptors, path_of
 from scaletest.observe.doing import (
     LOCK_COMMANDS,
@@ -109,6 +110,19 @@ class Blocking:
                 return Doing(State.FILE_LOCK, path_of(pid, first))
             case WaitKind.DESCRIPTOR:
                 return self._descriptor(pid, thread, first)
+            case WaitKind.SEND if call.arguments[4]:
+                return Doing(
+                    State.NETWORK,
+                    _quietly(lambda: addresses.parse_address(_memory(pid, *call.arguments[4:6]))),
+                )
+            case WaitKind.SEND:
+                return self._descriptor(pid, thread, first)
+            case WaitKind.SEMAPHORES:
+                return Doing(State.LOCK, f"System V semaphores {first}")
+            case WaitKind.QUEUE:
+                return Doing(State.PIPE, f"System V message queue {first}")
+            case WaitKind.SLEEP:
+                return Doing(State.SLEEP, _quietly(lambda: _file_locked_by_others(pid)))
             case WaitKind.FUTEX if call.arguments[1] & _FUTEX_PRIVATE:
                 return Doing(State.LOCK)
             case WaitKind.FUTEX:  # the shared file that contains the lock is mapped
@@ -155,6 +169,9 @@ class Blocking:
         by_function = self._by_function(pid, thread)
         if by_function is None or by_function.state is None:
             return by_function
+        if by_function.state is State.PIPE and doing.object:
+            fdinfo = proc.text_of(f"/proc/{pid}/fdinfo/{number}")
+            return Doing(State.PIPE, doing.object + (TOKENS if proc.is_two_way(fdinfo) else ""))
         if by_function.state in (State.PIPE, State.MEMORY, State.DEVICE, State.NETWORK):
             return Doing(by_function.state, doing.object)
         return doing
@@ -192,6 +209,25 @@ def _locked_file(pid: int) -> str:
     for number in open_descriptors(pid)[:MOST_DESCRIPTORS] if inode else ():
         if proc.inode_of(proc.read_all(f"/proc/{pid}/fdinfo/{number}")) == inode:
             return path_of(pid, number)
+    return ""
+
+
+def _file_locked_by_others(pid: int) -> str:
+    """Return the open file of a sleeping process that somebody else has locked; "" for none.
+
+    So a program sleeps that tries again and again, as SQLite does. Locks of its own session, which
+    a request is, do not keep it from anything: its parent may hold one for it.
+    """
+    numbers = [number for number in open_descriptors(pid)[:MOST_DESCRIPTORS] if number > 2]
+    files = {number: path for number in numbers if (path := path_of(pid, number))}
+    if not files:
+        return ""
+    holders = proc.lock_holders(proc.read_all("/proc/locks"))
+    for number, path in files.items():
+        status = os.stat(f"/proc/{pid}/fd/{number}")  # noqa: PTH116 - a path of /proc
+        holder = holders.get(status.st_ino, pid) if stat.S_ISREG(status.st_mode) else pid
+        if holder != pid and os.getsid(holder) != os.getsid(pid):
+            return path
     return ""
 
 

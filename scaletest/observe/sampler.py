@@ -5,13 +5,14 @@ while no program does. Looks are rarer where they cost more, and a look that fai
 of that request and nothing else.
 """
 
+import os
 import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from resource import struct_rusage
 
-from scaletest.model.activity import Activity, State
+from scaletest.model.activity import MAX_CPUS, Activity, State
 from scaletest.observe.devices.clients import devices_present
 from scaletest.observe.sampling import FOLLOW_S, SETTLE_S, SHARE, Sampling
 from scaletest.observe.time_by_state import TimeByState
@@ -69,6 +70,8 @@ class ProgramWatch:
         self._first = NOTHING_RAN
         self._tree: Tree | None = None
         self._keeps_tree = True
+        # that what ran may use
+        self._cpus: set[int] = set()
         self.due = NEVER
 
     def start(self, pid: int) -> None:
@@ -143,7 +146,12 @@ class ProgramWatch:
             if self._tree.is_unchanged():
                 self._unchanged_s = passed_s
             else:
-                self._spent.add_interval(passed_s, self._tree.look(), self._unchanged_s)
+                look = self._tree.look()
+                self._spent.add_interval(passed_s, look, self._unchanged_s)
+                if look is not None and look.doing.state is None:
+                    # a command in a script may be pinned to CPUs by itself
+                    with suppress(OSError):
+                        self._cpus |= os.sched_getaffinity(look.thread[1])
                 self._looked_s, self._unchanged_s = now_s, 0.0
             # a device may be busy while nobody runs
             if self._clients is not None:
@@ -176,6 +184,9 @@ class ProgramWatch:
         """Note how long the first process ran: the program has ended, and is not yet reaped."""
         if self._tree is not None:
             self._first = self._tree.look_at_end()
+            if not self._cpus:
+                with suppress(OSError):
+                    self._cpus = os.sched_getaffinity(self._tree.root)
 
     def _spend(self, since_s: float) -> None:
         """Count the CPU time of this thread since then as that of a look, with the waking up."""
@@ -261,10 +272,12 @@ class ProgramWatch:
     def _activity(self, ended_s: float, usage: struct_rusage | None) -> Activity:
         throttled_s = self._sampling.throttling.seconds() - self._throttled_s
         self._spent.count_throttled(throttled_s)
+        most_cpus = min(os.cpu_count() or 0, MAX_CPUS + 1)
         activity = Activity(
             self._spent.seconds_by_state(ended_s - self._began_s),
             self._spent.longest_waits(),
             throttled_s=throttled_s,
+            cpus=tuple(sorted(self._cpus)) if len(self._cpus) < most_cpus else (),
         )
         if usage is None:
             return activity

@@ -96,7 +96,7 @@ class Tree:
 
     def __init__(self, root: int, blocking: Blocking, *, watch_ends: bool = False) -> None:
         """watch_ends: keep a handle of each descendant that tells of its end."""
-        self._root = root
+        self.root = root
         self._watch_ends = watch_ends
         self._blocking = blocking
         self._processes: dict[int, _Process] = {}
@@ -127,7 +127,7 @@ class Tree:
         passed_s, self._looked_s = now_s - self._looked_s, now_s
         shares, self._last_shares = self._last_shares, []
         visited: set[int] = set()
-        waiting = [self._root]
+        waiting = [self.root]
         while waiting:
             pid = waiting.pop()
             may_visit = pid in self._processes or self._threads < self._most_threads
@@ -192,10 +192,10 @@ class Tree:
         """Return how long the first process ran and waited for a CPU since the last look; it is not
         reaped yet.
         """
-        process = self._processes.get(self._root)
-        thread = process.threads.get(self._root) if process else None
+        process = self._processes.get(self.root)
+        thread = process.threads.get(self.root) if process else None
         try:
-            path = f"/proc/{self._root}/schedstat"
+            path = f"/proc/{self.root}/schedstat"
             line = os.pread(thread.handle, 128, 0) if thread else proc.read(path, 128)
         except OSError:
             return NOTHING_RAN
@@ -218,11 +218,11 @@ class Tree:
         is_new = process is None
         if process is None:
             began_s = float("-inf")  # the first process lives as long as the request
-            if pid != self._root:
+            if pid != self.root:
                 status = proc.parse_status(proc.read(f"/proc/{pid}/stat"))
                 began_s = status.began_s if status else 0.0
             process = self._processes[pid] = _Process(began_s)
-            if self._watch_ends and pid != self._root:
+            if self._watch_ends and pid != self.root:
                 with suppress(OSError):
                     process.end_handle = os.pidfd_open(pid)
         if is_new or self._look_at_known(pid, process, passed_s, shares):

@@ -171,6 +171,7 @@ class Simulated:
         return self._cpu_s
 
     processes = (1,)
+    root = 1
 
     def is_unchanged(self) -> bool:
         return False
