@@ -22,6 +22,7 @@ from scaletest.validation.judging.forecast import (
     forecast,
     longest_s,
 )
+from scaletest.validation.judging.stopping import CAUSE_S
 from scaletest.validation.measure.launch import resume, start, unlike_devices
 from scaletest.validation.options import DeploymentOptions, ValidationPlace
 from scaletest.validation.plan import Plan
@@ -115,3 +116,4 @@ def _facts(plan: Plan, expected: Sequence[ValidationForecast]) -> Iterator[tuple
     if not plan.step_s:
         often = "if they scatter more, or a doubling stays undecided"
         yield "takes", f"up to about {at_most_s(plan):.0f} s {often}"
+        yield "causes", f"a doubling that fails is measured for {CAUSE_S:.0f} s each way at least"
