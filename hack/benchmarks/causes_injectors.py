@@ -5,7 +5,9 @@ disk, quota, memory, network and device need root: control groups (version 1), n
 mount.
 """
 
+import ctypes
 import os
+import sqlite3
 import subprocess
 import sys
 import time
@@ -17,6 +19,7 @@ from pathlib import Path
 from hack.benchmarks import causes_programs as programs
 from hack.benchmarks.causes_programs import measured, python
 from scaletest.model import State
+from scaletest.model.activity import TOKENS
 
 CGROUPS = Path("/sys/fs/cgroup")
 GAP = "gap"
@@ -70,6 +73,101 @@ def flock(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
     path = folder / "shared.lock"
     command = measured(programs.FLOCK, path, 0.15 * scale)
     yield Injected(command, State.FILE_LOCK, str(path), step_s=8.0)
+
+
+@contextmanager
+def pinned(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+    """Computes on one core, whatever the machine has."""
+    command = measured(programs.COMPUTE, int(4_000_000 * scale), seconds=programs.COMPUTED)
+    yield Injected(("taskset", "-c", "0", *command), State.CPU_WAIT, tells_cpu=True)
+
+
+@contextmanager
+def flock_script(folder: Path, scale: float = 1.0, *, between: str = "") -> Iterator[Injected]:
+    """Half of its time this shell script holds a file lock."""
+    path = folder / "shared.lock"
+    code = f"{programs.SCRIPT_BEGIN}{between}{programs.SCRIPT_END}"
+    command = programs.script(code, path, 0.1 * scale)
+    yield Injected(command, State.FILE_LOCK, str(path))
+
+
+def forks(folder: Path, scale: float = 1.0) -> AbstractContextManager[Injected]:
+    """The same, with many short commands while it holds the lock."""
+    return flock_script(folder, scale, between=programs.FORKS)
+
+
+@contextmanager
+def sqlite(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+    """Writes to a database half of its time; who waits for that tries again and again."""
+    path = folder / "shared.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("create table written (number)")
+    connection.close()
+    yield Injected(
+        measured(programs.SQLITE, path, 0.15 * scale), State.SLEEP, str(path), step_s=8.0
+    )
+
+
+@contextmanager
+def fifo(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+    """Takes the only token out of a pipe for half of its time."""
+    path = folder / "tokens"
+    os.mkfifo(path)
+    pipe = os.open(path, os.O_RDWR)
+    os.write(pipe, b"x")
+    try:
+        command = programs.script(programs.TOKEN_SCRIPT, path, 0.1 * scale)
+        yield Injected(command, State.PIPE, f"{path}{TOKENS}")
+    finally:
+        os.close(pipe)
+
+
+@contextmanager
+def system_v(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+    """Half of its time it holds a semaphore of System V."""
+    libc = ctypes.CDLL(None)
+    number = libc.semget(0, 1, 0o600)
+    set_value, remove = 16, 0
+    libc.semctl(number, 0, set_value, 1)
+    try:
+        command = measured(programs.SYSTEM_V, number, 0.15 * scale)
+        yield Injected(command, State.LOCK, f"System V semaphores {number}", step_s=8.0)
+    finally:
+        libc.semctl(number, 0, remove)
+
+
+@contextmanager
+def udp(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+    """Asks a service that serves two datagrams at a time."""
+    with _printing(python(programs.DATAGRAM_SERVER, "127.0.0.1", 2, 0.2 * scale)) as address:
+        yield Injected(measured(programs.DATAGRAM, address), State.NETWORK, address)
+
+
+@contextmanager
+def lock_and_tcp(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+    """Waits for a lock, then for a service: two causes, of which the lock is the larger."""
+    path = folder / "shared.lock"
+    with _printing(python(programs.SERVER, "127.0.0.1", 2, 0.15 * scale, 1)) as address:
+        command = measured(programs.LOCK_AND_CLIENT, path, address, 0.15 * scale)
+        yield Injected(command, State.FILE_LOCK, str(path), step_s=8.0)
+
+
+@contextmanager
+def lock_or_tcp(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+    """Waits for a lock or for a service, by chance."""
+    path = folder / "shared.lock"
+    with _printing(python(programs.SERVER, "127.0.0.1", 1, 0.1 * scale, 1)) as address:
+        lock = programs.FLOCK.replace("sys.argv[2]", "sys.argv[3]")
+        client = programs.CLIENT.replace("with Kept():", "if True:")
+        command = measured(
+            programs.LOCK_OR_CLIENT,
+            path,
+            address,
+            0.2 * scale,
+            lock,
+            client.replace("sys.argv[1]", "sys.argv[2]"),
+        )
+        yield Injected(command, State.FILE_LOCK, str(path), step_s=8.0)
 
 
 @contextmanager
@@ -209,6 +307,15 @@ INJECTORS: Mapping[str, Injector] = {
     "quota": quota,
     "flock": flock,
     "fcntl": fcntl_lock,
+    "script": flock_script,
+    "forks": forks,
+    "sqlite": sqlite,
+    "fifo": fifo,
+    "system-v": system_v,
+    "udp": udp,
+    "lock-and-tcp": lock_and_tcp,
+    "lock-or-tcp": lock_or_tcp,
+    "pinned": pinned,
     "semaphore": semaphore,
     "disk": disk,
     "network": network,

@@ -244,7 +244,7 @@ class Stopping:
         """Return whether throughput is below what is wanted, as far as is seen."""
         if self.before is None or not self.before.throughput.per_s:
             return False
-        wanted = self.plan.scale ** math.log2(self.workers / self.before.workers)
+        wanted: float = self.plan.scale ** math.log2(self.workers / self.before.workers)
         return 0.0 < completions.rate_together < wanted * self.before.throughput.per_s
 
     def _suffices_with_those_in_flight(self, completions: Completions) -> bool:
