@@ -263,7 +263,8 @@ def _record(
 
 
 def run(program: Program, requests: int, seed: int) -> tuple[bool, bool, float] | None:
-    """Return whether the first cause is right, whether its interval holds the truth, and its width;
+    """Return whether the first cause is right, whether its interval holds the truth, and its width.
+
     None where nothing certainly grew.
     """
     steps = {

@@ -1,5 +1,4 @@
-"""Bottlenecks made on purpose: a command whose cause of lost scaling is known, with the object that
-must be named.
+"""Bottlenecks made on purpose: commands whose cause is known, with the object to be named.
 
 disk, quota, memory, network and device need root: control groups (version 1), network namespaces, a
 mount.
@@ -54,7 +53,7 @@ class Injected:
 
 
 class Unsuitable(Exception):
-    """This machine cannot inject that."""
+    """Told where a machine cannot inject a bottleneck."""
 
 
 Injector = Callable[[Path, float], AbstractContextManager[Injected]]
@@ -62,7 +61,7 @@ Injector = Callable[[Path, float], AbstractContextManager[Injected]]
 
 @contextmanager
 def cpu(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
-    """Computes; with more workers than cores they wait for one."""
+    """Compute; with more workers than cores they wait for one."""
     command = measured(programs.COMPUTE, int(8_000_000 * scale), seconds=programs.COMPUTED)
     yield Injected(command, State.CPU_WAIT, tells_cpu=True)
 
@@ -77,7 +76,7 @@ def flock(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
 
 @contextmanager
 def pinned(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
-    """Computes on one core, whatever the machine has."""
+    """Compute on one core, whatever the machine has."""
     command = measured(programs.COMPUTE, int(4_000_000 * scale), seconds=programs.COMPUTED)
     yield Injected(("taskset", "-c", "0", *command), State.CPU_WAIT, tells_cpu=True)
 
@@ -92,13 +91,13 @@ def flock_script(folder: Path, scale: float = 1.0, *, between: str = "") -> Iter
 
 
 def forks(folder: Path, scale: float = 1.0) -> AbstractContextManager[Injected]:
-    """The same, with many short commands while it holds the lock."""
+    """Do the same, with many short commands while it holds the lock."""
     return flock_script(folder, scale, between=programs.FORKS)
 
 
 @contextmanager
 def sqlite(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
-    """Writes to a database half of its time; who waits for that tries again and again."""
+    """Write to a database half of its time; who waits for that tries again and again."""
     path = folder / "shared.sqlite"
     connection = sqlite3.connect(path)
     connection.execute("create table written (number)")
@@ -110,7 +109,7 @@ def sqlite(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
 
 @contextmanager
 def fifo(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
-    """Takes the only token out of a pipe for half of its time."""
+    """Take the only token out of a pipe for half of its time."""
     path = folder / "tokens"
     os.mkfifo(path)
     pipe = os.open(path, os.O_RDWR)
@@ -145,7 +144,7 @@ def udp(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
 
 @contextmanager
 def lock_and_tcp(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
-    """Waits for a lock, then for a service: two causes, of which the lock is the larger."""
+    """Wait for a lock, then for a service: two causes, of which the lock is the larger."""
     path = folder / "shared.lock"
     with _printing(python(programs.SERVER, "127.0.0.1", 2, 0.15 * scale, 1)) as address:
         command = measured(programs.LOCK_AND_CLIENT, path, address, 0.15 * scale)
@@ -154,7 +153,7 @@ def lock_and_tcp(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
 
 @contextmanager
 def lock_or_tcp(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
-    """Waits for a lock or for a service, by chance."""
+    """Wait for a lock or for a service, by chance."""
     path = folder / "shared.lock"
     with _printing(python(programs.SERVER, "127.0.0.1", 1, 0.1 * scale, 1)) as address:
         lock = programs.FLOCK.replace("sys.argv[2]", "sys.argv[3]")
@@ -202,7 +201,10 @@ def unix(folder: Path, scale: float = 1.0, *, slots: int = 2) -> AbstractContext
 
 @contextmanager
 def _asking(address: str, slots: int, seconds: float) -> Iterator[Injected]:
-    """A service at an address, where a port is chosen for a host. seconds: how long it serves."""
+    """Provide a service at an address, where a port is chosen for a host.
+
+    seconds: how long it serves.
+    """
     with _printing(python(programs.SERVER, address, slots, seconds, 1)) as chosen:
         yield Injected(measured(programs.CLIENT, chosen), State.NETWORK, chosen)
 
@@ -211,8 +213,9 @@ def _asking(address: str, slots: int, seconds: float) -> Iterator[Injected]:
 def network(
     folder: Path, scale: float = 1.0, *, bytes_per_s: int = 6_000_000
 ) -> Iterator[Injected]:
-    """Downloads over a link that is full when two do: a token bucket on the server's side of a pair
-    of interfaces.
+    """Download over a link that is full when two do.
+
+    A token bucket is on the server's side of a pair of interfaces.
     """
     with _link(bytes_per_s) as (namespace, host):
         server = python(programs.SERVER, host, 64, 0.0, int(0.15 * scale * bytes_per_s))
@@ -222,7 +225,7 @@ def network(
 
 @contextmanager
 def disk(folder: Path, scale: float = 1.0, *, bytes_per_s: int = 20 << 20) -> Iterator[Injected]:
-    """Writes past the page cache to a disk that its control group makes slow."""
+    """Write past the page cache to a disk that its control group makes slow."""
     path = folder / "written"
     writes = {"blkio.throttle.write_bps_device": f"{_disk(folder)} {int(bytes_per_s / scale)}"}
     with _group("blkio", writes) as join:
@@ -231,7 +234,7 @@ def disk(folder: Path, scale: float = 1.0, *, bytes_per_s: int = 20 << 20) -> It
 
 @contextmanager
 def quota(folder: Path, scale: float = 1.0, *, cores: float = 0.3) -> Iterator[Injected]:
-    """Computes under a CPU limit that all workers share."""
+    """Compute under a CPU limit that all workers share."""
     command = measured(programs.COMPUTE, int(4_000_000 * scale), seconds=programs.COMPUTED)
     with _group(
         "cpu", {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": str(int(cores * 100_000))}
@@ -241,8 +244,9 @@ def quota(folder: Path, scale: float = 1.0, *, cores: float = 0.3) -> Iterator[I
 
 @contextmanager
 def memory(folder: Path, scale: float = 1.0, *, limit_bytes: int = 8 << 20) -> Iterator[Injected]:
-    """Touches all pages of a mapped file of its worker's, in a control group that has room for the
-    files of two.
+    """Touch all pages of a mapped file of the worker's, beside others in a control group.
+
+    The group has room for the files of two.
 
     With more workers each page is reclaimed before it is touched again, and its fault waits until
     it is read: a wait for memory, although a disk, which is slow here, ends it.
@@ -259,7 +263,7 @@ def memory(folder: Path, scale: float = 1.0, *, limit_bytes: int = 8 << 20) -> I
 
 @contextmanager
 def device(folder: Path, scale: float = 1.0, *, slots: int = 2) -> Iterator[Injected]:
-    """Reads from a device that serves a few at a time: a file of a FUSE file system of our own."""
+    """Read from a device that serves a few at a time: a file of a FUSE file system of our own."""
     mount = folder / "devices"
     mount.mkdir()
     path = str(mount / "gpu0")
@@ -331,8 +335,9 @@ INJECTORS: Mapping[str, Injector] = {
 
 @contextmanager
 def _printing(command: Sequence[str]) -> Iterator[str]:
-    """A server, and the line that it prints when it is ready. Raises Unsuitable when it ends
-    instead.
+    """Provide a server, and the line that it prints when it is ready.
+
+    Raises Unsuitable when it ends instead.
     """
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -354,7 +359,10 @@ def _printing(command: Sequence[str]) -> Iterator[str]:
 
 @contextmanager
 def _link(bytes_per_s: int) -> Iterator[tuple[str, str]]:
-    """A network namespace behind a slow link, and the address in there. Raises Unsuitable."""
+    """Provide a network namespace behind a slow link, and the address in there.
+
+    Raises Unsuitable.
+    """
     name = f"scaletest-{os.getpid()}"
     near, far = f"st{os.getpid()}", f"sf{os.getpid()}"
     # addresses of the range for benchmarks of networks
@@ -387,14 +395,14 @@ def _run_as_root(*command: str) -> None:
 
 
 def _disk(folder: Path) -> str:
-    """The numbers of the disk that a folder is on."""
+    """Return the numbers of the disk that a folder is on."""
     device = os.stat(folder).st_dev  # noqa: PTH116
     return f"{os.major(device)}:{os.minor(device)}"
 
 
 @contextmanager
 def _group(controller: str, limits: Mapping[str, str]) -> Iterator[str]:
-    """A control group of version 1; the file to join it by. Raises Unsuitable.
+    """Provide a control group of version 1; the file to join it by. Raises Unsuitable.
 
     limits: contents by file name.
     """

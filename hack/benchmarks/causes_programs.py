@@ -1,5 +1,6 @@
-"""What commands with a known cause run. Each measures itself how long the injected wait keeps it,
-without CPU time.
+"""What commands with a known cause run.
+
+Each measures itself how long the injected wait keeps it, without CPU time.
 
 Where the environment names a file, a line there tells of every run: the process that started it,
 when it ended on the clock of the day, and the seconds that it was kept.
@@ -30,7 +31,7 @@ def tell(seconds):
 
 
 def python(code: str, *arguments: object) -> tuple[str, ...]:
-    """A command that runs Python code without the packages of this environment."""
+    """Return a command that runs Python code without the packages of this environment."""
     return (sys.executable, "-S", "-c", code, *map(str, arguments))
 
 
@@ -43,7 +44,7 @@ def measured(code: str, *arguments: object, seconds: str = "Kept.seconds") -> tu
 
 
 def script(code: str, *arguments: object) -> tuple[str, ...]:
-    """A command that runs a shell script."""
+    """Return a command that runs a shell script."""
     return ("/bin/bash", "-c", code, "script", *map(str, arguments))
 
 

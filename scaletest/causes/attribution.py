@@ -33,7 +33,15 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from scaletest.causes.causes import ALONE, AS_WANTED, NOTHING_GREW, Cause, Causes, StepTime
+from scaletest.causes.causes import (
+    ALONE,
+    AS_WANTED,
+    LEAST_SHARE,
+    NOTHING_GREW,
+    Cause,
+    Causes,
+    StepTime,
+)
 from scaletest.causes.places import GAP, PLACES, cause_sentence, remedy_of, seconds_text
 from scaletest.causes.request_time import CPU_S, THROTTLED_S, RequestTime, request_time
 from scaletest.causes.slow_member import slow_member
@@ -51,8 +59,6 @@ CERTAIN = 3.3
 RULE_OF_THREE = 3.0
 # Of a normal distribution, the middle 95 % reach so many standard deviations.
 NORMAL_95 = 1.96
-# A smaller share of the growth is no cause worth naming.
-LEAST_SHARE = 0.03
 # An object is named when it holds more of the state's growth than all others together.
 MOST_OF_GROWTH = 0.5
 # Throttled seconds that grew by this part of the wait for a CPU make the limit the cause.
@@ -145,7 +151,7 @@ def attribute_causes(
     as_wanted: bool = False,
     throttled: Mapping[int, float] | None = None,
 ) -> Causes | None:
-    """The growth in the doubling that failed, else from the first step to the last.
+    """Return the growth in the doubling that failed, else from the first step to the last.
 
     None where no request reports its time. A single step shows where its requests spend the time,
     and names no cause.
@@ -302,7 +308,7 @@ def _in_turn_s(before: Seconds, after: Seconds) -> float:
 
 
 def _within_periods(time: Seconds, throttled: float | None) -> Seconds:
-    """A request's seconds with no more throttled time than the throttled part of its periods.
+    """Return a request's seconds, throttled for no more than the throttled part of its periods.
 
     The rest waited for a core.
 

@@ -20,8 +20,8 @@ AS_WANTED = "nothing grew more than is wanted"
 ALONE = "one step does not show what grows"
 # Headlines of runs without a cause to look for.
 NO_CAUSE = (NOTHING_GREW, AS_WANTED, ALONE)
-# Less that was not observed is not worth a word.
-LEAST_UNSEEN = 0.03
+# A smaller share of the growth is no cause worth naming.
+LEAST_SHARE = 0.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Causes(Written):
     def not_observed(self) -> str:
         """What was not observed of the growth, as in "6% not observed"; "" where it is little."""
         unseen = 1.0 - self.observed
-        return f"{unseen:.0%} not observed" if unseen >= LEAST_UNSEEN else ""
+        return f"{unseen:.0%} not observed" if unseen >= LEAST_SHARE else ""
 
     @property
     def sentence(self) -> Annotated[str, "the cause in one line; empty when nothing grew"]:

@@ -58,17 +58,17 @@ class ComparedResources:
     after: StepResources
 
     def was(self, figure: Callable[[StepResources], float | None]) -> float | None:
-        """A figure of the first step."""
+        """Return a figure of the first step."""
         return figure(self.before) if self.before else None
 
     def earlier(self, kind: str, place: NodeResource) -> float | None:
-        """The part of the time in which a disk or a device was busy in the first step."""
+        """Return the part of the time in which a disk or a device was busy in the first step."""
         same = self.before.place(kind, place.node, place.name) if self.before else None
         return same.figures.get("busy") if same else None
 
 
 def add_evidence(causes: Causes | None, used: list[StepResources]) -> Causes | None:
-    """The causes with the evidence of the resources of the two steps."""
+    """Return the causes with the evidence of the resources of the two steps."""
     if causes is None:
         return None
     by_workers = {step.workers: step for step in used}
@@ -117,7 +117,10 @@ def _supported(cause: Cause, pair: ComparedResources, causes: Causes) -> Cause:
 
 
 def _hidden(cause: Cause, pair: ComparedResources, causes: Causes) -> Cause | None:
-    """The cause as a wait for a device whose driver waits in user space; None where it is not."""
+    """Return the cause as a wait for a device whose driver waits in user space.
+
+    None where it is not.
+    """
     if cause.state not in HIDING or any(other.state == State.DEVICE for other in causes.causes):
         return None
     device = pair.after.busiest(DEVICE)
@@ -419,7 +422,7 @@ def _busy_line(pair: ComparedResources, busy: float, cores: float) -> str:
 
 
 def _before(was: float | None, form: str = ".0%") -> str:
-    """A figure of the first step, in brackets; "" where it is unknown."""
+    """Return a figure of the first step, in brackets; "" where it is unknown."""
     return "" if was is None else f" ({was:{form}} before)"
 
 

@@ -94,7 +94,7 @@ def remedy_of(place: str, named: str) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """A duration in words with two significant digits."""
+    """Return a duration in words with two significant digits."""
     if abs(seconds) >= 10.0:
         return f"{seconds:.0f} s"
     if abs(seconds) >= 0.01:
@@ -103,7 +103,10 @@ def seconds_text(seconds: float) -> str:
 
 
 def cause_sentence(place: str, named: str, share: Estimate, added_s: float) -> str:
-    """The sentence of a cause. named: its object, "" for none. added_s: growth of a cycle in s."""
+    """Return the sentence of a cause.
+
+    named: its object, "" for none. added_s: growth of a cycle in s.
+    """
     on = f" ({named})" if named else ""
     return (
         f"{PLACE_TEXTS[place].phrase}{on}, {share.value:.0%} [{100.0 * share.low:.0f},"

@@ -227,7 +227,7 @@ def _counted_time(sample: MeasuredOnce) -> tuple[float, float]:
 def _drawn(
     strata: Sequence[Sequence[Sequence[float]]], used: Sequence[int], chance: Chance
 ) -> dict[str, float]:
-    """Return the means of one sample with as many requests of every worker, drawn with replacement."""
+    """Return the means of as many requests of every worker, drawn with replacement."""
     sums = dict.fromkeys(used, 0.0)
     requests = 0.0
     for columns in strata:

@@ -1,5 +1,6 @@
-"""What a thread does: it can run, or is blocked, in a state and on an object; and what the kernel's
-functions and system calls tell of that.
+"""What a thread does: it can run, or is blocked, in a state and on an object.
+
+And what the kernel's functions and system calls tell of that.
 """
 
 import platform
@@ -62,8 +63,9 @@ _LETTERS = {
 
 
 def of_function(name: str) -> State | None:
-    """Return the state of a thread that sleeps in this kernel function; None for an unknown
-    function.
+    """Return the state of a thread that sleeps in this kernel function.
+
+    None for an unknown function.
     """
     return next((state for pattern, state in _FUNCTIONS if pattern.search(name)), None)
 

@@ -29,8 +29,9 @@ SHORT_S, SAMPLED_PART = 1.0, 0.5
 
 
 class ProgramWatch:
-    """One program from before its start to its end. `due`: when to look next, on the monotonic
-    clock.
+    """One program from before its start to its end.
+
+    `due`: when to look next, on the monotonic clock.
     """
 
     def __init__(self, sampling: Sampling, device: str = "", *, follows: bool = False) -> None:
@@ -134,8 +135,9 @@ class ProgramWatch:
             self._follows, self._settle_s = False, 0.0
 
     def look(self) -> None:
-        """Look at the processes. As long as nobody ran the interval goes on, to be counted when
-        somebody did.
+        """Look at the processes.
+
+        As long as nobody ran the interval goes on, to be counted when somebody did.
         """
         now_s = time.monotonic()
         self._late_s += max(0.0, now_s - self.due)
@@ -169,15 +171,16 @@ class ProgramWatch:
                 self.due = now_s + self._settle_s
                 return
         self._settle_s = 0.0
-        sampling = self._sampling
         if self._is_short:
-            following_s = sampling.moments.next_after_look_s(self._interval_s)
-            self.due = max(now_s, self._started_s + following_s)
+            self.due = max(
+                now_s,
+                self._started_s + self._sampling.moments.next_after_look_s(self._interval_s),
+            )
         elif self._follows:
-            self._look_s = sampling.follow_after_s(now_s - self._changed_s)
+            self._look_s = self._sampling.follow_after_s(now_s - self._changed_s)
             self.due = now_s + self._look_s
         else:
-            self._look_s = sampling.next_after_s(self._interval_s, now_s - self._began_s)
+            self._look_s = self._sampling.next_after_s(self._interval_s, now_s - self._began_s)
             self.due = now_s + self._look_s
 
     def ended(self) -> None:
@@ -239,8 +242,9 @@ class ProgramWatch:
         return activity
 
     def close_own(self, state: State, name: str = "") -> Activity | None:
-        """Return the activity of this thread, where there was no program: as long as it neither ran
-        nor waited for a CPU it was in this state.
+        """Return the activity of this thread, where there was no program.
+
+        As long as it neither ran nor waited for a CPU it was in this state.
 
         name: of what it waited for.
         """
@@ -253,8 +257,9 @@ class ProgramWatch:
         return activity
 
     def _count_own(self, looks_s: float) -> None:
-        """Count our own time: to start the program, or to see that it ended, we need a CPU
-        ourselves. looks_s: of looks.
+        """Count our own time: we need a CPU to start the program, and to see that it ended.
+
+        looks_s: of looks.
         """
         schedule = self._sampling.own_schedule()
         if schedule is None or self._own_schedule is None:

@@ -21,8 +21,8 @@ logger = logging.getLogger("scaletest.worker")
 INTERVAL_S = 0.1
 # Of a long program a tenth of the time that it ran: phases of a second matter less in a minute.
 GROWTH, LONGEST_INTERVAL_S = 0.1, 0.5
-# The part of a core that may be spent on programs that start others, which are looked at whenever one
-# of these ends; so soon after that, then after twice the time until the next one waits.
+# The part of a core that may be spent on programs that start others: these are looked at whenever
+# one of them ends, so soon after that, then after twice the time until the next one waits.
 FORKS_SHARE = 0.004
 SETTLE_S = 0.002
 # Then so often, or after a tenth of the time for which the same processes were there, up to
@@ -77,8 +77,9 @@ class Sampling:
             self.tell("schedstat")
 
     def interval_s(self) -> float:
-        """Return the seconds between two looks: a whole number of intervals makes up a request,
-        where requests are longer than one.
+        """Return the seconds between two looks.
+
+        A whole number of intervals makes up a request, where requests are longer than one.
         """
         least_s = max(
             INTERVAL_S,
@@ -92,8 +93,7 @@ class Sampling:
         return max(interval_s, min(LONGEST_INTERVAL_S, GROWTH * ran_s), self.allowance.interval_s)
 
     def follow_after_s(self, unchanged_s: float) -> float:
-        """Return when to look again at a program that is followed and whose processes have been the
-        same for so long.
+        """Return when to look again at a program whose processes have been the same for so long.
 
         The instants are left to chance, so that no phase of what they do is met more than others.
         """
@@ -129,8 +129,9 @@ class Sampling:
 
 
 class OwnSchedule:
-    """How long the thread that reads it ran and waited for a CPU. Forked processes have their
-    own.
+    """How long the thread that reads it ran and waited for a CPU.
+
+    Forked processes have their own.
     """
 
     def __init__(self) -> None:
@@ -150,8 +151,7 @@ class OwnSchedule:
 
 
 class Moments:
-    """When to look at programs for the first time, at any instant of an interval with the same
-    chance.
+    """When to look at programs first: at any instant of an interval with the same chance.
 
     Programs that are shorter than an interval are looked at once in each interval of the time that
     they run, the intervals of one after the other. Longer ones are looked at in the first interval
@@ -168,8 +168,9 @@ class Moments:
         self._next_s = self._end_s = 0.0
 
     def next_s(self, interval_s: float, *, anew: bool) -> float:
-        """Return the time of the next look, since the program began. anew: an interval begins with
-        the program.
+        """Return the time of the next look, since the program began.
+
+        anew: an interval begins with the program.
         """
         if anew:
             self._part = (self._part + GOLDEN_SECTION) % 1.0
@@ -191,9 +192,7 @@ class Moments:
 
 
 class Allowance:
-    """CPU time for looks: so much of what passes between two of them as they may cost, by what they
-    did cost.
-    """
+    """CPU time for looks: the part of what passes between two of them that they may cost."""
 
     def __init__(self, share: float = SHARE) -> None:
         self._share = share

@@ -152,9 +152,7 @@ class TimeByState:
         self._seconds[Doing(State.NOT_OBSERVED)] -= sum(seconds.values())
 
     def count_throttled(self, seconds: float) -> None:
-        """Take in the seconds in which a limit held all processes back: that part of the waiting
-        for a CPU was for the limit.
-        """
+        """Count as throttled what was waiting for a CPU while a limit held all processes back."""
         self._move(
             State.CPU_WAIT, State.THROTTLED, min(seconds, self._seconds[Doing(State.CPU_WAIT)])
         )
@@ -236,8 +234,9 @@ class TimeByState:
             self._uncounted_s += seconds
 
     def _spread_or_hide(self, seconds: float, impossible: Collection[State]) -> None:
-        """Give seconds to the known states but the impossible ones, by their length; where there is
-        none, they were not observed.
+        """Give seconds to the known states but the impossible ones, by their length.
+
+        Where there is none, they were not observed.
         """
         possible = {
             doing: spent_s
@@ -261,8 +260,9 @@ class TimeByState:
 
 
 def run_and_wait_s(seconds: float, shares: Sequence[ThreadShare]) -> tuple[float, float]:
-    """Return the seconds in which any thread ran, and in which none did and any waited for a CPU,
-    as if they were independent.
+    """Return the seconds in which any thread ran, and in which none did and any waited for a CPU.
+
+    Threads count as independent.
     """
     none_runs = none_runs_or_waits = 1.0
     for share in shares:
@@ -287,8 +287,9 @@ class Balance:
         self._last: dict[Doing, float] = {}
 
     def settle(self, spent: TimeByState, stands_for_s: float) -> None:
-        """Close a request. stands_for_s: the time that its looks at something blocked stand for; 0
-        when none did.
+        """Close a request.
+
+        stands_for_s: the time that its looks at something blocked stand for; 0 when none did.
         """
         blocked = spent.blocked_seconds()
         total_s = sum(blocked.values())

@@ -33,9 +33,7 @@ Key = tuple[int, int]
 
 
 def most_threads(open_files: int) -> int:
-    """Return the threads to look at when a process may open this many files: they need half of them
-    at most.
-    """
+    """Return the threads to look at: they need half of the files that a process may open."""
     return (
         MOST_THREADS if open_files == resource.RLIM_INFINITY else min(MOST_THREADS, open_files // 4)
     )
@@ -107,8 +105,9 @@ class Tree:
         self._looked_s = time.monotonic()
 
     def is_unchanged(self) -> bool:
-        """Return whether no thread ran since the last look, so that nothing can be new; cheaper
-        than a look.
+        """Return whether no thread ran since the last look, so that nothing can be new.
+
+        Cheaper than a look.
         """
         has_threads = False
         try:
@@ -168,10 +167,10 @@ class Tree:
         return [handle for handle in handles if 0 <= handle < MOST_HANDLE]
 
     def note_ends(self, ended: Collection[int]) -> bool:
-        """Take in that the processes of these handles have ended, and close the handles, which stay
-        readable for ever. Return whether they may have done the same from the last look to the end.
+        """Take in that the processes of these handles have ended, and close the handles.
 
-        Until its parent has waited for it, a process tells how long it ran, and how often.
+        Return whether they may have done the same from the last look to the end. Until its parent
+        has waited for it, a process tells how long it ran, and how often.
         """
         for pid, process in self._processes.items():
             if process.end_handle not in ended:
@@ -189,8 +188,9 @@ class Tree:
         return self._processes.keys()
 
     def look_at_end(self) -> ThreadShare:
-        """Return how long the first process ran and waited for a CPU since the last look; it is not
-        reaped yet.
+        """Return how long the first process ran and waited for a CPU since the last look.
+
+        It is not reaped yet.
         """
         process = self._processes.get(self.root)
         thread = process.threads.get(self.root) if process else None
