@@ -79,6 +79,8 @@ class _Thread:
     faults: int = 0
     compared_slices: int = 0
     is_faulting: bool = False
+    # since it was met
+    has_run: bool = False
 
 
 @dataclass(slots=True)
@@ -92,8 +94,15 @@ class _Process:
 class Tree:
     """A process and its descendants."""
 
-    def __init__(self, root: int, blocking: Blocking, *, watch_ends: bool = False) -> None:
-        """watch_ends: keep a handle of each descendant that tells of its end."""
+    def __init__(
+        self, root: int, blocking: Blocking, *, watch_ends: bool = False, serves: bool = False
+    ) -> None:
+        """watch_ends: keep a handle of each descendant that tells of its end.
+
+        serves: the processes are a service. Of its threads those that wait for a lock, and have not
+        run since they were met, are spare ones of a pool: they wait for no request.
+        """
+        self._serves = serves
         self.root = root
         self._watch_ends = watch_ends
         self._blocking = blocking
@@ -145,7 +154,9 @@ class Tree:
         for pid, process in self._processes.items():
             for tid, thread in process.threads.items():
                 if thread.last is not None:
-                    threads[pid, tid] = thread.last.doing
+                    doing = thread.last.doing
+                    is_spare = self._serves and not thread.has_run and doing.state is State.LOCK
+                    threads[pid, tid] = Doing(State.IDLE) if is_spare else doing
         if not threads:
             return None
         most_active = min(threads, key=lambda key: threads[key].rank)
@@ -286,6 +297,7 @@ class Tree:
                 thread.is_faulting = status.major_faults - thread.faults >= FAULTING_PART * waits
                 thread.faults, thread.compared_slices = status.major_faults, schedule.slices
         thread.schedule = schedule
+        thread.has_run = thread.has_run or (ran and before is not None)
         thread.last = self._blocking.look(pid, tid, thread.call_handle, None if ran else before)
         if thread.last is None:
             raise ProcessLookupError(tid)

@@ -13,13 +13,12 @@ from dataclasses import replace
 
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.model import Activity, State
-from scaletest.model.activity import Wait
 from scaletest.model.measurement import MOST_ACTIVITIES, MachineUse
 from scaletest.observe.blocking import Blocking
 from scaletest.observe.node.used_time import cpu_used_s, machine_time, own_processes_cpu_s
 from scaletest.observe.sampler import RequestSampler
 from scaletest.observe.sampling import OwnSchedule
-from scaletest.observe.sockets import CLIENTS, Sockets
+from scaletest.observe.sockets import Sockets
 from scaletest.observe.tree import Tree
 
 logger = logging.getLogger("scaletest.saturation")
@@ -54,6 +53,13 @@ class WatchedMachine:
             result = self._load.measure(order, stopping, tell)
         finally:
             use = watch.close()
+        if use is not None and result.seconds > 0:
+            busy_s = sum(attempt.ended_s - attempt.sent_s for attempt in result.samples)
+            activities = [
+                idle_between_requests(activity, busy_s / result.seconds)
+                for activity in use.activities
+            ]
+            use = replace(use, activities=tuple(activities))
         return replace(result, around=use)
 
     def close(self) -> None:
@@ -104,7 +110,7 @@ class _MachineWatch:
     def _look(self) -> None:
         sampler = RequestSampler()
         blocking = Blocking(Sockets(served=self._port), denied=sampler.tell)
-        trees = [Tree(pid, blocking) for pid in self._servers]
+        trees = [Tree(pid, blocking, serves=True) for pid in self._servers]
         watches = [sampler.begin() for _ in trees]
         for watch, tree in zip(watches, trees, strict=True):
             watch.resume(tree)
@@ -116,27 +122,20 @@ class _MachineWatch:
                 if watch.due <= time.monotonic():
                     watch.look()
         activities = [watch.close(None) for watch in watches]
-        self._activities = tuple(
-            idle_between_requests(activity) for activity in activities if activity is not None
-        )
+        self._activities = tuple(activity for activity in activities if activity is not None)
         for tree in trees:
             tree.close()
 
 
-def idle_between_requests(activity: Activity) -> Activity:
-    """Count as idle what a service waits at sockets for its clients."""
-    waited_s = sum(wait.seconds for wait in activity.waits if _is_for_clients(wait))
-    if not waited_s:
+def idle_between_requests(activity: Activity, in_flight: float) -> Activity:
+    """Count as idle what a service waits for locks while it has no request: its pool does.
+
+    in_flight: mean number of requests.
+    """
+    waited_s = activity.seconds.get(State.LOCK, 0.0)
+    idle_s = waited_s * max(0.0, 1.0 - in_flight)
+    if not idle_s:
         return activity
-    seconds = dict(activity.seconds)
-    seconds[State.NETWORK] = max(0.0, seconds.get(State.NETWORK, 0.0) - waited_s)
-    seconds[State.IDLE] = seconds.get(State.IDLE, 0.0) + waited_s
-    waits = tuple(
-        replace(wait, state=State.IDLE) if _is_for_clients(wait) else wait
-        for wait in activity.waits
-    )
-    return replace(activity, seconds=seconds, waits=waits)
-
-
-def _is_for_clients(wait: Wait) -> bool:
-    return wait.state is State.NETWORK and wait.object == CLIENTS
+    seconds = {State.IDLE: 0.0, **activity.seconds, State.LOCK: waited_s - idle_s}
+    seconds[State.IDLE] += idle_s
+    return replace(activity, seconds=seconds)
