@@ -82,12 +82,13 @@ class _Grown:
     base: Seconds  # the mean of the first
     more: Seconds  # the mean of the second
     growth: Seconds  # by place
-    draws: Sequence[Seconds]  # the growth of each resample
+    draws: Sequence[Seconds]  # the growth of each resample, of cycles that are as long as they are
+    totals_s: Sequence[float]  # by how much the cycle of each resample grew
 
     @property
     def grown_s(self) -> Estimate:
         """By how much a cycle grew."""
-        return self.estimate(lambda drawn: sum(drawn.values()))
+        return self.estimate(sum(self.growth.values()), self.totals_s)
 
     @property
     def widening(self) -> float:
@@ -112,9 +113,9 @@ class _Grown:
         def part(drawn: Seconds, unseen_s: float = 0.0) -> float:
             return min(1.0, _part(drawn[place] + unseen_s, sum(drawn.values())))
 
-        share = self.estimate(part)
-        low = self.estimate(lambda drawn: part(drawn, min(0.0, drawn[State.NOT_OBSERVED]))).low
-        high = self.estimate(lambda drawn: part(drawn, max(0.0, drawn[State.NOT_OBSERVED]))).high
+        share = self.figure(part)
+        low = self.figure(lambda drawn: part(drawn, min(0.0, drawn[State.NOT_OBSERVED]))).low
+        high = self.figure(lambda drawn: part(drawn, max(0.0, drawn[State.NOT_OBSERVED]))).high
         if place == GAP:  # which needs no observation
             low, high = share.low, share.high
         surest = 1.0 - RULE_OF_THREE / (len(self.after.cycles) + RULE_OF_THREE)
@@ -122,11 +123,14 @@ class _Grown:
             share.value, max(0.0, min(share.low, low, surest)), min(1.0, max(share.high, high))
         )
 
-    def estimate(self, figure: Callable[[Seconds], float]) -> Estimate:
+    def figure(self, of: Callable[[Seconds], float]) -> Estimate:
         """Return a figure of the growth with its 95 % interval."""
-        figures = [figure(drawn) for drawn in self.draws]
-        ends = statistics.quantiles(figures, n=40, method="inclusive")
-        middle, widening = figure(self.growth), self.widening
+        return self.estimate(of(self.growth), [of(drawn) for drawn in self.draws])
+
+    def estimate(self, middle: float, drawn: Sequence[float]) -> Estimate:
+        """Return a figure with the 95 % interval that it has in the resamples."""
+        ends = statistics.quantiles(drawn, n=40, method="inclusive")
+        widening = self.widening
         return Estimate(
             middle,
             min(middle, middle + widening * (ends[0] - middle)),
@@ -136,9 +140,8 @@ class _Grown:
     @property
     def certain(self) -> bool:
         """Whether a cycle grew by more than chance, and than steps of one run differ anyway."""
-        drawn = [sum(growth.values()) for growth in self.draws]
-        error_s = self.widening * statistics.stdev(drawn)
-        unseen_s = math.sqrt(2.0) * UNSEEN * sum(self.more[name] for name in PLACES)
+        error_s = self.widening * statistics.stdev(self.totals_s)
+        unseen_s = math.sqrt(2.0) * UNSEEN * _cycle_s(self.more)
         return sum(self.growth.values()) > CERTAIN * math.hypot(error_s, unseen_s)
 
 
@@ -198,11 +201,18 @@ def attribute_causes(
         _measure_growth(before, after, chance, throttled or {}),
         tuple(times_by_step),
         as_wanted=as_wanted,
+        has_failed=failed is not None,
     )
 
 
-def _explain(grown: _Grown, times: tuple[StepTime, ...], *, as_wanted: bool) -> Causes:
-    """Return the causes of a growth. as_wanted: whether nothing grew more than is wanted."""
+def _explain(
+    grown: _Grown, times: tuple[StepTime, ...], *, as_wanted: bool, has_failed: bool
+) -> Causes:
+    """Return the causes of a growth.
+
+    as_wanted: whether nothing grew more than is wanted. has_failed: whether throughput alone says
+    that a cycle grew: it is more than chance then.
+    """
     whole_s = sum(grown.growth.values())
     unseen = _part(grown.growth[State.NOT_OBSERVED], whole_s)
     covered = min(grown.before.covered, grown.after.covered)
@@ -210,7 +220,7 @@ def _explain(grown: _Grown, times: tuple[StepTime, ...], *, as_wanted: bool) -> 
     slow = None
     if as_wanted:
         headline = AS_WANTED
-    elif not grown.certain:
+    elif not has_failed and not grown.certain:
         headline = NOTHING_GREW
     else:
         # the places that certainly grew, and by enough to name them
@@ -258,8 +268,17 @@ def _measure_growth(
     base = _within_periods(before.means(), part)
     more = _within_periods(after.means(), part_after)
     drawn_before, drawn_after = before.resampled(chance, DRAWS), after.resampled(chance, DRAWS)
+    totals_s = [
+        _cycle_s(drawn_more) - _cycle_s(drawn)
+        for drawn, drawn_more in zip(drawn_before, drawn_after, strict=True)
+    ]
+    # How long a cycle is in each step throughput says. What requests that happen to be long or
+    # short would add is no doubt about what it consists of.
     resamples = [
-        (_within_periods(drawn, part), _within_periods(drawn_more, part_after))
+        (
+            _within_periods(_scaled_to(drawn, _cycle_s(base)), part),
+            _within_periods(_scaled_to(drawn_more, _cycle_s(more)), part_after),
+        )
         for drawn, drawn_more in zip(drawn_before, drawn_after, strict=True)
     ]
     in_turn = all(_in_turn_s(drawn, drawn_more) > 0 for drawn, drawn_more in resamples)
@@ -277,7 +296,17 @@ def _measure_growth(
     limited = grown[State.CPU_WAIT] > 0 and (bound or throttled_s >= THROTTLED_PART * waits_s)
 
     draws = [_growth(drawn, drawn_more, in_turn, limited) for drawn, drawn_more in resamples]
-    return _Grown(before, after, base, more, _growth(base, more, in_turn, limited), draws)
+    growth = _growth(base, more, in_turn, limited)
+    return _Grown(before, after, base, more, growth, draws, totals_s)
+
+
+def _cycle_s(time: Seconds) -> float:
+    return sum(time[place] for place in PLACES)
+
+
+def _scaled_to(time: Seconds, cycle_s: float) -> Seconds:
+    factor = _part(cycle_s, _cycle_s(time))
+    return {name: factor * seconds for name, seconds in time.items()}
 
 
 def _growth(before: Seconds, after: Seconds, in_turn: bool, limited: bool) -> dict[str, float]:
@@ -343,7 +372,7 @@ def _name_cause(grown: _Grown, place: str, share: Estimate) -> Cause:
     return Cause(
         state=str(place),
         share=share,
-        grown_s=grown.estimate(lambda drawn: drawn[place]),
+        grown_s=grown.figure(lambda drawn: drawn[place]),
         before_s=grown.base[place],
         after_s=grown.base[place] + grown.growth[place],
         object=named,
