@@ -175,8 +175,7 @@ def _pinned(cpus: int, pair: ComparedResources, usual: Evidence) -> Evidence:
     cores = pair.after.cores
     if cores is None or cpus >= cores:
         return usual
-    share = "one core" if cpus == 1 else f"{cpus} cores"
-    line = f"all workers share {share} of {cores:.3g} (pinned)"
+    line = f"all workers share {_cores(cpus)} of {cores:.3g} (pinned)"
     return Evidence((line, *usual.lines), True, UNPIN)
 
 

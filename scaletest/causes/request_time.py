@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from scaletest.causes.places import PLACES
-from scaletest.causes.steps import MeasuredOnce, MeasuredStep, Rows
+from scaletest.causes.steps import MeasuredStep, Rows
 from scaletest.model import Activity, Reply, State
 from scaletest.stats.chance import Chance
 
@@ -187,7 +187,12 @@ def request_time(step: MeasuredStep, records: Rows) -> RequestTime:
             continue
         if sample.throughput.per_s > 0:
             cycle_s[repeat] = step.workers / sample.throughput.per_s
-        first, last = _counted_time(sample)
+        # Where a worker starves, or has too few requests, there is hardly a time in which the
+        # progress of every worker is known: then from the first completion until the first worker
+        # has no more to do.
+        completions = sample.counted_completions
+        is_known = not sample.starved and any(completions.span)
+        first, last = completions.span if is_known else completions.under_load
         before: dict[str, float] = {}
         rows = records.get(sample.measurement.key, ())
         for record in sorted(rows, key=lambda record: record.reply.ended_s):
@@ -210,18 +215,6 @@ def request_time(step: MeasuredStep, records: Rows) -> RequestTime:
                 gap_s = max(0.0, whole_s - reply.run_s)
                 cycles.append(Cycle(reply, reply.activity, repeat, gap_s, part, record.ok))
     return RequestTime(step.workers, step.per_device, cycles, totals, cycle_s)
-
-
-def _counted_time(sample: MeasuredOnce) -> tuple[float, float]:
-    """Return the time behind a throughput, in Redis seconds.
-
-    Where a worker starves, or has too few requests, there is hardly a time in which the progress of
-    every worker is known; then from the first completion until the first worker has no more to do.
-    """
-    first, last = sample.counted_completions.span
-    if sample.starved or last <= first:
-        return sample.counted_completions.under_load
-    return first, last
 
 
 def _drawn(

@@ -28,6 +28,8 @@ SETTLE_S = 0.002
 # Then so often, or after a tenth of the time for which the same processes were there, up to
 # INTERVAL_S.
 FOLLOW_S = 0.02
+# What it costs at least to follow a program.
+LEAST_COST_S = 1e-6
 # Where less than this part of such programs could be followed, all are looked at as usual.
 LEAST_FOLLOWED = 0.1
 # So many looks are enough for a request of up to a second or so.
@@ -104,9 +106,7 @@ class Sampling:
         """Return which part of the programs can be followed from one descendant to the next."""
         if not self.forks or self.typical_s < self.interval_s():
             return 0.0
-        if self.follow_cost_s <= 0:
-            return 1.0
-        part = min(1.0, FORKS_SHARE * self.typical_s / self.follow_cost_s)
+        part = min(1.0, FORKS_SHARE * self.typical_s / max(LEAST_COST_S, self.follow_cost_s))
         return part if part >= LEAST_FOLLOWED else 0.0
 
     def count_followed(self, cost_s: float, forks: bool) -> None:

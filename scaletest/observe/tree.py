@@ -154,9 +154,7 @@ class Tree:
         for pid, process in self._processes.items():
             for tid, thread in process.threads.items():
                 if thread.last is not None:
-                    doing = thread.last.doing
-                    is_spare = self._serves and not thread.has_run and doing.state is State.LOCK
-                    threads[pid, tid] = Doing(State.IDLE) if is_spare else doing
+                    threads[pid, tid] = thread.last.doing
         if not threads:
             return None
         most_active = min(threads, key=lambda key: threads[key].rank)
@@ -301,6 +299,8 @@ class Tree:
         thread.last = self._blocking.look(pid, tid, thread.call_handle, None if ran else before)
         if thread.last is None:
             raise ProcessLookupError(tid)
+        if self._serves and not thread.has_run and thread.last.doing.state is State.LOCK:
+            thread.last = thread.last._replace(doing=Doing(State.IDLE))
         if before is not None and not ran and before.doing == thread.last.doing == RUNNABLE:
             thread.counted_s += passed_s
             shares.append(ThreadShare(0.0, passed_s, 0))

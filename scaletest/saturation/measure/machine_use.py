@@ -8,6 +8,7 @@ as a worker's looks.
 import logging
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -132,10 +133,8 @@ def idle_between_requests(activity: Activity, in_flight: float) -> Activity:
 
     in_flight: mean number of requests.
     """
-    waited_s = activity.seconds.get(State.LOCK, 0.0)
-    idle_s = waited_s * max(0.0, 1.0 - in_flight)
-    if not idle_s:
-        return activity
-    seconds = {State.IDLE: 0.0, **activity.seconds, State.LOCK: waited_s - idle_s}
+    seconds = defaultdict(float, activity.seconds)
+    idle_s = seconds[State.LOCK] * max(0.0, 1.0 - in_flight)
+    seconds[State.LOCK] -= idle_s
     seconds[State.IDLE] += idle_s
-    return replace(activity, seconds=seconds)
+    return replace(activity, seconds=dict(seconds))

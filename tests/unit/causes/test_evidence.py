@@ -303,7 +303,7 @@ def test_more_cores_do_not_help_requests_that_are_pinned_to_one() -> None:
     samples = samples_of(records, lambda node, workers, at_s: cpu(1.0))
     causes = _judged(records, measurements, samples).causes
     assert causes is not None and causes.pinned_cpus == 1
-    assert causes.causes[0].evidence[0] == "all workers share one core of 2 (pinned)"
+    assert causes.causes[0].evidence[0] == "all workers share 1 core of 2 (pinned)"
     assert causes.causes[0].confirmed and "affinity" in causes.remedy
     # expect the usual where all cores may be used, by workers that have one each
     samples = samples_of(records, lambda node, workers, at_s: cpu(1.0, 1))
