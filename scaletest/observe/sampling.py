@@ -23,7 +23,7 @@ INTERVAL_S = 0.1
 GROWTH, LONGEST_INTERVAL_S = 0.1, 0.5
 # The part of a core that may be spent on programs that start others: these are looked at whenever
 # one of them ends, so soon after that, then after twice the time until the next one waits.
-FORKS_SHARE = 0.004
+FORKS_SHARE = 0.003
 SETTLE_S = 0.002
 # Then so often, or after a tenth of the time for which the same processes were there, up to
 # INTERVAL_S.
