@@ -166,7 +166,7 @@ class ProgramWatch:
     def _plan_next_look(self, now_s: float) -> None:
         """Plan the look after one: soon while a tree that has changed does not wait yet."""
         if self._settle_s and not self._spent.waits_in_sequence:
-            self._settle_s *= 2.0
+            self._settle_s *= 3.0
             if self._settle_s < FOLLOW_S:
                 self.due = now_s + self._settle_s
                 return
@@ -315,14 +315,16 @@ class RequestSampler(Sampling):
     def draw(self, device: str = "") -> ProgramWatch | None:
         """Watch the program of a request that is about to start; None where chance leaves it out.
 
-        So it does with many short requests, and with such as take much to follow.
+        So it does with many short requests, and with such of these as take much to follow.
         """
         if device:
             return self.begin(device)
         is_short = self.has_typical and self.typical_s < SHORT_S
         part = self._sampled_part if is_short else 1.0
         followed = self.part_to_follow()
-        if self.chance.random() >= (min(part, followed) if followed else part):
+        if followed and part < 1.0:
+            part = min(part, followed)
+        if self.chance.random() >= part:
             return None
         self.blocking.use_device(device)
-        return ProgramWatch(self, device, follows=followed > 0.0)
+        return ProgramWatch(self, device, follows=self.chance.random() * part < followed)

@@ -22,12 +22,12 @@ INTERVAL_S = 0.1
 # Of a long program a tenth of the time that it ran: phases of a second matter less in a minute.
 GROWTH, LONGEST_INTERVAL_S = 0.1, 0.5
 # The part of a core that may be spent on programs that start others: these are looked at whenever
-# one of them ends, so soon after that, then after twice the time until the next one waits.
+# one of them ends, so soon after that, then after three times as long until the next one waits.
 FORKS_SHARE = 0.003
 SETTLE_S = 0.002
 # Then so often, or after a tenth of the time for which the same processes were there, up to
 # INTERVAL_S.
-FOLLOW_S = 0.02
+FOLLOW_S = 0.03
 # What it costs at least to follow a program.
 LEAST_COST_S = 1e-6
 # Where less than this part of such programs could be followed, all are looked at as usual.
@@ -112,8 +112,8 @@ class Sampling:
     def count_followed(self, cost_s: float, forks: bool) -> None:
         """Take in what it cost to follow a program, and whether it started others."""
         self.forks = forks
-        kept = 0.8 if self.follow_cost_s else 0.0
-        self.follow_cost_s = kept * self.follow_cost_s + (1.0 - kept) * cost_s
+        # from 0 on, since the first programs find cold caches
+        self.follow_cost_s = 0.8 * self.follow_cost_s + 0.2 * cost_s
 
     def count_program(self, ran_s: float) -> None:
         """Take in how long a program took."""

@@ -233,7 +233,7 @@ def awaited_inode(locks: str, pid: int) -> int | None:
 
 
 def lock_holders(locks: str) -> dict[int, int]:
-    """Return who holds a lock of a file, by the file's inode, of /proc/locks.
+    """Return who holds a record lock (fcntl) of a file, by the file's inode, of /proc/locks.
 
     Locks of open file descriptions (OFD), and of other PID namespaces, have no holder there.
     """
@@ -241,7 +241,12 @@ def lock_holders(locks: str) -> dict[int, int]:
     for line in locks.splitlines():
         fields = line.split()
         inode = fields[-3].rpartition(":")[2] if len(fields) >= 8 else ""
-        if fields[1:2] != ["->"] and inode.isdigit() and fields[4].isdigit() and fields[4] != "0":
+        if (
+            fields[1:2] == ["POSIX"]
+            and inode.isdigit()
+            and fields[4].isdigit()
+            and fields[4] != "0"
+        ):
             holders[int(inode)] = int(fields[4])
     return holders
 

@@ -79,7 +79,7 @@ def test_the_file_of_an_awaited_lock_is_parsed() -> None:
     )
     assert proc.awaited_inode(locks, 12395) == 9978047
     assert proc.awaited_inode(locks, 6441) is None
-    assert proc.lock_holders(locks) == {9978047: 6441, 10316409: 11767}
+    assert proc.lock_holders(locks) == {10316409: 11767}
     assert proc.lock_holders("1: OFDLCK ADVISORY  WRITE -1 fe:00:42 0 EOF\n\n1: x\n") == {}
 
 
