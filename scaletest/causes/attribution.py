@@ -118,10 +118,8 @@ class _Grown:
         high = self.figure(lambda drawn: part(drawn, max(0.0, drawn[State.NOT_OBSERVED]))).high
         if place == GAP:  # which needs no observation
             low, high = share.low, share.high
-        surest = 1.0 - RULE_OF_THREE / (len(self.after.cycles) + RULE_OF_THREE)
-        return Estimate(
-            share.value, max(0.0, min(share.low, low, surest)), min(1.0, max(share.high, high))
-        )
+        low = min(low, 1.0 - RULE_OF_THREE / (len(self.after.cycles) + RULE_OF_THREE))
+        return Estimate(share.value, max(0.0, min(share.low, low)), min(1.0, max(share.high, high)))
 
     def figure(self, of: Callable[[Seconds], float]) -> Estimate:
         """Return a figure of the growth with its 95 % interval."""

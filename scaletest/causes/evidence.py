@@ -175,8 +175,9 @@ def _pinned(cpus: int, pair: ComparedResources, usual: Evidence) -> Evidence:
     cores = pair.after.cores
     if cores is None or cpus >= cores:
         return usual
-    line = f"all workers share {_cores(cpus)} of {cores:.3g} (pinned)"
-    return Evidence((line, *usual.lines), True, UNPIN)
+    return Evidence(
+        (f"all workers share {_cores(cpus)} of {cores:.3g} (pinned)", *usual.lines), True, UNPIN
+    )
 
 
 def _throttled(pair: ComparedResources, _: str) -> Evidence:

@@ -165,8 +165,7 @@ class RequestTime:
             done = sum(row[-1] for row in rows)
             if not (done > 0 and told_s > 0 and cycle_s > 0):
                 continue
-            known = len({worker for own_repeat, worker in self.totals if own_repeat == repeat})
-            known_part = min(1.0, known / self.workers)
+            known_part = min(1.0, sum(name[0] == repeat for name in self.totals) / self.workers)
             factor = told_s / done / (cycle_s * known_part)
             for name in own:
                 units[name] = [(*row[:-1], factor * row[-1]) for row in units[name]]
@@ -191,8 +190,11 @@ def request_time(step: MeasuredStep, records: Rows) -> RequestTime:
         # progress of every worker is known: then from the first completion until the first worker
         # has no more to do.
         completions = sample.counted_completions
-        is_known = not sample.starved and any(completions.span)
-        first, last = completions.span if is_known else completions.under_load
+        first, last = (
+            completions.under_load
+            if sample.starved or not any(completions.span)
+            else completions.span
+        )
         before: dict[str, float] = {}
         rows = records.get(sample.measurement.key, ())
         for record in sorted(rows, key=lambda record: record.reply.ended_s):

@@ -145,8 +145,8 @@ class Blocking:
         if by_function is None or by_function.state is None:
             return by_function
         if by_function.state is State.PIPE and doing.object:
-            fdinfo = proc.text_of(f"/proc/{pid}/fdinfo/{number}")
-            return Doing(State.PIPE, doing.object + (TOKENS if proc.is_two_way(fdinfo) else ""))
+            is_own = proc.is_two_way(proc.text_of(f"/proc/{pid}/fdinfo/{number}"))
+            return Doing(State.PIPE, doing.object + (TOKENS if is_own else ""))
         if by_function.state in (State.PIPE, State.MEMORY, State.DEVICE, State.NETWORK):
             return Doing(by_function.state, doing.object)
         return doing
@@ -221,8 +221,11 @@ def _file_locked_by_others(pid: int) -> str:
     So a program sleeps that tries again and again, as SQLite does. Locks of its own session, which
     a request is, do not keep it from anything: its parent may hold one for it.
     """
-    numbers = [number for number in open_descriptors(pid)[:MOST_DESCRIPTORS] if number > 2]
-    files = {number: path for number in numbers if (path := path_of(pid, number))}
+    files = {
+        number: path
+        for number in open_descriptors(pid)[:MOST_DESCRIPTORS]
+        if number > 2 and (path := path_of(pid, number))
+    }
     if not files:
         return ""
     holders = proc.lock_holders(proc.read_all("/proc/locks"))

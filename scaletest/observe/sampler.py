@@ -120,8 +120,7 @@ class ProgramWatch:
         with self._errors_told():
             assert self._tree is not None
             now_s = time.monotonic()
-            has_waited = self._tree.note_ends(handles)
-            if has_waited and self._spent.waits_in_sequence:
+            if self._tree.note_ends(handles) and self._spent.waits_in_sequence:
                 # until then it was in the state in which the last look met it
                 self._unchanged_s = max(0.0, now_s - self._looked_s)
             self._spend(self._sampling.cpu_s)
@@ -277,12 +276,15 @@ class ProgramWatch:
     def _activity(self, ended_s: float, usage: struct_rusage | None) -> Activity:
         throttled_s = self._sampling.throttling.seconds() - self._throttled_s
         self._spent.count_throttled(throttled_s)
-        most_cpus = min(os.cpu_count() or 0, MAX_CPUS + 1)
         activity = Activity(
             self._spent.seconds_by_state(ended_s - self._began_s),
             self._spent.longest_waits(),
             throttled_s=throttled_s,
-            cpus=tuple(sorted(self._cpus)) if len(self._cpus) < most_cpus else (),
+            cpus=(
+                tuple(sorted(self._cpus))
+                if len(self._cpus) < min(os.cpu_count() or 0, MAX_CPUS + 1)
+                else ()
+            ),
         )
         if usage is None:
             return activity

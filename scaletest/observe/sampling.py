@@ -28,8 +28,6 @@ SETTLE_S = 0.002
 # Then so often, or after a tenth of the time for which the same processes were there, up to
 # INTERVAL_S.
 FOLLOW_S = 0.03
-# What it costs at least to follow a program.
-LEAST_COST_S = 1e-6
 # Where less than this part of such programs could be followed, all are looked at as usual.
 LEAST_FOLLOWED = 0.1
 # So many looks are enough for a request of up to a second or so.
@@ -99,14 +97,13 @@ class Sampling:
 
         The instants are left to chance, so that no phase of what they do is met more than others.
         """
-        usual_s = min(INTERVAL_S, max(FOLLOW_S, GROWTH * unchanged_s))
-        return usual_s * self.chance.uniform(0.5, 1.5)
+        return self.chance.uniform(0.5, 1.5) * min(INTERVAL_S, max(FOLLOW_S, GROWTH * unchanged_s))
 
     def part_to_follow(self) -> float:
         """Return which part of the programs can be followed from one descendant to the next."""
         if not self.forks or self.typical_s < self.interval_s():
             return 0.0
-        part = min(1.0, FORKS_SHARE * self.typical_s / max(LEAST_COST_S, self.follow_cost_s))
+        part = min(1.0, FORKS_SHARE * self.typical_s / max(1e-6, self.follow_cost_s))
         return part if part >= LEAST_FOLLOWED else 0.0
 
     def count_followed(self, cost_s: float, forks: bool) -> None:
