@@ -192,12 +192,13 @@ class Client:
                 if now - since < DECLARED_AGAIN_S:
                     return 0
             raise UndeclaredQueue(queue, Queues(self._redis).names())
-        self._warn_of_no_scheduler(queue, schedule, bool(answer[2]))
         self._undeclared_since[queue] = None
         accepted = int(answer[0])
         if accepted < 0:
             Queues(self._redis).state(queue)  # raises what is wrong with its entry
-        return max(0, accepted)
+            return 0
+        self._warn_of_no_scheduler(queue, schedule, bool(answer[2]))
+        return accepted
 
     def _warn_of_no_scheduler(self, queue: str, schedule: Schedule, has_one: bool) -> None:
         """Say once that nobody enqueues a queue's delayed requests when they are due."""

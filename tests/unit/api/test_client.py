@@ -440,7 +440,7 @@ def test_a_forked_process_is_told_to_make_its_own_client(
         child.setattr(os, "getpid", lambda: -1)
         client._calling.acquire()  # as another thread may have at the fork
         for call in (lambda: client.run("q"), lambda: client.result("c-1")):
-            with pytest.raises(scaletest.UsageError, match="process that made it"):
+            with pytest.raises(scaletest.UsageError, match="created in another process"):
                 call()
         with client:
             pass
