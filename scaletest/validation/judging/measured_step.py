@@ -71,7 +71,7 @@ class MeasuredStep(Written):
             workers=self.measurement.workers,
             repeat=self.measurement.repeat,
             seconds=self.measurement.measured_s,
-            at_s=self.middle_s,
+            middle_s=self.middle_s,
             throughput=self.throughput,
             tail=self.tail,
             sound=self.sound,

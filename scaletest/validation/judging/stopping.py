@@ -277,10 +277,10 @@ class Stopping:
         if required.precise or relative > ROUGH or before is None or not before.throughput.enough:
             return None
         part = StepPart(
-            self.workers,
-            before.repeat,
+            workers=self.workers,
+            repeat=before.repeat,
             seconds=1.0,
-            at_s=0.0,
+            middle_s=0.0,
             throughput=rate,
             tail=find_slow(warm.rest),
         )
