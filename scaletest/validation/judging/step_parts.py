@@ -11,8 +11,8 @@ from scaletest.validation.judging.slow_requests import Tail, join_tails
 from scaletest.validation.judging.throughput import Throughput
 from scaletest.validation.plan import Plan
 
-# So many pairs of ways have an interval of their own. That of two, with one degree of freedom, would
-# be too wide to say anything.
+# With so many pairs of ways, the interval is the one between them. That of two, with one degree of
+# freedom, would be too wide to say anything.
 MIN_PAIRS = 3
 
 
