@@ -347,7 +347,7 @@ class Gate:
     def reached(self) -> bool:
         """Whether a program waits at it, and not only a worker that has it on its command line."""
         pids = processes_with("\0".join(self.command))
-        return any(proc.text_of(f"/proc/{pid}/comm").strip() == "flock" for pid in pids)
+        return any(proc.read_text(f"/proc/{pid}/comm").strip() == "flock" for pid in pids)
 
     def open(self) -> None:
         """Let everything through that waits or will come."""

@@ -8,7 +8,7 @@ puts the dead worker's request back into the queue (reaping.py).
 
 One heartbeat is one call of a script that Redis runs as a whole (lua/beat.lua). Its answer says
 whether the worker still holds its lease, whether it is this worker's turn to reap, and whether
-Redis has answered the call that the main thread waits for (UnansweredCall).
+Redis has carried out the call that the main thread waits for (UnansweredCall).
 
 A heartbeat also writes what the tools of RQ read, the library of jobs that all this is built on:
 that this worker lives, its details, and which job it runs.
@@ -79,11 +79,15 @@ class RunningRequest:
 class UnansweredCall:
     """A call of the main thread that had no answer yet at an earlier heartbeat.
 
-    A connection may die silently, as when a router forgets it. The main thread would then wait for
-    its answer until its socket gives up. Heartbeats go over another connection, so they notice
-    sooner: Redis is alive, and it has answered the call already, or should have. Then the heartbeat
-    breaks the main thread's connection, and the main thread sends its call again. That is safe:
-    Redis gives the same answer, as long as the worker still holds its request.
+    By a call (PendingCall) the main thread delivers a result and asks for the next request. Its
+    script in Redis notes the call in the worker's hash and sends an answer, so a heartbeat finds
+    there that Redis has answered.
+
+    The answer need not arrive: a connection may die silently, as when a router forgets it. The main
+    thread would then wait for it until its socket gives up. Heartbeats go over another connection,
+    so they notice sooner: Redis is alive, and it has answered the call already, or should have.
+    Then the heartbeat breaks the main thread's connection, and the main thread sends its call
+    again. That is safe: Redis gives the same answer, as long as the worker still holds its request.
     """
 
     call: str
@@ -92,7 +96,11 @@ class UnansweredCall:
 
 
 def patience_s(interval_s: float) -> float:
-    """Return how many seconds a heartbeat waits for its answer."""
+    """Return how many seconds a heartbeat waits for its answer.
+
+    The worker limits the reads of the connection by it, which it makes for its Heartbeat.
+    interval_s: the interval that an operator sets.
+    """
     return max(SHORTEST_PATIENCE_S, min(interval_s / 2, LONGEST_PATIENCE_S))
 
 
@@ -168,6 +176,9 @@ class Heartbeat:
 
         The first heartbeat registers the worker, which must be known before it takes a request. A
         worker that was frozen until others forgot it calls this again.
+
+        The thread beats again at once, for what is not done here: it renews the worker's other
+        leases, and reaps if a heartbeat gave it the turn.
         """
         self._beat()
         if not self._thread.is_alive():
@@ -193,7 +204,10 @@ class Heartbeat:
         return running is not None and running.registered
 
     def mark_suspect(self, suspect: bool) -> None:
-        """Publish whether this worker's requests fail at once."""
+        """Publish whether this worker is a suspect: one whose requests fail at once, one by one.
+
+        Tools show suspects to operators. While Redis is away nothing is published.
+        """
         mark = self._client.sadd if suspect else self._client.srem
         with excuse_outage():
             mark(keys.suspects(self._queue), self._worker)
@@ -227,7 +241,7 @@ class Heartbeat:
 
     def _run(self) -> None:
         """Beat when a heartbeat is due, until `stop`; an error costs one heartbeat."""
-        due = time.monotonic()  # at once: requests of a dead worker must not wait for the first one
+        due = time.monotonic()  # at once: see `start`; requests of a dead worker wait for this
         while not self._closing.is_set():
             # sleep until a heartbeat is due, or something else is to be done
             left_s = due - time.monotonic()

@@ -30,21 +30,60 @@ MOST_BYTES = 512 * 1024 * 1024
 
 
 class Rendezvous:
-    """One rendezvous of a coordinator and its agents."""
+    """One rendezvous of a coordinator and its agents.
+
+    Methods raise REDIS_ERRORS when Redis is away, but for `close`.
+    """
 
     def __init__(self, redis: Redis, name: str) -> None:
         self._redis = redis
         self.name = name
 
-    def _key(self, part: str) -> str:
-        return keys.agents(self.name, part)
+    # -- for the coordinator
+    # ----------------------------------------------------------------------------------------------
 
-    def open(self, plan: dict[str, Any]) -> None:
-        """Publish the plan that all agents follow."""
+    def publish_plan(self, plan: dict[str, Any]) -> None:
+        """Begin the rendezvous: publish the plan, of JSON values, that all agents follow."""
         self._redis.set(self._key("plan"), json.dumps(plan), ex=EXPIRE_S)
 
-    def plan(self) -> dict[str, Any]:
-        """Read the plan. UsageError when there is no such rendezvous."""
+    def count_agents(self) -> int:
+        """Return how many agents have registered, and renew the plan."""
+        self._renew_plan()
+        return int(self._redis.get(self._key("joined")) or 0)
+
+    def give_orders(self, orders: list[dict[str, Any]]) -> None:
+        """Give every agent its order, by its number, and withdraw an earlier request to stop."""
+        self._renew_plan()
+        pipe = self._redis.pipeline()
+        pipe.delete(self._key("stop"))
+        for agent, order in enumerate(orders):
+            self._push(pipe, f"orders:{agent}", order)
+        pipe.execute()
+
+    def request_stop(self) -> None:
+        """Ask all agents to end the order that they follow."""
+        self._redis.set(self._key("stop"), "1", ex=EXPIRE_S)
+
+    def wait_for_result(self, order: int) -> dict[str, Any] | None:
+        """Take the next result that an agent handed in for an order; None when none in POLL_S.
+
+        Renews the plan, too. InvalidValue when the result is damaged, or too long.
+        """
+        self._renew_plan()
+        return self._pop(f"done:{order}")
+
+    def close(self) -> None:
+        """Delete all keys, which ends the agents. Without Redis the keys expire later."""
+        with suppress(*REDIS_ERRORS):
+            names = list(self._redis.scan_iter(match=f"{keys.agents(self.name, '')}*", count=1000))
+            if names:
+                self._redis.delete(*names)
+
+    # -- for agents
+    # ----------------------------------------------------------------------------------------------
+
+    def read_plan(self) -> dict[str, Any]:
+        """Return the published plan. UsageError when there is no such rendezvous."""
         text: Any = self._redis.get(self._key("plan"))
         if text is None:
             raise UsageError(
@@ -53,81 +92,39 @@ class Rendezvous:
             )
         return dict(json.loads(text))
 
-    def join(self) -> int:
+    def register_agent(self) -> int:
         """Register a new agent; return its number, from 0."""
         pipe = self._redis.pipeline()
         pipe.incr(self._key("joined"))
         pipe.expire(self._key("joined"), EXPIRE_S)
         return int(pipe.execute()[0]) - 1
 
-    def joined(self) -> int:
-        """Return how many agents have joined."""
-        self._keep_alive()
-        return int(self._redis.get(self._key("joined")) or 0)
+    def wait_for_order(self, agent: int) -> dict[str, Any] | None:
+        """Take the next order of the agent of that number; None when none came in POLL_S."""
+        return self._pop(f"orders:{agent}")
 
-    def _keep_alive(self) -> None:
-        """Renew the plan's time to live, for the coordinator."""
-        self._redis.expire(self._key("plan"), EXPIRE_S)
-
-    def order(self, orders: list[dict[str, Any]]) -> None:
-        """Give every agent its order, and withdraw an earlier request to stop."""
-        self._keep_alive()
-        pipe = self._redis.pipeline()
-        pipe.delete(self._key("stop"))
-        for index, order in enumerate(orders):
-            self._push(pipe, f"orders:{index}", order)
-        pipe.execute()
-
-    def next_order(self, index: int) -> dict[str, Any] | None:
-        """Return the next order of this agent; None when none came within a second."""
-        return self._pop(f"orders:{index}")
-
-    def alive(self) -> bool:
-        """Return whether the rendezvous goes on."""
+    def goes_on(self) -> bool:
+        """Return whether there is a plan: neither closed nor expired."""
         return bool(self._redis.exists(self._key("plan")))
 
-    def stop(self) -> None:
-        """Tell all agents to end their orders."""
-        self._redis.set(self._key("stop"), "1", ex=EXPIRE_S)
-
-    def stopped(self) -> bool:
-        """Return whether agents shall end their orders."""
+    def is_stop_requested(self) -> bool:
+        """Return whether agents shall end the order that they follow."""
         return bool(self._redis.exists(self._key("stop")))
 
-    def bring(self, number: int, measured: dict[str, Any]) -> None:
-        """Hand in what an agent measured for order `number`."""
+    def hand_in_result(self, order: int, result: dict[str, Any]) -> None:
+        """Hand in what an agent measured for the order of that number."""
         pipe = self._redis.pipeline()
-        self._push(pipe, f"done:{number}", measured)
+        self._push(pipe, f"done:{order}", result)
         pipe.execute()
 
-    def brought(self, number: int) -> dict[str, Any] | None:
-        """Return what the next agent measured; None when none came within a second."""
-        self._keep_alive()
-        return self._pop(f"done:{number}")
-
-    def _push(self, pipe: Any, part: str, document: dict[str, Any]) -> None:
-        pipe.rpush(self._key(part), zlib.compress(json.dumps(document).encode(), 1))
-        pipe.expire(self._key(part), EXPIRE_S)
-
-    def _pop(self, part: str) -> dict[str, Any] | None:
-        """Wait a second for a document, and unpack it.
-
-        Its length is limited, since other writers to this Redis may be hostile.
-        """
-        row: Any = self._redis.blpop([self._key(part)], timeout=POLL_S)
-        if row is None:
-            return None
-        return dict(json.loads(decompress(row[1], MOST_BYTES, "what an agent brought")))
-
-    def close(self) -> None:
-        """Delete all keys, which ends the agents; without Redis the keys expire."""
-        with suppress(*REDIS_ERRORS):
-            names = list(self._redis.scan_iter(match=f"{keys.agents(self.name, '')}*", count=1000))
-            if names:
-                self._redis.delete(*names)
+    # -- for both
+    # ----------------------------------------------------------------------------------------------
 
     def offset_s(self) -> float:
-        """Return Redis server time less this process's clock, by the quickest of some readings."""
+        """Return Redis server time less this process's monotonic clock, in s.
+
+        The quickest of some readings gives it, within half of that reading's round trip.
+        """
         readings = []
         for _ in range(CLOCK_READINGS):
             before = time.monotonic()
@@ -135,3 +132,31 @@ class Rendezvous:
             after = time.monotonic()
             readings.append((after - before, seconds + micros / 1e6 - (before + after) / 2))
         return min(readings)[1]
+
+    # -- keys and documents
+    # ----------------------------------------------------------------------------------------------
+
+    def _key(self, part: str) -> str:
+        return keys.agents(self.name, part)
+
+    def _renew_plan(self) -> None:
+        """Renew the plan's time to live: the rendezvous goes on as long as there is a plan."""
+        self._redis.expire(self._key("plan"), EXPIRE_S)
+
+    def _push(self, pipe: Any, part: str, document: dict[str, Any]) -> None:
+        """Add a document to a list of the rendezvous, when `pipe` is executed."""
+        # the quickest level: results are long, and the coordinator waits for them
+        pipe.rpush(self._key(part), zlib.compress(json.dumps(document).encode(), level=1))
+        pipe.expire(self._key(part), EXPIRE_S)
+
+    def _pop(self, part: str) -> dict[str, Any] | None:
+        """Wait POLL_S for a document, take it, and unpack it; None when none came.
+
+        Its length is limited, since other writers to this Redis may be hostile. InvalidValue when
+        it is too long, or damaged.
+        """
+        row: Any = self._redis.blpop([self._key(part)], timeout=POLL_S)
+        if row is None:
+            return None
+        text = decompress(row[1], most_bytes=MOST_BYTES, name="what an agent brought")
+        return dict(json.loads(text))

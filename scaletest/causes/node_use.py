@@ -55,7 +55,7 @@ def windows_of(step: MeasuredStep, records: Rows) -> list[MeasuredWindow]:
     for sample in step.samples:
         completions = sample.counted_completions
         if sample.starved:
-            completions = completions.in_turn
+            completions = completions.dealt_in_turn
         first_s, last_s = completions.span
         if sample.measurement.repeat not in repeats or last_s <= first_s:
             continue

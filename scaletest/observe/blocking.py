@@ -145,7 +145,7 @@ class Blocking:
         if by_function is None or by_function.state is None:
             return by_function
         if by_function.state is State.PIPE and doing.object:
-            is_own = proc.is_two_way(proc.text_of(f"/proc/{pid}/fdinfo/{number}"))
+            is_own = proc.is_two_way(proc.read_text(f"/proc/{pid}/fdinfo/{number}"))
             return Doing(State.PIPE, doing.object + (TOKENS if is_own else ""))
         if by_function.state in (State.PIPE, State.MEMORY, State.DEVICE, State.NETWORK):
             return Doing(by_function.state, doing.object)
@@ -156,7 +156,9 @@ class Blocking:
         try:
             match kind:
                 case WaitKind.EPOLL:
-                    numbers = proc.parse_epoll(proc.read_all(f"/proc/{pid}/fdinfo/{arguments[0]}"))
+                    numbers = proc.parse_epoll(
+                        proc.read_long_text(f"/proc/{pid}/fdinfo/{arguments[0]}")
+                    )
                 case WaitKind.POLL:
                     size = 8 * min(arguments[1], MOST_DESCRIPTORS)
                     numbers = proc.parse_pollfds(_memory(pid, arguments[0], size))
@@ -182,7 +184,8 @@ def _in_named_call(pid: int, kind: WaitKind | State, arguments: Sequence[int]) -
             # the shared file that contains the lock is mapped
             maps = f"/proc/{pid}/maps"
             return Doing(
-                State.LOCK, _quietly(lambda: proc.mapped_file(proc.read_all(maps), arguments[0]))
+                State.LOCK,
+                _quietly(lambda: proc.find_mapped_file(proc.read_long_text(maps), arguments[0])),
             )
         case WaitKind.CONNECT | WaitKind.SEND:
             begin = 1 if kind is WaitKind.CONNECT else 4
@@ -208,9 +211,9 @@ def _memory(pid: int, address: int, size: int) -> bytes:
 
 def _locked_file(pid: int) -> str:
     """Return the file whose lock a process waits for, by its inode."""
-    inode = proc.awaited_inode(proc.read_all("/proc/locks"), pid)
+    inode = proc.find_awaited_inode(proc.read_long_text("/proc/locks"), pid)
     for number in open_descriptors(pid)[:MOST_DESCRIPTORS] if inode else ():
-        if proc.inode_of(proc.read_all(f"/proc/{pid}/fdinfo/{number}")) == inode:
+        if proc.parse_inode(proc.read_long_text(f"/proc/{pid}/fdinfo/{number}")) == inode:
             return path_of(pid, number)
     return ""
 
@@ -228,7 +231,7 @@ def _file_locked_by_others(pid: int) -> str:
     }
     if not files:
         return ""
-    holders = proc.lock_holders(proc.read_all("/proc/locks"))
+    holders = proc.parse_lock_holders(proc.read_long_text("/proc/locks"))
     for number, path in files.items():
         status = os.stat(f"/proc/{pid}/fd/{number}")  # noqa: PTH116 - a path of /proc
         holder = holders.get(status.st_ino, pid) if stat.S_ISREG(status.st_mode) else pid

@@ -56,7 +56,8 @@ def _is_visible(path: Path) -> bool:
 def cpu_limit(folder: Path) -> float | None:
     """Return the cores that a control group's processes may use; None without a readable limit."""
     texts = [
-        proc.text_of(folder / name) for name in ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")
+        proc.read_text(folder / name)
+        for name in ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")
     ]
     return parse_cpu_limit(texts[0] or f"{texts[1]} {texts[2] or _PERIOD_US}")
 
@@ -74,13 +75,13 @@ def parse_cpu_limit(text: str) -> float | None:
 def memory_limit(folder: Path) -> float | None:
     """Return the bytes that a control group's processes may use; None without a readable limit."""
     return parse_memory_limit(
-        proc.text_of(folder / "memory.max") or proc.text_of(folder / "memory.limit_in_bytes")
+        proc.read_text(folder / "memory.max") or proc.read_text(folder / "memory.limit_in_bytes")
     )
 
 
 def parse_memory_limit(text: str) -> float | None:
     """Parse bytes, of memory.max or memory.limit_in_bytes; None without a limit."""
-    size = proc.parse_number(text)
+    size = proc.parse_first_number(text)
     return None if size is None or size >= _NO_MEMORY_LIMIT else size
 
 
@@ -106,7 +107,7 @@ class Throttling:
         return max(shares)
 
     def _sum_s(self) -> float:
-        return sum(proc.parse_throttled_s(proc.text_of(path)) or 0.0 for path in self._files)
+        return sum(proc.parse_throttled_s(proc.read_text(path)) or 0.0 for path in self._files)
 
 
 def limited_cpu_stats(root: Path, own_cgroup: Path) -> list[Path]:
@@ -120,7 +121,7 @@ def limited_cpu_stats(root: Path, own_cgroup: Path) -> list[Path]:
 
 def _periods(path: Path) -> tuple[int, int]:
     """Return in how many periods a group was held back, and how many there were."""
-    rows = proc.parse_table(proc.text_of(path))
+    rows = proc.parse_table(proc.read_text(path))
     return rows.get("nr_throttled", 0), rows.get("nr_periods", 0)
 
 

@@ -33,7 +33,7 @@ class Descriptors:
 
     def target(self, pid: int, number: int) -> Doing:
         """Return state and object of a thread that waits for a descriptor."""
-        link = proc.link(f"/proc/{pid}/fd/{number}")
+        link = proc.read_link(f"/proc/{pid}/fd/{number}")
         if socket := SOCKET.fullmatch(link):
             peer = self._sockets.peer(pid, number, int(socket[1]))
             if peer is None:
@@ -73,14 +73,14 @@ class Descriptors:
 def open_descriptors(pid: int) -> list[int]:
     """Return the open descriptors of a process; none when they may not be read."""
     try:
-        return proc.numbers(f"/proc/{pid}/fd")
+        return proc.list_numbers(f"/proc/{pid}/fd")
     except OSError:
         return []
 
 
 def path_of(pid: int, number: int) -> str:
     """Return the path of a descriptor's file; "" where it has none, or may not be read."""
-    return _path_in(proc.link(f"/proc/{pid}/fd/{number}"))
+    return _path_in(proc.read_link(f"/proc/{pid}/fd/{number}"))
 
 
 def _path_in(link: str) -> str:

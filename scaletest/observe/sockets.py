@@ -127,7 +127,7 @@ class Sockets:
         for name in ("tcp", "tcp6", "udp", "udp6"):
             with suppress(OSError):
                 yield from self._named(
-                    addresses.parse_peers(proc.read_all(f"/proc/{pid}/net/{name}"))
+                    addresses.parse_peers(proc.read_long_text(f"/proc/{pid}/net/{name}"))
                 )
 
     def _named(self, connections: Iterable[addresses.Connection]) -> Iterator[tuple[int, str]]:
@@ -170,17 +170,17 @@ def server_processes(port: int) -> list[int]:
     wanted = set()
     for name in ("tcp", "tcp6"):
         with suppress(OSError):
-            for connection in addresses.parse_peers(proc.read_all(f"/proc/self/net/{name}")):
+            for connection in addresses.parse_peers(proc.read_long_text(f"/proc/self/net/{name}")):
                 if connection.listening and connection.own_port == port:
                     wanted.add(connection.inode)
     if not wanted:
         return []
     holders = {
         pid
-        for pid in proc.numbers("/proc")
+        for pid in proc.list_numbers("/proc")
         if pid != os.getpid() and wanted & set(_socket_inodes(pid))
     }
-    statuses = {pid: proc.status_of(f"/proc/{pid}") for pid in holders}
+    statuses = {pid: proc.read_status(f"/proc/{pid}") for pid in holders}
     return sorted(
         pid for pid, status in statuses.items() if status is None or status.parent not in holders
     )
@@ -189,6 +189,6 @@ def server_processes(port: int) -> list[int]:
 def _socket_inodes(pid: int) -> Iterator[int]:
     with suppress(OSError):
         for descriptor in os.scandir(f"/proc/{pid}/fd"):
-            match = SOCKET.fullmatch(proc.link(descriptor.path))
+            match = SOCKET.fullmatch(proc.read_link(descriptor.path))
             if match:
                 yield int(match[1])

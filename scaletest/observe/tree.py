@@ -239,7 +239,7 @@ class Tree:
             # several times as much.
             folder = f"/proc/{pid}/task"
             is_alone = os.stat(folder).st_nlink == 3  # noqa: PTH116 - a path of /proc
-            for tid in [pid] if is_alone else proc.numbers(folder):
+            for tid in [pid] if is_alone else proc.list_numbers(folder):
                 if tid not in process.threads and self._threads < self._most_threads:
                     try:
                         handle = os.open(f"{folder}/{tid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
@@ -286,7 +286,7 @@ class Tree:
             share = ThreadShare(run_s, max(0.0, waited_s - thread.counted_s), slices)
             thread.counted_s = 0.0
             shares.append(share)
-            status = proc.status_of(f"/proc/{pid}/task/{tid}") if slices > FEW_SLICES else None
+            status = proc.read_status(f"/proc/{pid}/task/{tid}") if slices > FEW_SLICES else None
             thread.is_faulting = False
             if status is not None:
                 # whether most of its waits since the last comparison were page faults that read
@@ -310,7 +310,7 @@ class Tree:
 
     def _children(self, pid: int, tid: int) -> list[int]:
         try:
-            return proc.children(pid, tid)
+            return proc.read_children(pid, tid)
         except OSError:
             # the thread is gone, or the kernel does not tell
             return []

@@ -31,14 +31,14 @@ def read_visibility(
         call = function = ""
         while not (call and function) and time.monotonic() < deadline:
             time.sleep(LOOK_S)
-            status = proc.status_of(f"/proc/{pid}")
+            status = proc.read_status(f"/proc/{pid}")
             if status is None or status.letter != "S":
                 continue
             call = _text(f"/proc/{pid}/syscall", "running")
             function = _text(f"/proc/{pid}/wchan", "0")
             if not (call or function):  # hidden: it sleeps, and will go on to do so
                 break
-        schedule = proc.parse_schedule(proc.text_of(f"/proc/{pid}/schedstat").encode())
+        schedule = proc.parse_schedule(proc.read_text(f"/proc/{pid}/schedstat").encode())
     # the render nodes and NVIDIA devices here, each with its driver, "" when hidden
     drivers = {}
     for path in sorted((devices / "dri").glob("renderD*")):
@@ -60,7 +60,7 @@ def read_visibility(
 
 
 def _text(path: str, nothing: str) -> str:
-    text = proc.text_of(path).strip()
+    text = proc.read_text(path).strip()
     return "" if text == nothing else text
 
 

@@ -34,9 +34,9 @@ def own_children() -> frozenset[int]:
     """Return the children of this process, also those that it adopted."""
     children: set[int] = set()
     with suppress(OSError):  # there is no /proc
-        for thread in proc.numbers("/proc/self/task"):
+        for thread in proc.list_numbers("/proc/self/task"):
             with suppress(OSError):  # it has ended
-                children.update(proc.children(os.getpid(), thread))
+                children.update(proc.read_children(os.getpid(), thread))
     return frozenset(children)
 
 

@@ -7,19 +7,21 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+# A line of /proc/PID/maps: first address, end address, permissions, then the file's path, if any.
 _MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \S+\s*(.*)")
 
 # Longer files are cut: whoever maps or locks thousands of things is described by the first of them.
 MOST_BYTES = 262_144
-# A part that is shorter than a page without its last line is the last one.
-_SHORT_BYTES, _CHUNK_BYTES = 3072, 16_384
-# Of a number of 64 bits.
+# How much one read asks for. The kernel answers in whole lines, up to a page (4096 bytes) at a
+# time. An answer shorter than this left more than a line's room in its page, so it is the last one.
+_CHUNK_BYTES, _LAST_ANSWER_BYTES = 16_384, 3072
+# The kernel writes no number of more digits: those of 64 bits end at 18446744073709551615.
 _MOST_DIGITS = 20
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class Schedule(NamedTuple):
-    """A thread's seconds on CPUs, and waiting for one."""
+    """How long a thread ran on CPUs, and waited for one, since it began."""
 
     run_s: float
     wait_s: float
@@ -41,11 +43,18 @@ class SystemCall(NamedTuple):
 
     number: int  # -1 outside of any
     arguments: tuple[int, ...]
-    stack: int  # 0 when the thread is dead
+    stack: int  # the stack pointer, 0 when the thread is dead
+
+
+# -- reading
+# --------------------------------------------------------------------------------------------------
 
 
 def read(path: str | Path, limit: int = 4096, offset: int = 0) -> bytes:
-    """Read some bytes of a file, its beginning unless an offset is given. Raises OSError."""
+    """Read at most `limit` bytes of a file, from byte `offset` on.
+
+    Raises OSError, also for an address in /proc/PID/mem that no process can have.
+    """
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.pread(handle, limit, offset)
@@ -55,16 +64,16 @@ def read(path: str | Path, limit: int = 4096, offset: int = 0) -> bytes:
         os.close(handle)
 
 
-def text_of(path: str | Path) -> str:
-    """Return what a short file holds; "" where it cannot be read."""
+def read_text(path: str | Path) -> str:
+    """Return the first 4096 bytes of a file as text; "" where it cannot be read."""
     try:
         return read(path).decode(errors="replace")
     except OSError:
         return ""
 
 
-def read_all(path: str) -> str:
-    """Read a file that may be long. Raises OSError."""
+def read_long_text(path: str) -> str:
+    """Return the first `MOST_BYTES` bytes of a file as text. Raises OSError."""
     with open(path, "rb") as file:  # noqa: PTH123 - a path of /proc
         return file.read(MOST_BYTES).decode(errors="replace")
 
@@ -84,23 +93,22 @@ class OpenFile:
             os.close(self._handle)
 
     def text(self) -> str:
-        """Return what it holds now; "" when it cannot be read."""
+        """Return the text that the file holds now, cut near `MOST_BYTES`; "" when unreadable."""
         if self._handle < 0:
             return ""
         content = b""
         try:
-            # the kernel answers a page at a time, of which the last line may not fit
             while len(content) < MOST_BYTES:
                 part = os.pread(self._handle, _CHUNK_BYTES, len(content))
                 content += part
-                if len(part) < _SHORT_BYTES:
+                if len(part) < _LAST_ANSWER_BYTES:
                     break
         except OSError:
             return ""
         return content.decode(errors="replace")
 
 
-def link(path: str) -> str:
+def read_link(path: str) -> str:
     """Return where a symbolic link points; "" when it may not be read, or is no longer there."""
     try:
         return os.readlink(path)  # noqa: PTH115 - a path of /proc
@@ -108,31 +116,43 @@ def link(path: str) -> str:
         return ""
 
 
-def numbers(path: str) -> list[int]:
-    """Return the numbers among the names in a folder. Raises OSError."""
+def list_numbers(path: str) -> list[int]:
+    """Return the names in a folder that are numbers, such as process ids, ascending.
+
+    Raises OSError.
+    """
     return sorted(int(name) for name in os.listdir(path) if name.isdigit())  # noqa: PTH208 - a path of /proc
 
 
-def parse_schedule(data: bytes) -> Schedule | None:
-    """Parse /proc/PID/task/TID/schedstat."""
-    try:
-        run, wait, slices = map(int, data.split()[:3])
-    except ValueError:
-        return None
-    return Schedule(run / 1e9, wait / 1e9, slices)
-
-
-def children(pid: int, tid: int) -> list[int]:
-    """Return the processes that a thread started. Raises OSError."""
-    return parse_numbers(read(f"/proc/{pid}/task/{tid}/children", 65536))
-
-
-def entries(folder: Path) -> list[Path]:
+def list_folder(folder: Path) -> list[Path]:
     """Return the paths of all that a folder holds; none where it cannot be listed."""
     try:
         return list(folder.iterdir())
     except OSError:
         return []
+
+
+def read_children(pid: int, tid: int) -> list[int]:
+    """Return the ids of the processes that a thread started. Raises OSError."""
+    return parse_pids(read(f"/proc/{pid}/task/{tid}/children", limit=65_536))
+
+
+def read_status(folder: str) -> Status | None:
+    """Return the status of a process or thread by its folder; None when it is gone, or hidden."""
+    return parse_status(read_text(f"{folder}/stat").encode())
+
+
+# -- parsing what /proc says of processes and threads
+# --------------------------------------------------------------------------------------------------
+
+
+def parse_schedule(data: bytes) -> Schedule | None:
+    """Parse /proc/PID/task/TID/schedstat; None when it is cut short."""
+    try:
+        run_ns, wait_ns, slices = map(int, data.split()[:3])
+    except ValueError:
+        return None
+    return Schedule(run_s=run_ns / 1e9, wait_s=wait_ns / 1e9, slices=slices)
 
 
 def parse_status(data: bytes) -> Status | None:
@@ -141,7 +161,7 @@ def parse_status(data: bytes) -> Status | None:
     fields = data.rpartition(b")")[2].split()
     try:
         return Status(
-            fields[0].decode("ascii"),
+            letter=fields[0].decode("ascii"),
             parent=int(fields[1]),
             major_faults=int(fields[9]),
             cpu_s=sum(map(int, fields[11:15])) / TICKS_PER_S,
@@ -149,11 +169,6 @@ def parse_status(data: bytes) -> Status | None:
         )
     except (IndexError, ValueError):
         return None
-
-
-def status_of(folder: str) -> Status | None:
-    """Return the status of a process or thread by its folder; None when it is gone, or hidden."""
-    return parse_status(text_of(f"{folder}/stat").encode())
 
 
 def parse_call(data: bytes) -> SystemCall | None:
@@ -164,29 +179,41 @@ def parse_call(data: bytes) -> SystemCall | None:
         return None
     if len(values) < 3:
         return None
-    return SystemCall(values[0], tuple(values[1:7]) if values[0] >= 0 else (), values[-2])
+    # outside of a call the line holds -1, the stack pointer and the program counter
+    return SystemCall(
+        number=values[0],
+        arguments=tuple(values[1:7]) if values[0] >= 0 else (),
+        stack=values[-2],
+    )
 
 
-def parse_numbers(data: bytes) -> list[int]:
+def parse_pids(data: bytes) -> list[int]:
     """Parse the process ids of /proc/PID/task/TID/children."""
     return [int(word) for word in data.split() if word.isdigit()]
 
 
-def parse_number(text: str) -> int | None:
-    """Return the only number in a file, or the first of several."""
+# -- parsing numbers and tables of numbers
+# --------------------------------------------------------------------------------------------------
+
+
+def parse_first_number(text: str) -> int | None:
+    """Return the number at the beginning of a text; None when another word is there, or none."""
     fields = text.split(None, 1)
     return _parse_digits(fields[0]) if fields else None
 
 
 def parse_columns(columns: Iterable[str]) -> list[int]:
-    """Parse numbers, one a word; none where any word is something else."""
+    """Parse words that are all numbers; [] where any word is something else."""
     words = list(columns)
     numbers = [number for number in map(_parse_digits, words) if number is not None]
     return numbers if len(numbers) == len(words) else []
 
 
 def parse_table(text: str) -> dict[str, int]:
-    """Parse lines of a name and a number, as in cpu.stat, /proc/meminfo and /proc/vmstat."""
+    """Parse lines of a name and a number, as in cpu.stat, /proc/meminfo and /proc/vmstat.
+
+    Return the numbers by name, without its colon. Other lines are left out.
+    """
     table = {}
     for line in text.splitlines():
         fields = line.split(None, 2)
@@ -203,15 +230,25 @@ def _parse_digits(word: str) -> int | None:
 
 
 def parse_throttled_s(text: str) -> float | None:
-    """Return the seconds for which a CPU limit held a control group back, of cpu.stat."""
+    """Return the seconds for which a CPU limit held a control group back, from cpu.stat.
+
+    None where cpu.stat does not count them.
+    """
     table = parse_table(text)
-    if "throttled_usec" in table:  # version 2
+    if "throttled_usec" in table:  # version 2 of control groups
         return table["throttled_usec"] / 1e6
     return table["throttled_time"] / 1e9 if "throttled_time" in table else None
 
 
-def mapped_file(maps: str, address: int) -> str:
-    """Return the shared file that is mapped at an address; "" for memory without one."""
+# -- parsing mappings and locks
+# --------------------------------------------------------------------------------------------------
+
+
+def find_mapped_file(maps: str, address: int) -> str:
+    """Return the shared file that is mapped at an address, from /proc/PID/maps.
+
+    "" for memory without one, and for the anonymous memory that /dev/zero stands for.
+    """
     for line in maps.splitlines():
         match = _MAPPING.match(line)
         if match and int(match[1], 16) <= address < int(match[2], 16):
@@ -220,8 +257,11 @@ def mapped_file(maps: str, address: int) -> str:
     return ""
 
 
-def awaited_inode(locks: str, pid: int) -> int | None:
-    """Return the inode of the file whose lock a process waits for, of /proc/locks."""
+def find_awaited_inode(locks: str, pid: int) -> int | None:
+    """Return the inode of the file whose lock a process waits for, from /proc/locks.
+
+    None when it waits for none.
+    """
     for line in locks.splitlines():
         fields = line.split()
         if len(fields) >= 7 and fields[1] == "->" and fields[5] == str(pid):
@@ -230,8 +270,8 @@ def awaited_inode(locks: str, pid: int) -> int | None:
     return None
 
 
-def lock_holders(locks: str) -> dict[int, int]:
-    """Return who holds a record lock (fcntl) of a file, by the file's inode, of /proc/locks.
+def parse_lock_holders(locks: str) -> dict[int, int]:
+    """Return which process holds a record lock (fcntl), by the file's inode, from /proc/locks.
 
     Locks of open file descriptions (OFD), and of other PID namespaces, have no holder there.
     """
@@ -249,25 +289,29 @@ def lock_holders(locks: str) -> dict[int, int]:
     return holders
 
 
+# -- parsing descriptors
+# --------------------------------------------------------------------------------------------------
+
+
 def is_two_way(fdinfo: str) -> bool:
-    """Return whether a descriptor is open to read and to write, of /proc/PID/fdinfo/N."""
+    """Return whether a descriptor is open to read and to write, from /proc/PID/fdinfo/N."""
     match = re.search(r"^flags:\s*([0-7]+)", fdinfo, re.MULTILINE)
     return match is not None and int(match[1], 8) & os.O_ACCMODE == os.O_RDWR
 
 
 def parse_epoll(fdinfo: str) -> list[int]:
-    """Parse the descriptors that an epoll descriptor watches, of /proc/PID/fdinfo/N."""
+    """Parse the descriptors that an epoll descriptor watches, from /proc/PID/fdinfo/N."""
     return [int(number) for number in re.findall(r"^tfd:\s*(\d+)", fdinfo, re.MULTILINE)]
 
 
-def inode_of(fdinfo: str) -> int | None:
-    """Return the inode of a descriptor's file, of /proc/PID/fdinfo/N; None before Linux 5.14."""
+def parse_inode(fdinfo: str) -> int | None:
+    """Return the inode of a descriptor's file, from /proc/PID/fdinfo/N; None before Linux 5.14."""
     match = re.search(r"^ino:\s*(\d+)", fdinfo, re.MULTILINE)
     return int(match[1]) if match else None
 
 
 def parse_pollfds(data: bytes) -> list[int]:
-    """Parse the descriptors of an array of struct pollfd."""
+    """Parse the descriptors of an array of struct pollfd, without those that poll() skips."""
     return [
         number
         for number, _, _ in struct.iter_unpack("=ihh", data[: len(data) // 8 * 8])
@@ -276,6 +320,6 @@ def parse_pollfds(data: bytes) -> list[int]:
 
 
 def parse_fd_set(data: bytes) -> list[int]:
-    """Parse the descriptors of an fd_set."""
+    """Parse the descriptors in an fd_set, as bytes of a little-endian bit mask."""
     bits = int.from_bytes(data, "little")
     return [number for number in range(len(data) * 8) if bits >> number & 1]

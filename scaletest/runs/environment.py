@@ -38,7 +38,7 @@ def read_environment(command_line: Sequence[str], device_glob: str = "") -> dict
         host=socket.gethostname(),
         python=sys.version.split()[0],
         **describe_host(),
-        clock_source=proc.text_of(CLOCK_SOURCE).strip(),
+        clock_source=proc.read_text(CLOCK_SOURCE).strip(),
         packages=packages,
         devices=sorted(glob.glob(device_glob)),  # noqa: PTH207 - Path.glob refuses absolute patterns
     ).to_dict()
@@ -59,5 +59,5 @@ def describe_host() -> dict[str, Any]:
 
 def _first_value(path: Path, name: str) -> str:
     """Return the value of the first line `name : value` of a file of the kernel."""
-    values = re.findall(rf"^{name}[ \t]*:(.*)$", proc.text_of(path), re.MULTILINE)
+    values = re.findall(rf"^{name}[ \t]*:(.*)$", proc.read_text(path), re.MULTILINE)
     return "".join(values[:1]).strip()

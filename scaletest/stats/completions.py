@@ -21,9 +21,9 @@ from scaletest.model import Record
 # The clock of Redis counts microseconds: completions that are closer together have no rate.
 RESOLUTION_S = 1e-6
 # A cycle is slow that takes more than this many times as long as its worker's cycles usually do.
-SLOW = 3.0
+SLOW_FACTOR = 3.0
 # A worker with fewer cycles than this borrows the median of all workers.
-OWN_MEDIAN = 5
+OWN_MEDIAN_CYCLES = 5
 # A cycle of more usual requests than this was a standstill; a list of them would take memory.
 MOST_FILLED = 10_000
 
@@ -54,6 +54,9 @@ class Completions:
         """Return the number of completions of the worker with the fewest; 0 without workers."""
         return min(map(len, self.by_worker.values()), default=0)
 
+    # -- time
+    # ----------------------------------------------------------------------------------------------
+
     @cached_property
     def span(self) -> tuple[float, float]:
         """Return the time in which every worker's progress is known, in s; (0, 0) without one.
@@ -76,20 +79,8 @@ class Completions:
             return 0.0, 0.0
         return min(times[0] for times in active), min(times[-1] for times in active)
 
-    @cached_property
-    def rate_together(self) -> float:
-        """Return completions a second under load, whoever finished them; 0 without such a time."""
-        begin_s, end_s = self.under_load
-        if end_s - begin_s <= RESOLUTION_S:
-            return 0.0
-        done = sum(bisect_right(times, end_s) for times in self.by_worker.values())
-        return (done - 1) / (end_s - begin_s)
-
-    @cached_property
-    def done_by_worker(self) -> dict[str, float]:
-        """Return how many requests each worker did in the span, with fractions."""
-        by_worker = self.progress_by_worker(self.span)
-        return {worker: done for worker, (done,) in by_worker.items()}
+    # -- progress and rates
+    # ----------------------------------------------------------------------------------------------
 
     @cached_property
     def rate(self) -> float:
@@ -98,24 +89,37 @@ class Completions:
         return sum(self.progress((begin_s, end_s))) / (end_s - begin_s)
 
     @cached_property
-    def cycles(self) -> dict[str, list[float]]:
-        """Return the times between the completions of each worker, in s."""
-        return {worker: differences(times) for worker, times in self.by_worker.items()}
+    def rate_under_load(self) -> float:
+        """Return completions/s of all workers while under load; 0 without such a time."""
+        begin_s, end_s = self.under_load
+        if end_s - begin_s <= RESOLUTION_S:
+            return 0.0
+        done = sum(bisect_right(times, end_s) for times in self.by_worker.values())
+        # the first completion begins that time, so it is no part of what was done in it
+        return (done - 1) / (end_s - begin_s)
 
     @cached_property
-    def all_cycles(self) -> list[float]:
-        """Return the cycles of all workers, in s."""
-        return list(itertools.chain.from_iterable(self.cycles.values()))
+    def done_by_worker(self) -> dict[str, float]:
+        """Return how many requests each worker did in the span, with fractions, by its name."""
+        by_worker = self.progress_by_worker(self.span)
+        return {worker: done for worker, (done,) in by_worker.items()}
 
     def progress(self, edges: Sequence[float]) -> list[float]:
-        """Return requests done between neighbouring edges, with fractions.
+        """Return the requests that all workers did between neighbouring edges, with fractions.
 
-        Edges ascend inside the span.
+        edges: instants in Redis seconds, which ascend inside the span.
         """
         done = [
             sum(_cycles_done(times, edge) for times in self.by_worker.values()) for edge in edges
         ]
         return differences(done)
+
+    def progress_by_worker(self, edges: Sequence[float]) -> dict[str, list[float]]:
+        """Return the same as `progress` for each worker alone, by its name."""
+        return {
+            worker: differences([_cycles_done(times, edge) for edge in edges])
+            for worker, times in self.by_worker.items()
+        }
 
     def rates(self, bins: int, trend_per_s: float = 0.0) -> list[float]:
         """Return the throughput in `bins` equal parts of the span, in requests/s.
@@ -127,13 +131,6 @@ class Completions:
             done / width_s * math.exp(-trend_per_s * index * width_s)
             for index, done in enumerate(self.progress(edges))
         ]
-
-    def progress_by_worker(self, edges: Sequence[float]) -> dict[str, list[float]]:
-        """Return what each worker did between neighbouring edges, in requests with fractions."""
-        return {
-            worker: differences([_cycles_done(times, edge) for edge in edges])
-            for worker, times in self.by_worker.items()
-        }
 
     def rates_by_worker(self, bins: int) -> list[list[float]]:
         """Return the throughput of each worker in `bins` equal parts of the span, in requests/s."""
@@ -147,14 +144,60 @@ class Completions:
         width_s = (end_s - begin_s) / bins
         return width_s, [begin_s + index * width_s for index in range(bins)] + [end_s]
 
+    # -- cycles, from a completion of a worker to its next one
+    # ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def cycles(self) -> dict[str, list[float]]:
+        """Return the times between the completions of each worker, in s."""
+        return {worker: differences(times) for worker, times in self.by_worker.items()}
+
+    @cached_property
+    def all_cycles(self) -> list[float]:
+        """Return the cycles of all workers, in s."""
+        return list(itertools.chain.from_iterable(self.cycles.values()))
+
+    @cached_property
+    def slow_limits(self) -> dict[str, float]:
+        """Return the length in s above which a cycle is slow, by worker with at least one cycle."""
+        if not self.all_cycles:
+            return {}
+        median = statistics.median(self.all_cycles)
+        limits = {}
+        for worker, cycles in self.cycles.items():
+            if cycles:
+                usual_s = statistics.median(cycles) if len(cycles) >= OWN_MEDIAN_CYCLES else median
+                limits[worker] = SLOW_FACTOR * usual_s
+        return limits
+
+    @cached_property
+    def usual_cycles(self) -> list[list[float]]:
+        """Return the cycles in s that are not slow, a list for each worker with a cycle."""
+        return [
+            [cycle for cycle in self.cycles[worker] if cycle <= limit]
+            for worker, limit in self.slow_limits.items()
+        ]
+
+    @cached_property
+    def mean_usual_cycle_s(self) -> float:
+        """Return the mean length of the cycles that are not slow, in s; 0 without one."""
+        cycles = list(itertools.chain.from_iterable(self.usual_cycles))
+        return statistics.fmean(cycles) if cycles else 0.0
+
+    # -- other completions made of these
+    # ----------------------------------------------------------------------------------------------
+
     def after(self, cut_s: float) -> "Completions":
-        """Return the completions at or after `cut_s`; the first of each worker starts a cycle."""
+        """Return the completions at or after `cut_s`, in Redis seconds.
+
+        The first one of each worker ends no cycle any more: it only begins one.
+        """
         return Completions(
             {worker: times[bisect_left(times, cut_s) :] for worker, times in self.by_worker.items()}
         )
 
     @cached_property
-    def in_turn(self) -> "Completions":
+    def dealt_in_turn(self) -> "Completions":
         """Return the same completions, dealt out to the workers in turn.
 
         Where a worker starves there is hardly a time in which the progress of every worker is
@@ -167,34 +210,7 @@ class Completions:
         )
 
     @cached_property
-    def slow_limits(self) -> dict[str, float]:
-        """Return the length in s above which a cycle is slow, by worker with at least one cycle."""
-        if not self.all_cycles:
-            return {}
-        median = statistics.median(self.all_cycles)
-        limits = {}
-        for worker, cycles in self.cycles.items():
-            if cycles:
-                usual_s = statistics.median(cycles) if len(cycles) >= OWN_MEDIAN else median
-                limits[worker] = SLOW * usual_s
-        return limits
-
-    @cached_property
-    def usual_cycles(self) -> list[list[float]]:
-        """Return the cycles in s that are not slow, a list for each worker with a cycle."""
-        return [
-            [cycle for cycle in self.cycles[worker] if cycle <= limit]
-            for worker, limit in self.slow_limits.items()
-        ]
-
-    @cached_property
-    def usual_s(self) -> float:
-        """Return the mean length of the cycles that are not slow; 0 without one."""
-        usual = list(itertools.chain.from_iterable(self.usual_cycles))
-        return statistics.fmean(usual) if usual else 0.0
-
-    @cached_property
-    def usual(self) -> "Completions":
+    def with_slow_cycles_filled(self) -> "Completions":
         """Return the completions with each slow cycle filled by usual ones, evenly spaced.
 
         For tests whether a step changes along its time. Where nothing is slow these are the same.
@@ -206,10 +222,12 @@ class Completions:
         for worker, times in self.by_worker.items():
             filled = list(times[:1])
             for cycle, end in zip(self.cycles[worker], times[1:], strict=True):
-                # as many usual cycles as fit into a slow one
+                # as many usual cycles as fit into a slow one: at least one, since what is slow for
+                # a quick worker may be shorter than the mean of all workers
                 count = 1
-                if cycle > limits[worker] and self.usual_s > 0:
-                    count = round(min(MOST_FILLED, max(1.0, cycle / self.usual_s)))
+                if cycle > limits[worker] and self.mean_usual_cycle_s > 0:
+                    fitting = cycle / self.mean_usual_cycle_s
+                    count = round(min(MOST_FILLED, max(1.0, fitting)))
                 begin = filled[-1]
                 filled += [begin + (end - begin) * index / count for index in range(1, count)]
                 filled.append(end)
@@ -218,12 +236,15 @@ class Completions:
 
 
 def differences(values: Sequence[float]) -> list[float]:
-    """Return the differences of neighbours."""
+    """Return each value less the one before it: one fewer than there are values."""
     return [later - earlier for earlier, later in itertools.pairwise(values)]
 
 
 def _cycles_done(times: Sequence[float], instant: float) -> float:
-    """Return how many cycles a worker had done at `instant`, with the part of the present one."""
+    """Return how many cycles a worker had done at `instant`, with the part of the present one.
+
+    times: of its completions, ascending. 0 before the first, and all cycles after the last.
+    """
     index = bisect_right(times, instant)
     if index == 0:
         return 0.0

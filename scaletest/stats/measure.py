@@ -8,7 +8,7 @@ from scaletest.model.declared import INNER, named_in_documents
 from scaletest.model.texts import short_number
 from scaletest.model.writing import Written
 from scaletest.stats.estimate import Estimate
-from scaletest.stats.percentiles import Distribution, percentile_estimate
+from scaletest.stats.percentiles import Distribution, estimate_from_percentile
 from scaletest.stats.repetitions import mean_estimate
 
 Place = Mapping[str, str | int | float]
@@ -87,7 +87,7 @@ def known_percentiles(
     for statistic in ("p50", "p95", "p99"):
         percentile = getattr(spread, statistic)
         if percentile is not None:
-            estimates[statistic] = percentile_estimate(percentile)
+            estimates[statistic] = estimate_from_percentile(percentile)
     return [
         Measure(
             f"{name}.{statistic}", where, estimate, "s", False, samples, resolution=resolution_s

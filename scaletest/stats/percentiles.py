@@ -24,8 +24,12 @@ from scaletest.model.declared import INNER, Count
 from scaletest.model.writing import Written
 from scaletest.stats.estimate import Estimate
 
-# The chance that an interval misses the percentile, or that no value lies beyond it.
-_BEYOND = 0.05
+# The chance that an interval misses the percentile.
+_MISS_CHANCE = 0.05
+# The chance that not even the extreme value lies beyond a percentile that is given.
+_NONE_BEYOND_CHANCE = 0.05
+# Masses of the binomial distribution below this are left out: beside 0.05 they are nothing.
+_LEAST_MASS = 1e-18
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,35 +66,38 @@ def summarise_samples(values: Iterable[float]) -> Distribution:
         count=len(ordered),
         mean=statistics.fmean(ordered) if ordered else None,
         min=next(iter(ordered), None),
-        p50=percentile(ordered, 0.5),
-        p90=percentile(ordered, 0.9),
-        p95=percentile(ordered, 0.95),
-        p99=percentile(ordered, 0.99),
-        p99_9=percentile(ordered, 0.999),
+        p50=find_percentile(ordered, 0.5),
+        p90=find_percentile(ordered, 0.9),
+        p95=find_percentile(ordered, 0.95),
+        p99=find_percentile(ordered, 0.99),
+        p99_9=find_percentile(ordered, 0.999),
         max=next(reversed(ordered), None),
     )
 
 
-def percentile(ordered: Sequence[float], p: float) -> Percentile | None:
-    """Return the p-quantile of ascending values; None for fewer than `samples_needed(p)`."""
+def find_percentile(ordered: Sequence[float], p: float) -> Percentile | None:
+    """Return the p-quantile of ascending values with its 95 % interval, in their unit.
+
+    None for fewer than `samples_needed(p)` values. 0 < p < 1.
+    """
     count = len(ordered)
     if count < samples_needed(p):
         return None
     low = high = None
     if ranks := _interval_ranks(count, p):
         low, high = (ordered[rank - 1] for rank in ranks)
-    return Percentile(p, quantile(ordered, p), low, high)
+    return Percentile(p=p, value=quantile(ordered, p), low=low, high=high)
 
 
 def samples_needed(p: float) -> int:
     """Return the fewest values whose extreme lies beyond the p-quantile with 95 %; 0 < p < 1."""
-    return math.ceil(math.log(_BEYOND) / math.log(max(p, 1.0 - p)))
+    return math.ceil(math.log(_NONE_BEYOND_CHANCE) / math.log(max(p, 1.0 - p)))
 
 
 def quantile(ordered: Sequence[float], p: float) -> float:
-    """Return the quantile, linear around rank (n - 1) p.
+    """Return the p-quantile of ascending values, at least one; 0 <= p <= 1.
 
-    It is type 7 of Hyndman and Fan (1996), numpy's default.
+    It is linear around rank (n - 1) p: type 7 of Hyndman and Fan (1996), numpy's default.
     """
     rank = (len(ordered) - 1) * p
     below = int(rank)
@@ -104,13 +111,13 @@ def _interval_ranks(count: int, p: float) -> tuple[int, int] | None:
     first, masses = binomial_masses(count, p)
     # the upper end is the lower one of the failures, counted from the other side
     first_failures, mirrored = count - first - len(masses) + 1, masses[::-1]
-    low = _lower_rank(first, masses, _BEYOND / 2)
-    high = count + 1 - _lower_rank(first_failures, mirrored, _BEYOND / 2)
+    low = _lower_rank(first, masses, _MISS_CHANCE / 2)
+    high = count + 1 - _lower_rank(first_failures, mirrored, _MISS_CHANCE / 2)
     # where an extreme value leaves more than its tail beyond it, the other end takes what is left
     if high > count:
-        high, low = count, _lower_rank(first, masses, _BEYOND - p**count)
+        high, low = count, _lower_rank(first, masses, _MISS_CHANCE - p**count)
     elif low < 1:
-        tail = _BEYOND - (1 - p) ** count
+        tail = _MISS_CHANCE - (1 - p) ** count
         low, high = 1, count + 1 - _lower_rank(first_failures, mirrored, tail)
     return (low, high) if 1 <= low < high <= count else None
 
@@ -121,7 +128,7 @@ def _lower_rank(first: int, masses: Sequence[float], tail: float) -> int:
 
 
 def binomial_masses(count: int, p: float) -> tuple[int, list[float]]:
-    """Return the least number of successes with a mass above 1e-18, and the masses from there on.
+    """Return the least number of successes whose mass counts, and the masses from there on.
 
     Exact for every n by recurrence from the mode: 9 standard deviations on each side, 2 ms for a
     million values.
@@ -133,19 +140,22 @@ def binomial_masses(count: int, p: float) -> tuple[int, list[float]]:
     odds = p / (1 - p)
     upward, downward = [peak], []
     k, mass = mode, peak
-    while k < count and mass > 1e-18:
+    while k < count and mass > _LEAST_MASS:
         mass *= (count - k) / (k + 1) * odds
         k += 1
         upward.append(mass)
     k, mass = mode, peak
-    while k > 0 and mass > 1e-18:
+    while k > 0 and mass > _LEAST_MASS:
         mass *= k / (count - k + 1) / odds
         k -= 1
         downward.append(mass)
     return k, [*reversed(downward), *upward]
 
 
-def percentile_estimate(percentile: Percentile) -> Estimate:
-    """Return a percentile with its interval; too few values leave an end unknown."""
+def estimate_from_percentile(percentile: Percentile) -> Estimate:
+    """Return a percentile of values >= 0, such as durations, as an estimate.
+
+    Where too few values leave an end of the interval unknown, it is 0 or infinite.
+    """
     high = math.inf if percentile.high is None else percentile.high
-    return Estimate(percentile.value, percentile.low or 0.0, high)
+    return Estimate(value=percentile.value, low=percentile.low or 0.0, high=high)

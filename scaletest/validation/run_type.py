@@ -18,7 +18,7 @@ from scaletest.stats.measure import NOWHERE, Measure, known_percentiles
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.judging.evaluation import Evaluation, evaluate
 from scaletest.validation.judging.growth import SEED
-from scaletest.validation.judging.step_parts import pairs_of, throughput_of_parts
+from scaletest.validation.judging.step_parts import group_by_pair, throughput_of_parts
 from scaletest.validation.judging.steps import Step
 
 # Queue names are made up for each run, and requirements do not change what was measured.
@@ -105,7 +105,7 @@ RUN_TYPE = ValidationType()
 def measures_of_step(step: Step, efficiency: Estimate | None) -> Iterator[Measure]:
     """Yield the numbers of one step; rates that are not sound have no interval."""
     where = {"workers": step.workers}
-    repeats = [throughput_of_parts(pair).per_s for pair in pairs_of(step.judged_parts)]
+    repeats = [throughput_of_parts(pair).per_s for pair in group_by_pair(step.judged_parts)]
     reason = "" if step.sound else "not steady, or too few requests"
     rates = {"throughput": step.throughput}
     rates |= {f"work.{name}": rate for name, rate in step.work.items()}

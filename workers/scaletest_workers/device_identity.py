@@ -68,7 +68,7 @@ def identify_number(
     major, minor = number.split(":")
     if major == _NVIDIA_MAJOR:
         for file in sorted((procfs / "driver/nvidia/gpus").glob("*/information")):
-            row = dict(_ROW.findall(proc.text_of(file)))
+            row = dict(_ROW.findall(proc.read_text(file)))
             if row.get("Device Minor") == minor:
                 pci, uuid = file.parent.name.lower(), row.get("GPU UUID", "")
                 return Device(
@@ -86,4 +86,4 @@ def identify_number(
 
 def _read(file: Path) -> str:
     """Return the text of an attribute; "" where there is none."""
-    return proc.text_of(file)[:_ATTRIBUTE_CHARACTERS].strip()
+    return proc.read_text(file)[:_ATTRIBUTE_CHARACTERS].strip()

@@ -27,7 +27,7 @@ from scaletest.model.threshold import (
 from scaletest.model.verdict import Verdict
 from scaletest.render.numbers import plural
 from scaletest.stats.estimate import exact_estimate
-from scaletest.stats.percentiles import percentile_estimate, samples_needed
+from scaletest.stats.percentiles import estimate_from_percentile, samples_needed
 from scaletest.stats.thresholds import Measured, ThresholdResult, ground_of, judge_threshold
 from scaletest.stats.verdict_order import Ground, Rank, verdict_of_grounds
 
@@ -79,7 +79,7 @@ def _measure(
             f"{statistic} needs {samples_needed(PERCENTILES[statistic])} values, and there are"
             f" {phase.spread.count}",
         )
-    return replace(_measured(value.value), estimate=percentile_estimate(value))
+    return replace(_measured(value.value), estimate=estimate_from_percentile(value))
 
 
 def _measured(value: float | None, missing: str = "") -> Measured:

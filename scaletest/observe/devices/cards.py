@@ -133,7 +133,7 @@ class CardSource:
         """Look which cards there are. Raises nothing."""
         known = {(card.link, card.folder): card for card in self._cards}
         self._cards = []
-        for link in sorted(proc.entries(self._root / "sys/class/drm")):
+        for link in sorted(proc.list_folder(self._root / "sys/class/drm")):
             if not re.fullmatch(r"card\d+", link.name):
                 continue
             with suppress(OSError):  # it has no device
@@ -143,14 +143,14 @@ class CardSource:
                     self._cards.append(known.get((link, folder)) or _card(link, folder, driver))
 
     def _read(self, card: Card) -> Figures:
-        if proc.text_of(card.status).strip() == "suspended":
+        if proc.read_text(card.status).strip() == "suspended":
             card.slept.clear()  # the next reading is the first one
             return {"awake": 0.0}
         now_s = self._clock()
         figures = {**dict(_numbers(card.sensors)), **dict(_numbers(card.numbers))}
         for share in figures.keys() & {"busy", "memory_busy"}:
             figures[share] = min(1.0, figures[share])
-        clocks = [parse_levels(proc.text_of(card.levels))]
+        clocks = [parse_levels(proc.read_text(card.levels))]
         for clock in card.clocks:
             actual, highest = _number(clock.actual), _number(clock.highest)
             if actual is not None and actual >= 0 and highest:
@@ -167,14 +167,14 @@ class CardSource:
 def _card(link: Path, folder: Path, driver: str) -> Card:
     """Return a card with the files that it has."""
     nodes = sorted(
-        path.name for path in proc.entries(folder / "drm") if path.name.startswith("renderD")
+        path.name for path in proc.list_folder(folder / "drm") if path.name.startswith("renderD")
     )
     is_amd = driver == "amdgpu"
     # the sensors of the whole card; i915 has further sensors of its parts, under other names
     folders = [
         path
-        for path in sorted(proc.entries(folder / "hwmon"))
-        if proc.text_of(path / "name").strip() == driver
+        for path in sorted(proc.list_folder(folder / "hwmon"))
+        if proc.read_text(path / "name").strip() == driver
     ]
     sensors = [sensor for path in folders[:1] for sensor in _readable(path, _SENSORS)]
     # the second one of a figure stands in where the first one cannot be read at all
@@ -243,5 +243,5 @@ def _highest(figures: Figures, figure: str, values: Iterable[float | None]) -> N
 
 
 def _number(path: str) -> float | None:
-    text = proc.text_of(path).strip()
+    text = proc.read_text(path).strip()
     return float(text) if re.fullmatch(r"-?[0-9]{1,20}", text) else None

@@ -180,8 +180,8 @@ class Clients:
             if open_files == files.open_files and files.looks & (files.looks - 1) and not often:
                 return
             files.open_files = open_files
-            numbers = proc.numbers(folder)[:_MOST_DESCRIPTORS]
-            paths = {number: proc.link(f"{folder}/{number}") for number in numbers}
+            numbers = proc.list_numbers(folder)[:_MOST_DESCRIPTORS]
+            paths = {number: proc.read_link(f"{folder}/{number}") for number in numbers}
             files.numbers = [
                 number
                 for number, path in paths.items()

@@ -89,7 +89,7 @@ class CpuReader:
     def __init__(self, procfs: Path, sysfs: Path) -> None:
         self._stat, self._load = proc.OpenFile(procfs / "stat"), proc.OpenFile(procfs / "loadavg")
         cpus = sysfs / "devices/system/cpu"
-        matches = [_CPU.fullmatch(path.name) for path in proc.entries(cpus)]
+        matches = [_CPU.fullmatch(path.name) for path in proc.list_folder(cpus)]
         numbers = sorted(int(match[1]) for match in matches if match)
         # files of clocks with the highest one, and files that count throttling by heat
         self._clocks: list[tuple[proc.OpenFile, int]] = []
@@ -97,18 +97,18 @@ class CpuReader:
         step = max(1.0, len(numbers) / MOST_CPUS)
         for index in range(min(MOST_CPUS, len(numbers))):
             folder = cpus / f"cpu{numbers[int(index * step)]}"
-            highest = proc.parse_number(proc.text_of(folder / "cpufreq/cpuinfo_max_freq"))
+            highest = proc.parse_first_number(proc.read_text(folder / "cpufreq/cpuinfo_max_freq"))
             if highest:
                 self._clocks.append((proc.OpenFile(folder / "cpufreq/scaling_cur_freq"), highest))
             heat = folder / "thermal_throttle/core_throttle_count"
-            if proc.text_of(heat):
+            if proc.read_text(heat):
                 self._heat.append(proc.OpenFile(heat))
 
     def read(self) -> ResourceReading:
         """Return what can be read of them."""
         stat = parse_stat(self._stat.text())
         levels, counters = {**stat.levels, **parse_load(self._load.text())}, dict(stat.counters)
-        clocks = [(proc.parse_number(file.text()), highest) for file, highest in self._clocks]
+        clocks = [(proc.parse_first_number(file.text()), highest) for file, highest in self._clocks]
         parts = [clock / highest for clock, highest in clocks if clock]
         if parts:
             levels["frequency"] = sum(parts) / len(parts)
@@ -206,7 +206,7 @@ class DiskReader:
         """Return what can be read of each; nothing where it is unknown which of them are whole."""
         rows = parse_disks(self._statistics.text())
         if rows.keys() != self._names:
-            folders = {path.name for path in proc.entries(self._folder)}
+            folders = {path.name for path in proc.list_folder(self._folder)}
             self._names = set(rows)
             self._whole = {name for name in folders if not _NO_DISK.fullmatch(name)}
         return {name: reading for name, reading in rows.items() if name in self._whole}
@@ -235,7 +235,7 @@ def parse_networks(text: str) -> dict[str, ResourceReading]:
 
 def parse_speed(text: str) -> dict[str, float]:
     """Parse bytes a second, of /sys/class/net/NAME/speed; -1 and 0 are no speed."""
-    megabits = proc.parse_number(text)
+    megabits = proc.parse_first_number(text)
     return {"speed": float(megabits * _BYTES_PER_MEGABIT)} if megabits else {}
 
 
@@ -257,7 +257,7 @@ class NetworkReader:
     def speed(self, name: str) -> dict[str, float]:
         """Return the figure at the first call with this interface; virtual ones have none."""
         if name not in self._speeds:
-            self._speeds[name] = parse_speed(proc.text_of(self._folder / name / "speed"))
+            self._speeds[name] = parse_speed(proc.read_text(self._folder / name / "speed"))
         return self._speeds[name]
 
 
@@ -313,16 +313,16 @@ class ContainerReader:
         cpu = parse_cpu(self._cpu.text())
         memory = {name: file.text() for name, file in self._memory.items()}
         used = memory["memory.current"] or memory["memory.usage_in_bytes"]
-        levels = {**self._limits, **_known({"memory_used": proc.parse_number(used)})}
+        levels = {**self._limits, **_known({"memory_used": proc.parse_first_number(used)})}
         memory_counters = parse_memory_events(memory["memory.events"])
         if not memory["memory.events"]:
             memory_counters = _known(
                 {
-                    "reclaims": proc.parse_number(memory["memory.failcnt"]),
+                    "reclaims": proc.parse_first_number(memory["memory.failcnt"]),
                     "oom_kills": proc.parse_table(memory["memory.oom_control"]).get("oom_kill"),
                 }
             )
-        nanoseconds = proc.parse_number(self._cpu_time.text())  # of version 1
+        nanoseconds = proc.parse_first_number(self._cpu_time.text())  # of version 1
         counters = {
             **_known({"cpu_used": None if nanoseconds is None else nanoseconds / 1e9}),
             **cpu.counters,

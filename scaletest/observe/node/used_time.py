@@ -22,7 +22,7 @@ class MachineTime(NamedTuple):
 
 def machine_time() -> MachineTime:
     """Return the CPU time of the machine until now. Raises OSError."""
-    return parse_machine(proc.read_all("/proc/stat"))
+    return parse_machine(proc.read_long_text("/proc/stat"))
 
 
 def parse_machine(text: str) -> MachineTime:
@@ -48,8 +48,8 @@ def cpu_used_s(roots: Iterable[int]) -> float:
         try:
             status = proc.parse_status(proc.read(f"/proc/{pid}/stat"))
             total_s += status.cpu_s if status else 0.0
-            for thread in proc.numbers(f"/proc/{pid}/task"):
-                waiting += proc.children(pid, thread)
+            for thread in proc.list_numbers(f"/proc/{pid}/task"):
+                waiting += proc.read_children(pid, thread)
         except OSError:  # it is gone, or hidden
             continue
     return total_s

@@ -78,19 +78,19 @@ def follow_orders(
 
     make: creates the load from the plan and the agent's name.
     """
-    plan = rendezvous.plan()
-    index, followed = rendezvous.join(), 0
+    plan = rendezvous.read_plan()
+    index, followed = rendezvous.register_agent(), 0
     with closing(make(plan, str(index + 1))) as load:
         while True:
-            order = rendezvous.next_order(index)
+            order = rendezvous.wait_for_order(index)
             try:
                 if order is not None:
                     _follow(rendezvous, load, order, index, clock=clock, sleep=sleep)
                     followed += 1
-                elif not rendezvous.alive():
+                elif not rendezvous.goes_on():
                     return followed
             except ScaletestError:
-                if not rendezvous.alive():
+                if not rendezvous.goes_on():
                     return followed
                 raise
 
@@ -122,8 +122,8 @@ def _follow(
         # a loop that keeps nothing in flight need not run: it would only poll for its end
         result = LoadResult([], 1e-6, 0.0, 0.0, 0.0, 0)
     else:
-        result = load.measure(part, rendezvous.stopped, lambda *_: None)
-    rendezvous.bring(
+        result = load.measure(part, rendezvous.is_stop_requested, lambda *_: None)
+    rendezvous.hand_in_result(
         order["number"],
         {
             "agent": index,

@@ -53,7 +53,7 @@ def start_load(
     url = options.redis_url or stack.enter_context(EmbeddedServer()).url
     redis = stack.enter_context(closing(connect(url)))
     rendezvous = stack.enter_context(closing(Rendezvous(redis, uuid.uuid4().hex[:12])))
-    rendezvous.open(msgspec.to_builtins(work))
+    rendezvous.publish_plan(msgspec.to_builtins(work))
     if options.agent_jobs:
         # the pods of a Job, which is deleted with the stack
         cluster = connection.connect_cluster(options.namespace, options.context)
@@ -117,11 +117,11 @@ class AgentsLoad:
     def wait(self, patience_s: float) -> None:
         """Wait until all agents have joined. Raises WaitTimeout."""
         deadline = self._clock() + patience_s
-        while self._rendezvous.joined() < self._agents:
+        while self._rendezvous.count_agents() < self._agents:
             self._check()
             if self._clock() > deadline:
                 raise WaitTimeout(
-                    f"{self._rendezvous.joined()} of {self._agents} agents joined within"
+                    f"{self._rendezvous.count_agents()} of {self._agents} agents joined within"
                     f" {patience_s:.0f} s",
                     hint=(
                         "can they reach the Redis of <redis_url>? Is there room for the pods of"
@@ -139,7 +139,7 @@ class AgentsLoad:
             self._number += 1
             begin_s = self._clock() + self._rendezvous.offset_s() + HEAD_START_S
             parts = _divide_order(order, self._agents)
-            self._rendezvous.order(
+            self._rendezvous.give_orders(
                 [{**part, "number": self._number, "begin_s": begin_s} for part in parts]
             )
             # wait for all results
@@ -148,8 +148,8 @@ class AgentsLoad:
             results: list[dict[str, Any]] = []
             while len(results) < self._agents:
                 if stopping():
-                    self._rendezvous.stop()
-                result = self._rendezvous.brought(self._number)
+                    self._rendezvous.request_stop()
+                result = self._rendezvous.wait_for_result(self._number)
                 if result is not None:
                     results.append(result)
                     tell(sum(len(part["samples"]) for part in results), 0)
@@ -157,7 +157,7 @@ class AgentsLoad:
                 try:
                     self._check()
                 except AgentLost:
-                    self._rendezvous.alive()  # raises when agents ended because Redis is gone
+                    self._rendezvous.goes_on()  # raises when agents ended because Redis is gone
                     raise
                 if self._clock() > deadline:
                     left = self._agents - len(results)

@@ -28,8 +28,8 @@ from scaletest.validation.judging.machine_trend import STEADY, MachineTrend
 from scaletest.validation.judging.slow_requests import slowdowns
 from scaletest.validation.judging.step_parts import (
     StepPart,
-    middle_of,
-    tail_of,
+    mean_time_s,
+    tail_of_parts,
     throughput_of_parts,
 )
 from scaletest.validation.judging.throughput import Throughput
@@ -143,14 +143,14 @@ class _Pair:
 
     def of_way(self, *, down: bool) -> "_Pair | None":
         """Return what was measured in one direction; None unless both steps were."""
-        first = [part for part in self.first if part.down is down]
-        second = [part for part in self.second if part.down is down]
+        first = [part for part in self.first if part.is_way_down is down]
+        second = [part for part in self.second if part.is_way_down is down]
         return _Pair(first, second) if first and second else None
 
     def log_ratio(self, *, by_usual: bool) -> float:
         """Return the logarithm of the ratio. by_usual: of the usual requests, where there are."""
         if by_usual:
-            base, more = tail_of(self.first), tail_of(self.second)
+            base, more = tail_of_parts(self.first), tail_of_parts(self.second)
             if base.usual and more.usual:
                 first, second = self.first[0].workers, self.second[0].workers
                 return math.log(second / more.usual_s * base.usual_s / first)
@@ -225,8 +225,8 @@ def _ratio_with_slow_requests(
         )
 
     # by the usual requests, where some were slow
-    base = tail_of(itertools.chain.from_iterable(pair.first for pair in pairs))
-    more = tail_of(itertools.chain.from_iterable(pair.second for pair in pairs))
+    base = tail_of_parts(itertools.chain.from_iterable(pair.first for pair in pairs))
+    more = tail_of_parts(itertools.chain.from_iterable(pair.second for pair in pairs))
     if not (base.slow or more.slow) or not base.usual or not more.usual:
         return by_throughput
     # the ratio of usual requests, and by how much slow ones lengthen the mean of each step
@@ -277,8 +277,8 @@ def _reach_both_ways(
         share = weight / total_weight
         up += share * way_up.log_ratio(by_usual=by_usual)
         down += share * way_down.log_ratio(by_usual=by_usual)
-        second_s = middle_of(way_down.second) - middle_of(way_up.second)
-        apart_s += share * (second_s - middle_of(way_down.first) + middle_of(way_up.first))
+        second_s = mean_time_s(way_down.second) - mean_time_s(way_up.second)
+        apart_s += share * (second_s - mean_time_s(way_down.first) + mean_time_s(way_up.first))
     gap = abs(down - up - trend_per_s * apart_s) / 2.0
 
     log_ratio = math.log(ratio.value)

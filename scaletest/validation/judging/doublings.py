@@ -7,7 +7,7 @@ from scaletest.causes.causes import Causes
 from scaletest.causes.interference import Interference
 from scaletest.model import VerdictKind
 from scaletest.render.numbers import plural
-from scaletest.stats.completions import SLOW
+from scaletest.stats.completions import SLOW_FACTOR
 from scaletest.stats.thresholds import ThresholdResult
 from scaletest.stats.verdict_order import Ground, Rank
 from scaletest.validation.judging.doubling import SLOW_REQUESTS, WAYS
@@ -107,8 +107,8 @@ def undecided_ratio(
                 for each in (before, step)
             ]
             reason += (
-                f"; {' and '.join(counts)} took more than {SLOW:g} times as long as usual, which is"
-                " too few to know whether more workers make them more frequent"
+                f"; {' and '.join(counts)} took more than {SLOW_FACTOR:g} times as long as usual,"
+                " which is too few to know whether more workers make them more frequent"
             )
         return Ground(Rank.OPEN, reason, _remedy_for_precision(plan, (before, step)))
     return None

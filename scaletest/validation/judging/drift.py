@@ -73,7 +73,7 @@ def drift_of(completions: Completions, rate: Throughput, trend_per_s: float) -> 
     if not rate.enough:
         return Drift()
     # a slow request is a dip, and no lasting change
-    drift = find_drift(completions.usual, trend_per_s)
+    drift = find_drift(completions.with_slow_cycles_filled, trend_per_s)
     dips = find_drift(completions, trend_per_s).dips
     # It is certain only where the correlation of requests does not explain it. A step that is
     # measured again on the way down needs no more: a change shows there, and here in the interval.
@@ -141,7 +141,7 @@ def has_settled(warm: Warmup, trend_per_s: float = 0.0) -> bool:
     """
     if warm.settled is not None:
         return warm.settled
-    line = _line_through(warm.rest.usual, trend_per_s)
+    line = _line_through(warm.rest.with_slow_cycles_filled, trend_per_s)
     return line is not None and (
         line.effect <= SURE_EFFECT or line.t <= t_quantile(1.0 - SURE_ERROR / 2.0, line.freedom)
     )

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from scaletest.stats.student import chi_square_limit
 from scaletest.validation.judging.step_parts import (
     StepPart,
-    middle_of,
+    mean_time_s,
     parts_to_judge,
-    tail_of,
+    tail_of_parts,
     throughput_of_parts,
 )
 
@@ -97,12 +97,12 @@ def _up_and_down(parts: Sequence[StepPart]) -> UpAndDown | None:
     By its judged parts, and by their usual requests where some were slow.
     """
     sound = [part for part in parts_to_judge(parts) if part.sound]
-    up_parts = [part for part in sound if not part.down]
-    down_parts = [part for part in sound if part.down]
+    up_parts = [part for part in sound if not part.is_way_down]
+    down_parts = [part for part in sound if part.is_way_down]
     if not up_parts or not down_parts:
         return None
-    seconds = middle_of(down_parts) - middle_of(up_parts)
-    up, down = tail_of(up_parts), tail_of(down_parts)
+    seconds = mean_time_s(down_parts) - mean_time_s(up_parts)
+    up, down = tail_of_parts(up_parts), tail_of_parts(down_parts)
     if up.slow or down.slow:
         if not up.usual or not down.usual:
             return None

@@ -71,7 +71,7 @@ class MeasuredStep(Written):
             workers=self.measurement.workers,
             repeat=self.measurement.repeat,
             seconds=self.measurement.measured_s,
-            at_s=self.middle_s,
+            middle_s=self.middle_s,
             throughput=self.throughput,
             tail=self.tail,
             sound=self.sound,
@@ -143,7 +143,7 @@ def measure_step(
     began_s = min(submitted, default=0.0)
 
     # what counts: the completions after the warm-up, and the records in the time of all workers
-    judged = completions.in_turn if starved else completions
+    judged = completions.dealt_in_turn if starved else completions
     warm = cut_warm_up(judged, plan.warmup_s, began_s, measurement.warm_at_s)
     first, last = warm.rest.span
     counted = [record for record in rows if record.ok and record.reply.ended_s >= first]

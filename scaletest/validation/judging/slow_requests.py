@@ -70,7 +70,7 @@ class Tail:
 
 def find_slow(completions: Completions) -> Tail:
     """Return the slow requests among these completions."""
-    mean = completions.usual_s
+    mean = completions.mean_usual_cycle_s
     if mean <= 0:
         return Tail(0, 0.0, math.inf, ())
     excess: list[float] = []

@@ -59,12 +59,12 @@ def find_starved(completions: Completions) -> StarvedWorker | None:
     that a few workers may have it for themselves.
     """
     by_worker = completions.by_worker
-    if len(by_worker) < 2 or not completions.fewest or not completions.rate_together:
+    if len(by_worker) < 2 or not completions.fewest or not completions.rate_under_load:
         return None
     begin_s, end_s = completions.under_load
     worker = max(by_worker, key=lambda name: by_worker[name][0])
     waited_s = by_worker[worker][0] - begin_s
-    cycle_s = len(by_worker) / completions.rate_together
+    cycle_s = len(by_worker) / completions.rate_under_load
     if waited_s > max(STARVED_PART * (end_s - begin_s), STARVED_CYCLES * cycle_s):
         return StarvedWorker(worker, waited_s)
     return None
@@ -82,7 +82,7 @@ def find_starving_steps(
     rate_of_fewer = 0.0  # requests/s with fewer workers, all together
     for measurements in measurements_by_step:
         of_step = [completions[measurement.key] for measurement in measurements]
-        rate = statistics.fmean(once.rate_together for once in of_step)
+        rate = statistics.fmean(once.rate_under_load for once in of_step)
         worker = next(filter(None, map(find_starved, of_step)), None)
         if worker and rate < STARVED_RATIO * rate_of_fewer:
             starved[measurements[0].workers] = worker

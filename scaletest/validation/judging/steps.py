@@ -211,7 +211,7 @@ def summarise(plan: Plan, measurements: Sequence[Measurement], records: Rows) ->
                 for name, work_rate in work_rates(sample.throughput, sample.counted).items():
                     work_parts[name].append(replace(sample.part, throughput=work_rate))
         work = {
-            name: join_parts(plan, parts_of_work)[0]
+            name: join_parts(plan, parts_of_work).throughput
             for name, parts_of_work in work_parts.items()
             if len(parts_of_work) == len(judged)
         }

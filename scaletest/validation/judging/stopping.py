@@ -194,7 +194,7 @@ class Stopping:
             return False
         completions, began_s = read()
         warm = cut_warm_up(completions, None, began_s)
-        if not has_settled(warm) or may_rise(warm.rest.usual, WARMING, WARMING_T):
+        if not has_settled(warm) or may_rise(warm.rest.with_slow_cycles_filled, WARMING, WARMING_T):
             self._extra_s = elapsed_s * CHECK_GROWTH - plan.longest_part_s
         elif warm.share:
             self._extra_s = max(self._extra_s, warm.cut_s - began_s)
@@ -248,7 +248,7 @@ class Stopping:
         if self.before is None or not self.before.throughput.per_s:
             return False
         wanted: float = self.plan.scale ** math.log2(self.workers / self.before.workers)
-        return 0.0 < completions.rate_together < wanted * self.before.throughput.per_s
+        return 0.0 < completions.rate_under_load < wanted * self.before.throughput.per_s
 
     def _will_suffice(self, completions: Completions) -> bool:
         """Return whether completions suffice once the requests in flight have ended."""
@@ -266,7 +266,11 @@ class Stopping:
         required = requirements_of(self.plan, self.workers)
         if not rate.enough or PARTS * rate.completions < required.requests:
             return None
-        if not has_settled(warm) or warm.share > MOST_WARMUP or may_rise(warm.rest.usual):
+        if (
+            not has_settled(warm)
+            or warm.share > MOST_WARMUP
+            or may_rise(warm.rest.with_slow_cycles_filled)
+        ):
             return None
         relative = NARROWER * rate.relative
         if relative <= self.plan.precision:
@@ -277,10 +281,10 @@ class Stopping:
         if required.precise or relative > ROUGH or before is None or not before.throughput.enough:
             return None
         part = StepPart(
-            self.workers,
-            before.repeat,
+            workers=self.workers,
+            repeat=before.repeat,
             seconds=1.0,
-            at_s=0.0,
+            middle_s=0.0,
             throughput=rate,
             tail=find_slow(warm.rest),
         )

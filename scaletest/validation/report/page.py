@@ -34,7 +34,7 @@ from scaletest.validation.report.histograms import node_histograms, step_histogr
 from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.parts import ReportParts, as_sentence
 from scaletest.validation.report.resources import energy_note, resources_table
-from scaletest.validation.report.time_chart import time_spent
+from scaletest.validation.report.time_chart import draw_time_by_state
 from scaletest.validation.report.words import best_share_text, rate_interval_text, share_text
 from scaletest.validation.run_type import ValidationRun
 
@@ -83,7 +83,7 @@ def page_sections(parts: ReportParts) -> list[Section]:
 
 def _limits_section(result: Evaluation) -> list[Block | None]:
     """Return what stops the run, where its requests say it."""
-    chart, causes = time_spent(result), result.causes
+    chart, causes = draw_time_by_state(result), result.causes
     if chart is None or causes is None:
         return []
     if causes.causes and known_limits(result) is None:

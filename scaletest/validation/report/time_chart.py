@@ -1,5 +1,8 @@
 """The chart of where the time of a request goes, by state, as stacked bars, one a step."""
 
+from collections.abc import Sequence
+
+from scaletest.causes.causes import StepTime
 from scaletest.causes.places import PLACE_TEXTS, PLACES
 from scaletest.render.axis import Axis, axis_end
 from scaletest.render.blocks import Figure
@@ -8,83 +11,107 @@ from scaletest.render.numbers import format_percent, format_seconds, plural, uni
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.report.words import workers_label
 
-# A place that holds less of every step is joined with others of that kind.
+# A place that holds less than this share of every step's time has no bar of its own: such places
+# are joined.
 LEAST_SHARE = 0.01
 OTHER = "other"
-# Half of a bar's width, where neighbouring steps are 1 apart.
-HALF = 0.36
-TIME_SIZE, NARROW_TIME = (760.0, 290.0), (360.0, 300.0)
+# Steps are 1 apart. Bars reach so far to both sides, which leaves gaps between them; the axis ends
+# as far outside the first and the last bar as looks even.
+HALF_BAR, HALF_STEP = 0.36, 0.6
+# Room above the highest bar, so that it does not touch the top.
+HEADROOM = 1.02
+# In px: of the chart, and of the same chart on phones.
+WIDE_SIZE, NARROW_SIZE = (760.0, 290.0), (360.0, 300.0)
 
 
-def time_spent(result: Evaluation) -> Figure | None:
-    """Return where the time of a request goes, by state, as stacked bars, one a step.
-
-    None where no request says it.
-    """
+def draw_time_by_state(result: Evaluation) -> Figure | None:
+    """Return the chart with its caption; None where no request says where its time went."""
     all_times = result.causes.times if result.causes else ()
     times = [time for time in all_times if any(time.seconds.values())]
     if not times:
         return None
-    totals_s = [sum(time.seconds.values()) for time in times]
-    size, unit = unit_of(max(totals_s))
+
+    # the axes, and the numbers in words
+    highest_s = max(sum(time.seconds.values()) for time in times)
+    unit_s, unit = unit_of(highest_s)
     described = []
     for time in times:
         parts = (
             f"{_place_label(place)} {format_seconds(part)}" for place, part in time.seconds.items()
         )
         described.append(f"{plural(time.workers, 'worker')}: {', '.join(parts)}")
+    width, height = WIDE_SIZE
     chart = Chart(
-        "time-spent",
-        "Time of a request by state",
-        "; ".join(described),
-        Axis(
+        id="time-spent",
+        title="Time of a request by state",
+        description="; ".join(described),
+        x=Axis(
             workers_label(times[0].per_device),
-            -0.6,
-            len(times) - 0.4,
+            low=-HALF_STEP,
+            high=len(times) - 1 + HALF_STEP,
             marks=range(len(times)),
             names=[str(time.level) for time in times],
         ),
-        Axis(f"{unit} per request", 0.0, axis_end(max(totals_s) / size * 1.02)),
-        *TIME_SIZE,
+        y=Axis(f"{unit} per request", low=0.0, high=axis_end(highest_s / unit_s * HEADROOM)),
+        width=width,
+        height=height,
     )
-    # the places with a bar of their own, the most active at the bottom, and what is left
-    least_s = [LEAST_SHARE * total_s for total_s in totals_s]
-    shown: list[str] = []
-    for place in map(str, PLACES):
-        parts_s = [time.seconds.get(place, 0.0) for time in times]
-        if any(part_s >= least for part_s, least in zip(parts_s, least_s, strict=True)):
-            shown.append(place)
-    others_s = [
-        sum(part_s for place, part_s in time.seconds.items() if place not in shown)
-        for time in times
-    ]
-    bars = shown
-    if any(other_s >= least for other_s, least in zip(others_s, least_s, strict=True)):
-        bars = [*shown, OTHER]
-    for place in bars:
-        chart.legend(_place_label(place), f"c-time-{place}", "area")
-    for index, (time, total_s, other_s) in enumerate(zip(times, totals_s, others_s, strict=True)):
-        bottom_s, parts_of_step = 0.0, {**time.seconds, OTHER: other_s}
-        for place in bars:
-            part_s = parts_of_step.get(place, 0.0)
+
+    # one bar a step, of a part for each place
+    places = _places_to_draw(times)
+    for place in places:
+        chart.legend(_place_label(place), f"c-time-{place}", shape="area")
+    for index, time in enumerate(times):
+        total_s, bottom_s = sum(time.seconds.values()), 0.0
+        other_s = _seconds_outside(places, time)
+        for place in places:
+            part_s = other_s if place == OTHER else time.seconds.get(place, 0.0)
             if part_s <= 0:
                 continue
-            tip = (
-                f"{plural(time.workers, 'worker')}: {_place_label(place)} {format_seconds(part_s)},"
-                f" {format_percent(part_s / total_s, 0)}"
+            share = format_percent(part_s / total_s, 0)
+            chart.bar(
+                low=index - HALF_BAR,
+                high=index + HALF_BAR,
+                top=(bottom_s + part_s) / unit_s,
+                css=f"c-time-{place}",
+                tip=(
+                    f"{plural(time.workers, 'worker')}: {_place_label(place)}"
+                    f" {format_seconds(part_s)}, {share}"
+                ),
+                bottom=bottom_s / unit_s,
             )
-            low, high = bottom_s / size, (bottom_s + part_s) / size
-            chart.bar(index - HALF, index + HALF, high, f"c-time-{place}", tip, bottom=low)
             bottom_s += part_s
     return Figure(
         chart,
-        (
+        caption=(
             "Mean time from the end of a worker's request to the end of its next one. A part that"
             " grows with the workers holds throughput back by its growth; one that stays does not,"
             " however large it is."
         ),
-        NARROW_TIME,
+        narrow_size=NARROW_SIZE,
     )
+
+
+def _places_to_draw(times: Sequence[StepTime]) -> list[str]:
+    """Return the places with a bar of their own, the most active first, and OTHER if that has one.
+
+    times: each with some time.
+    """
+    least_s = [LEAST_SHARE * sum(time.seconds.values()) for time in times]
+    places: list[str] = []
+    for place in map(str, PLACES):
+        parts_s = [time.seconds.get(place, 0.0) for time in times]
+        if any(part_s >= least for part_s, least in zip(parts_s, least_s, strict=True)):
+            places.append(place)
+    others_s = [_seconds_outside(places, time) for time in times]
+    if any(other_s >= least for other_s, least in zip(others_s, least_s, strict=True)):
+        places.append(OTHER)
+    return places
+
+
+def _seconds_outside(places: Sequence[str], time: StepTime) -> float:
+    """Return the time of a step that is spent in none of these places, in s per request."""
+    return sum(part_s for place, part_s in time.seconds.items() if place not in places)
 
 
 def _place_label(place: str) -> str:

@@ -82,11 +82,11 @@ def test_processes_over_the_limit_of_threads_are_not_read(monkeypatch: pytest.Mo
     monkeypatch.setattr("scaletest.observe.tree.MOST_THREADS", 3)
     looked_at: list[str] = []
 
-    def numbers(path: str, listed: Callable[[str], list[int]] = proc.numbers) -> list[int]:
+    def numbers(path: str, listed: Callable[[str], list[int]] = proc.list_numbers) -> list[int]:
         looked_at.append(path)
         return listed(path)
 
-    monkeypatch.setattr(proc, "numbers", numbers)
+    monkeypatch.setattr(proc, "list_numbers", numbers)
     with running(
         "sh", "-c", "for i in 1 2 3 4 5 6 7 8; do sleep 60 & done; echo ready; wait"
     ) as process:
@@ -114,7 +114,7 @@ def test_private_locks_need_no_list_of_mappings(monkeypatch: pytest.MonkeyPatch)
     def refused(path: str) -> str:
         raise AssertionError(path)
 
-    monkeypatch.setattr(proc, "read_all", refused)
+    monkeypatch.setattr(proc, "read_long_text", refused)
     code = """
 import threading
 lock = threading.Lock()
@@ -165,7 +165,7 @@ def test_peers_are_found_by_the_tables_of_the_kernel(tmp_path: Path) -> None:
 
 def _peer(sockets: Sockets, connection: socket.socket) -> str | None:
     number = connection.fileno()
-    inode = int(proc.link(f"/proc/self/fd/{number}").partition("[")[2].rstrip("]"))
+    inode = int(proc.read_link(f"/proc/self/fd/{number}").partition("[")[2].rstrip("]"))
     peer = sockets.peer(os.getpid(), number, inode)
     return None if peer is None else peer.name
 
@@ -197,7 +197,7 @@ def test_the_kernels_diagnosis_says_what_its_tables_say(host: str) -> None:
         pytest.skip(f"this machine has no {host}")
     with server, socket.create_connection(server.getsockname()[:2]) as client:
         inode = os.fstat(client.fileno()).st_ino
-        table = proc.read_all(f"/proc/self/net/{'tcp6' if ':' in host else 'tcp'}")
+        table = proc.read_long_text(f"/proc/self/net/{'tcp6' if ':' in host else 'tcp'}")
         expected = (
             inode,
             addresses.host_and_port(*server.getsockname()[:2]),
@@ -278,7 +278,7 @@ def test_the_cache_of_unused_peers_is_bounded(monkeypatch: pytest.MonkeyPatch) -
     def table(_: str) -> str:
         return "\n".join(["titles", *(f"{row} {next(inodes)}" for row in rows)])
 
-    monkeypatch.setattr(proc, "read_all", table)
+    monkeypatch.setattr(proc, "read_long_text", table)
     clock = iter(range(0, 10**12, 10**6))
     sockets = Sockets(duplicate=False, clock=lambda: float(next(clock)))
     for _ in range(20):

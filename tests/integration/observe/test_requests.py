@@ -106,7 +106,7 @@ def test_denied_system_calls_leave_the_state_and_the_lock_file(
 ) -> None:
     # as Yama does it: nothing that needs the right to trace
     def denied(handle: int, size: int, offset: int, pread=os.pread) -> bytes:  # type: ignore[no-untyped-def]
-        if proc.link(f"/proc/self/fd/{handle}").endswith(("/syscall", "/mem")):
+        if proc.read_link(f"/proc/self/fd/{handle}").endswith(("/syscall", "/mem")):
             raise PermissionError(1, "Operation not permitted")
         return bytes(pread(handle, size, offset))
 
@@ -123,7 +123,7 @@ def test_denied_system_calls_leave_the_state_and_the_lock_file(
 
 def _tells_inodes() -> bool:
     with open("/proc/self/fdinfo/0", encoding="utf-8") as file:  # noqa: PTH123
-        return proc.inode_of(file.read()) is not None
+        return proc.parse_inode(file.read()) is not None
 
 
 def test_hidden_functions_beside_denied_calls_are_not_observed(

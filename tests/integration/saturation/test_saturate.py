@@ -374,7 +374,7 @@ def test_an_agent_that_dies_ends_the_run_with_its_reason(url: str) -> None:
 
     redis = connect(url)
     rendezvous = Rendezvous(redis, "m")
-    rendezvous.open({"call": {}, "bodies": []})
+    rendezvous.publish_plan({"call": {}, "bodies": []})
 
     def died() -> None:
         raise ScaletestError("an agent ended by itself")
@@ -384,12 +384,12 @@ def test_an_agent_that_dies_ends_the_run_with_its_reason(url: str) -> None:
     with pytest.raises(WaitTimeout, match="0 of 1 agents"):
         AgentsLoad(rendezvous, 1).wait(0.1)
     # and nothing outlives a coordinator that was killed: it says all the time that it lives
-    rendezvous.join()
+    rendezvous.register_agent()
     redis.expire("scaletest:agents:m:plan", 5)
-    assert rendezvous.brought(1) is None
+    assert rendezvous.wait_for_result(1) is None
     assert all(
         5 < int(redis.ttl(key)) <= EXPIRE_S for key in redis.scan_iter(match="scaletest:agents:*")
     )
     rendezvous.close()
-    assert not rendezvous.alive()
+    assert not rendezvous.goes_on()
     redis.close()

@@ -172,7 +172,7 @@ def first_address(url: str) -> str:
 
 def alive(pid: int) -> bool:
     """Whether there is such a process, and it has not ended."""
-    return bool(proc.text_of(Path(f"/proc/{pid}/cmdline")))
+    return bool(proc.read_text(Path(f"/proc/{pid}/cmdline")))
 
 
 # More than anybody waits for: it is interrupted.

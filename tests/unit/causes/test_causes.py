@@ -19,7 +19,7 @@ from scaletest.validation.judging.evaluation import Evaluation, evaluate
 from scaletest.validation.judging.steps import Step, summarise
 from scaletest.validation.plan import Background, Plan
 from scaletest.validation.report.causes import causes_note
-from scaletest.validation.report.time_chart import time_spent
+from scaletest.validation.report.time_chart import draw_time_by_state
 from tests.unit.activities import GAP, Injected, Phase, run, shares
 from tests.unit.made import Records
 from tests.unit.valid import checked
@@ -385,9 +385,13 @@ def test_a_step_without_any_time_has_no_bar_and_breaks_no_page() -> None:
     result = _evaluated("cores")
     first, *others = result.causes.times
     empty = replace(first, seconds={})
-    chart = time_spent(replace(result, causes=replace(result.causes, times=(empty, *others))))
+    chart = draw_time_by_state(
+        replace(result, causes=replace(result.causes, times=(empty, *others)))
+    )
     assert chart is not None
-    assert time_spent(replace(result, causes=replace(result.causes, times=(empty,)))) is None
+    assert (
+        draw_time_by_state(replace(result, causes=replace(result.causes, times=(empty,)))) is None
+    )
 
 
 def test_equal_records_give_equal_causes() -> None:

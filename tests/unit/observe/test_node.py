@@ -386,7 +386,7 @@ PARSERS: list[Callable[[str], Any]] = [
     *(
         control_groups.parse_cpu_limit,
         control_groups.parse_memory_limit,
-        proc.parse_number,
+        proc.parse_first_number,
         proc.parse_table,
     ),
 ]

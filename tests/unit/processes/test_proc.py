@@ -15,7 +15,7 @@ def test_parsers_take_any_bytes(data: bytes) -> None:
         proc.parse_schedule,
         proc.parse_status,
         proc.parse_call,
-        proc.parse_numbers,
+        proc.parse_pids,
         addresses.parse_address,
         addresses.unix_name,
     ):
@@ -27,10 +27,10 @@ def test_parsers_take_any_bytes(data: bytes) -> None:
 @given(st.text("0123456789abcdefx:>- \n.[]", max_size=120))
 def test_parsers_take_any_text(text: str) -> None:
     proc.parse_throttled_s(text)
-    proc.mapped_file(text, 1)
-    proc.awaited_inode(text, 1)
+    proc.find_mapped_file(text, 1)
+    proc.find_awaited_inode(text, 1)
     proc.parse_epoll(text)
-    proc.inode_of(text)
+    proc.parse_inode(text)
     list(addresses.parse_peers(text))
 
 
@@ -63,8 +63,9 @@ def test_shared_memory_has_a_name_and_private_memory_none() -> None:
         " /usr/lib/libc.so.6\n7f0000004000-7f0000005000 rw-s 00000000 00:01 7                      "
         "    /dev/zero (deleted)\n"
     )
-    assert proc.mapped_file(maps, 0x7F0000000010) == "/dev/shm/sem.gate"
-    assert [proc.mapped_file(maps, address) for address in (0x7F0000002010, 0x7F0000004010, 1)] == [
+    assert proc.find_mapped_file(maps, 0x7F0000000010) == "/dev/shm/sem.gate"
+    without_file = (0x7F0000002010, 0x7F0000004010, 1)
+    assert [proc.find_mapped_file(maps, address) for address in without_file] == [
         "",
         "",
         "",
@@ -77,10 +78,10 @@ def test_the_file_of_an_awaited_lock_is_parsed() -> None:
         "1: -> FLOCK  ADVISORY  READ 12395 fe:00:9978047 0 EOF\n"
         "2: POSIX  ADVISORY  WRITE 11767 fe:00:10316409 0 EOF\n"
     )
-    assert proc.awaited_inode(locks, 12395) == 9978047
-    assert proc.awaited_inode(locks, 6441) is None
-    assert proc.lock_holders(locks) == {10316409: 11767}
-    assert proc.lock_holders("1: OFDLCK ADVISORY  WRITE -1 fe:00:42 0 EOF\n\n1: x\n") == {}
+    assert proc.find_awaited_inode(locks, 12395) == 9978047
+    assert proc.find_awaited_inode(locks, 6441) is None
+    assert proc.parse_lock_holders(locks) == {10316409: 11767}
+    assert proc.parse_lock_holders("1: OFDLCK ADVISORY  WRITE -1 fe:00:42 0 EOF\n\n1: x\n") == {}
 
 
 def test_peers_of_both_versions_of_ip() -> None:
@@ -128,4 +129,4 @@ def test_descriptors_of_epoll_poll_and_select_are_parsed() -> None:
     assert proc.parse_fd_set(b"\x08\x01") == [3, 8]
     assert proc.is_two_way("pos:\t0\nflags:\t0100002\n")
     assert not proc.is_two_way("pos:\t0\nflags:\t0100001\n") and not proc.is_two_way("")
-    assert proc.inode_of("pos:\t0\nino:\t42\n") == 42
+    assert proc.parse_inode("pos:\t0\nino:\t42\n") == 42

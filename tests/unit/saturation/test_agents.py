@@ -74,27 +74,27 @@ class Table(Rendezvous):
     def offset_s(self) -> float:
         return 0.0
 
-    def plan(self) -> dict[str, Any]:
+    def read_plan(self) -> dict[str, Any]:
         return {}
 
-    def join(self) -> int:
+    def register_agent(self) -> int:
         return next(self.coming)
 
-    def order(self, orders: list[dict[str, Any]]) -> None:
+    def give_orders(self, orders: list[dict[str, Any]]) -> None:
         self.orders = {index: [agent_order] for index, agent_order in enumerate(orders)}
         for _ in range(self.agents):
             follow_orders(self, lambda plan, name: self.load, sleep=lambda seconds: None)
 
-    def next_order(self, index: int) -> dict[str, Any] | None:
-        return self.orders[index].pop() if self.orders[index] else None
+    def wait_for_order(self, agent: int) -> dict[str, Any] | None:
+        return self.orders[agent].pop() if self.orders[agent] else None
 
-    def alive(self) -> bool:
+    def goes_on(self) -> bool:
         return False
 
-    def bring(self, number: int, report: dict[str, Any]) -> None:
-        self.done.append(report)
+    def hand_in_result(self, order: int, result: dict[str, Any]) -> None:
+        self.done.append(result)
 
-    def brought(self, number: int) -> dict[str, Any] | None:
+    def wait_for_result(self, order: int) -> dict[str, Any] | None:
         return self.done.pop(0)
 
 

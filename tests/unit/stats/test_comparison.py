@@ -31,7 +31,7 @@ from scaletest.stats.comparison import (
 from scaletest.stats.estimate import Estimate
 from scaletest.stats.measure import NOWHERE, Measure
 from scaletest.stats.rank_test import mann_whitney
-from scaletest.validation.judging.step_parts import pairs_of, throughput_of_parts
+from scaletest.validation.judging.step_parts import group_by_pair, throughput_of_parts
 from scaletest.validation.judging.steps import Step, summarise
 from scaletest.validation.plan import Background, Plan
 from scaletest.validation.run_type import RUN_TYPE, measures_of_step
@@ -238,7 +238,7 @@ def test_welch_on_repeats_is_scipys() -> None:
     base, candidate = (run({1: 0.1}, repeats=n, between=0.05, seed=n) for n in (3, 5))
     (step,) = steps_of(compared(base, candidate))
     logs = [
-        [math.log(throughput_of_parts(pair).per_s) for pair in pairs_of(run.steps[0].parts)]
+        [math.log(throughput_of_parts(pair).per_s) for pair in group_by_pair(run.steps[0].parts)]
         for run in (candidate, base)
     ]
     interval = oracle("scipy.stats").ttest_ind(*logs, equal_var=False).confidence_interval(0.95)

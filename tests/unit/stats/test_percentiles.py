@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.stats.percentiles import percentile, quantile, samples_needed, summarise_samples
+from scaletest.stats.percentiles import find_percentile, quantile, samples_needed, summarise_samples
 from tests.unit.oracle import oracle
 
 SHARES = (0.5, 0.9, 0.95, 0.99, 0.999)
@@ -38,16 +38,16 @@ def test_a_percentile_is_given_from_the_sample_size_on_that_carries_it(
     p: float, needed: int
 ) -> None:
     assert samples_needed(p) == needed
-    assert percentile(normal(needed - 1, 1), p) is None
-    assert percentile(normal(needed, 1), p) is not None
+    assert find_percentile(normal(needed - 1, 1), p) is None
+    assert find_percentile(normal(needed, 1), p) is not None
 
 
 def test_five_values_have_a_median_and_no_interval() -> None:
     # given 5 values, all on one side of the median in 1 of 16 samples, expect no 95 % interval, and
     # one from 6 on
-    five = percentile([1, 2, 3, 4, 5], 0.5)
+    five = find_percentile([1, 2, 3, 4, 5], 0.5)
     assert (five.value, five.low, five.high) == (3, None, None)
-    six = percentile([1, 2, 3, 4, 5, 6], 0.5)
+    six = find_percentile([1, 2, 3, 4, 5, 6], 0.5)
     assert (six.low, six.high) == (1, 6)
 
 
@@ -57,7 +57,7 @@ def test_ranks_are_those_of_the_binomial_distribution(count: int, p: float) -> N
     # given the ranks themselves as values, expect ends that enclose the quantile with 95 %, and
     # none narrower by one
     binom = oracle("scipy.stats").binom
-    estimate = percentile(range(1, count + 1), p)
+    estimate = find_percentile(range(1, count + 1), p)
     if count < samples_needed(p):
         assert estimate is None
         return
@@ -76,7 +76,7 @@ def test_ranks_are_those_of_the_binomial_distribution(count: int, p: float) -> N
 def test_the_value_lies_in_its_interval_and_the_interval_in_the_sample(
     ordered: list[float], p: float
 ) -> None:
-    estimate = percentile(ordered, p)
+    estimate = find_percentile(ordered, p)
     if estimate is not None and estimate.low is not None and estimate.high is not None:
         assert ordered[0] <= estimate.low <= estimate.high <= ordered[-1]
         assert estimate.low - 1e-6 <= estimate.value <= estimate.high + 1e-6

@@ -15,7 +15,7 @@ from scaletest.validation.judging.evaluation import Evaluation, evaluate
 from scaletest.validation.plan import Plan
 from scaletest.validation.report import resources as usage
 from scaletest.validation.report.report import validation_report
-from scaletest.validation.report.time_chart import time_spent
+from scaletest.validation.report.time_chart import draw_time_by_state
 from scaletest.validation.run_type import ValidationRun
 from tests.unit import made_runs as runs
 from tests.unit.activities import Injected, Phase, run
@@ -124,7 +124,7 @@ def test_a_limit_a_throttled_device_and_the_busiest_disk_and_network_are_shown()
 def test_a_run_of_one_step_shows_where_its_requests_spend_the_time_and_names_no_cause() -> None:
     result = evaluated(cpu(1.0), plan=Plan(limit=1, command=("work",), queue="q"))
     assert result.causes is not None and result.causes.sentence == "" and result.causes.causes == ()
-    assert time_spent(result) is not None
+    assert draw_time_by_state(result) is not None
     page = formats.render(validation_report(ValidationRun("a7c3", "/runs/a7c3", result)), "html")
     assert (
         "One step does not tell what grows with the workers." in page and "From 1 to 1" not in page

@@ -222,7 +222,7 @@ def test_slow_requests_of_any_completions_are_counted(ends: Completions) -> None
     assert slow.count in (0, cycles)
     assert slow.error >= 0.0
     assert all(math.isfinite(value) and value > -1.0 for value in slow.excess)
-    filled = ends.usual.by_worker
+    filled = ends.with_slow_cycles_filled.by_worker
     assert {worker: times[:1] for worker, times in filled.items()} == {
         key: times[:1] for key, times in ends.by_worker.items()
     }

@@ -59,9 +59,9 @@ def test_a_worker_on_a_slow_device_is_not_slow_beside_itself() -> None:
 
 def test_without_slow_requests_the_course_stays_what_it_was() -> None:
     rows = ends(1.0, 1.1, 0.9)
-    assert rows.usual is rows
+    assert rows.with_slow_cycles_filled is rows
     # and in a slow one the worker goes on as usual, so that all other times stay as they are
-    filled = ends(1.0, 1.0, 4.0, 1.0, 1.0).usual.by_worker["w0"]
+    filled = ends(1.0, 1.0, 4.0, 1.0, 1.0).with_slow_cycles_filled.by_worker["w0"]
     assert filled == pytest.approx([0, 1, 2, 3, 4, 5, 6, 7, 8])
 
 
@@ -143,6 +143,6 @@ def test_a_long_stop_among_short_requests_is_filled_with_a_bounded_number() -> N
     # given requests of a microsecond and one stop of a thousand seconds, which would be a thousand
     # million of them
     times = [index * 1e-6 for index in range(10)]
-    filled = Completions({"w": [*times, 1000.0]}).usual.by_worker["w"]
+    filled = Completions({"w": [*times, 1000.0]}).with_slow_cycles_filled.by_worker["w"]
     assert len(filled) == len(times) + MOST_FILLED
     assert (filled[0], filled[-1]) == (times[0], 1000.0)

@@ -134,5 +134,5 @@ def test_a_long_first_request_is_no_starvation_where_throughput_grows() -> None:
 
 def test_completions_dealt_in_turn_have_cycles_of_n_over_throughput() -> None:
     hogged = Completions({"a": [1.0, 2.0, 3.0, 4.0, 5.0, 7.0], "b": [6.0, 8.0]})
-    dealt = hogged.in_turn
+    dealt = hogged.dealt_in_turn
     assert dealt.by_worker == {"a": [1.0, 3.0, 5.0, 7.0], "b": [2.0, 4.0, 6.0, 8.0]}
