@@ -9,7 +9,7 @@ INVALID   it was not found: not reached, not the same when repeated, an undecide
 from scaletest.model import Verdict
 from scaletest.saturation.judging.step import AssessedStep
 from scaletest.saturation.judging.step_sequence import (
-    OUTSIDE,
+    PHASES_BESIDE_SEARCH,
     SaturationSequence,
     is_same_level,
     steps_at_level,
@@ -87,7 +87,7 @@ def judge_sequence(
 def lateness_that_matters(sequence: SaturationSequence, point: Estimate | None) -> str:
     """Return how the tester stayed late, where what was found depends on that; else ""."""
     unfit = sequence.bracket and (sequence.bracket.unfit or point is None)
-    late = (step.tester for step in sequence.spoilt if step.step.phase not in OUTSIDE)
+    late = (step.tester for step in sequence.spoilt if step.step.phase not in PHASES_BESIDE_SEARCH)
     return next(late, "") if unfit else ""
 
 

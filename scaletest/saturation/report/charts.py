@@ -17,7 +17,7 @@ from scaletest.render.chart import Chart
 from scaletest.render.numbers import format_seconds, format_significant, plural
 from scaletest.saturation.judging.evaluation import SaturationResult
 from scaletest.saturation.judging.step import AssessedStep
-from scaletest.saturation.judging.step_sequence import OUTSIDE
+from scaletest.saturation.judging.step_sequence import PHASES_BESIDE_SEARCH
 from scaletest.stats.estimate import Estimate
 from scaletest.stats.percentiles import Percentile
 
@@ -93,7 +93,7 @@ def draw_charts(result: SaturationResult, point_sentence: str) -> Charts | None:
     # other of their level
     by_level: dict[float, list[AssessedStep]] = defaultdict(list)
     for assessed in result.steps:
-        if assessed.step.phase not in OUTSIDE:
+        if assessed.step.phase not in PHASES_BESIDE_SEARCH:
             by_level[assessed.step.level].append(assessed)
     levels = []
     for load, steps in sorted(by_level.items()):
