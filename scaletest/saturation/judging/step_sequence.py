@@ -86,9 +86,9 @@ class SaturationSequence:
                 probe.level,
                 saturated=bool(step.saturated),
                 per_s=step.goodput.value,
-                unfit=bool(step.tester),
-                growth=step.growth,
-                slow=bool(step.saturated) and not step.overload,
+                tester_was_late=bool(step.tester),
+                backlog_growth=step.growth,
+                only_latency_failed=bool(step.saturated) and not step.overload,
                 undecided=bool(step.undecided),
             )
             try:
