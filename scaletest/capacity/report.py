@@ -23,15 +23,16 @@ from scaletest.render.chart import Chart, Point
 from scaletest.render.contents import Head, Report, Section, Sheet, make_page
 from scaletest.render.numbers import format_duration, format_seconds, plural
 
-WIDTH, HEIGHT = 860.0, 240.0
-PHONE = (360.0, 260.0)
+WIDTH, HEIGHT = 860.0, 240.0  # px
+PHONE_SIZE = (360.0, 260.0)  # width and height in px on phones
 BEST = "BEST RULE"
-# What a chart shows, with the class of its line and its name in the legend.
+# The lines of a chart, by field of a point of the course: CSS class, and text of the legend.
 LINES = {
     "waiting": ("c-wanted", "requests that wait"),
     "running": ("c-law", "requests that run"),
     "replicas": ("c-data", "replicas that the rule wants"),
 }
+# What the columns mean that do not say it themselves.
 MEANINGS = (
     "Direction changes: how often the wanted replicas turned from growing to shrinking or back."
     " Each turn stops pods that are soon started again.",
@@ -39,6 +40,7 @@ MEANINGS = (
     " beginning.",
     "Pod-seconds: the time for which pods existed, summed over all pods: what the rule costs.",
 )
+# Of the table of all rules, in the order of `_rules_table`.
 COLUMNS = (
     "rule",
     "replica changes",
@@ -77,31 +79,19 @@ class Simulation:
         }
 
 
-def simulation_report(simulation: Simulation) -> Report:
-    """Make what every format shows of simulated rules."""
+def make_simulation_report(simulation: Simulation) -> Report:
+    """Return the report of simulated rules, which each format renders.
+
+    It passes when every request ends under the best rule and none is killed.
+    """
     choice = simulation.choice
     best = choice.played.result
     is_sound = best.ended == best.requests and not best.killed
-    # what the best rule does, in a sentence, and which criterion decided
-    ended = "every request ends"
-    if best.ended < best.requests:
-        ended = f"{best.requests - best.ended} of {best.requests} requests do not end"
-    killed = "none is killed"
-    if best.killed:
-        killed = f"pods are taken from {plural(best.killed, 'request')}"
-    turned = "never turn between growing and shrinking"
-    if best.flips:
-        turned = f"turn {plural(best.flips, 'time')} between growing and shrinking"
-    chosen = "no other rule was played"
-    if len(simulation.played) > 1:
-        deciding = list(choice.left_after)[-1]
-        chosen = f"the best of {len(simulation.played)} rules: {deciding}"
     head = Head(
         title=f"Autoscaling rules, {plural(len(simulation.arrivals.arrivals), 'request')}",
         verdict=Verdict(
             VerdictKind.PASS if is_sound else VerdictKind.FAIL,
-            f"{best.rule}: {ended}, {killed}, the mean wait is {format_seconds(best.mean_wait_s)},"
-            f" and the replicas {turned}; {chosen}",
+            _best_rule_sentence(simulation, choice),
             "" if is_sound else "let scaletest autoscale search for a rule, without <rule>",
         ),
         answer=BEST,
@@ -116,6 +106,7 @@ def simulation_report(simulation: Simulation) -> Report:
         ],
         environment={"command_line": list(simulation.command_line)},
     )
+    # the parts that a terminal and a comment share
     rules, weaknesses = _rules_table(simulation, choice), _weakness_lines(simulation)
     # a row for each rule, with the names and base units of JSON
     rows = [played.result.to_dict() for played in simulation.played]
@@ -131,8 +122,27 @@ def simulation_report(simulation: Simulation) -> Report:
     )
 
 
+def _best_rule_sentence(simulation: Simulation, choice: BestRule) -> str:
+    """Say what the best rule does to requests and replicas, and which criterion decided for it."""
+    best = choice.played.result
+    lost = best.requests - best.ended
+    ends = f"{lost} of {best.requests} requests do not end" if lost else "every request ends"
+    kills = "none is killed"
+    if best.killed:
+        kills = f"pods are taken from {plural(best.killed, 'request')}"
+    turns = f"turn {plural(best.flips, 'time')}" if best.flips else "never turn"
+    reason = "no other rule was played"
+    if len(simulation.played) > 1:
+        reason = f"the best of {len(simulation.played)} rules: {list(choice.left_after)[-1]}"
+    return (
+        f"{best.rule}: {ends}, {kills}, the mean wait is {format_seconds(best.mean_wait_s)},"
+        f" and the replicas {turns} between growing and shrinking; {reason}"
+    )
+
+
 def make_sections(simulation: Simulation, choice: BestRule) -> list[Section]:
-    """Return all sections of a page."""
+    """Return the sections of the page: the best rule's settings, the table, courses and inputs."""
+    # how the rule was chosen, and its settings as values of the Helm chart
     criteria = Table(
         ("criterion", "rules left"),
         [(criterion, ", ".join(left)) for criterion, left in choice.left_after.items()],
@@ -144,12 +154,11 @@ def make_sections(simulation: Simulation, choice: BestRule) -> list[Section]:
     settings = yaml.safe_dump(
         {"queues": {"NAME": to_values(choice.played.rule)}}, sort_keys=False
     ).rstrip()
+    # a chart of each rule, with what it is in words below
     courses: list[Block] = []
     rules = zip(_best_first(simulation, choice), draw_courses(simulation, choice), strict=True)
-    for played, chart_of_rule in rules:
-        courses.append(
-            Figure(chart_of_rule, f"{chart_of_rule.title}. The rule: {played.rule.note}.", PHONE)
-        )
+    for played, chart in rules:
+        courses.append(Figure(chart, f"{chart.title}. The rule: {played.rule.note}.", PHONE_SIZE))
     return make_page(
         {
             f"Settings of {choice.played.rule.name}": [
@@ -184,13 +193,14 @@ def make_sections(simulation: Simulation, choice: BestRule) -> list[Section]:
 
 
 def _rules_table(simulation: Simulation, choice: BestRule) -> Table:
+    """Return the figures of all rules, a row each."""
     best = choice.played.rule.name
     rows = []
     for played in simulation.played:
         result = played.result
         rows.append(
             [
-                _rule_title(result.rule, played.rule.name == best),
+                _rule_title(result.rule, is_best=played.rule.name == best),
                 str(result.changes),
                 str(result.flips),
                 str(result.killed),
@@ -204,7 +214,7 @@ def _rules_table(simulation: Simulation, choice: BestRule) -> Table:
     return Table(COLUMNS, rows, texts=(0,), spare=("replica changes", "most pods"))
 
 
-def _rule_title(rule: str, is_best: bool) -> str:
+def _rule_title(rule: str, *, is_best: bool) -> str:
     return f"{rule} (best)" if is_best else rule
 
 
@@ -244,13 +254,17 @@ def common_scale(results: Sequence[SimulationResult]) -> tuple[float, int]:
 def draw_course(
     result: SimulationResult, until_s: float, top: int, *, is_best: bool = False
 ) -> Chart:
-    """Draw one rule's course: what waits and runs, and the wanted replicas, as steps."""
+    """Draw one rule's course: what waits and runs, and the wanted replicas, as steps.
+
+    until_s, top: the ends of the axes of time and of numbers, as `common_scale` returns them.
+    """
     title = (
-        f"{_rule_title(result.rule, is_best)}: {plural(result.flips, 'direction change')},"
+        f"{_rule_title(result.rule, is_best=is_best)}: {plural(result.flips, 'direction change')},"
         f" {result.killed} killed, mean wait {format_seconds(result.mean_wait_s)}"
     )
-    most_marks = min(6, top + 1)  # whole counts have no more
-    drawn = Chart(
+    # requests and replicas are counted, so no mark lies between two whole numbers
+    most_marks = min(6, top + 1)
+    chart = Chart(
         re.sub(r"[^A-Za-z0-9]+", "-", f"course-{result.rule}"),
         title,
         "requests that wait and run, and the replicas that the rule wants, over time",
@@ -260,14 +274,15 @@ def draw_course(
         HEIGHT,
     )
     for name, (css, explanation) in LINES.items():
-        drawn.legend(explanation, css)
+        chart.legend(explanation, css)
         # as steps: a value holds until the next one
         points: list[Point] = []
         for point in result.course:
+            # a value that stays needs no corner, except at the end of the line
             at_min, value = point.at_s / 60, float(getattr(point, name))
             if not points:
                 points.append((at_min, value))
             elif value != points[-1][1] or point is result.course[-1]:
                 points += [(at_min, points[-1][1]), (at_min, value)]
-        drawn.line(points, css)
-    return drawn
+        chart.line(points, css)
+    return chart

@@ -13,13 +13,14 @@ Three corrections, since states are samples:
 2. Threads that a CPU limit throttles look as if they waited for a CPU. The limit is the cause where
    the container's throttled seconds grew by half of that wait or more, or where it is throttled in
    half of its periods and not in fewer than before: it had all the CPU time that the limit allows
-   then, so more cores would not have helped. These seconds count for each CPU that the container's
-   threads are on. So they may miss half of a wait, for example where other load drives all threads
-   to one CPU, and may be a multiple of it, where they are on many. They never count for more of a
+   then, so more cores would not have helped. The kernel counts throttled seconds once for each CPU
+   that holds threads of the container, and not for each thread. Two threads that wait on two CPUs
+   count twice. Where other programs drive both to one CPU they count once, so the seconds are half
+   of the wait, and on many CPUs they may be more than passed. They never count for more of a
    request than the part of the periods in which the container was throttled, where samples have
    that.
-3. Steps of one run differ by a percent for reasons that no interval within a step shows, so less is
-   no growth.
+3. Steps of one run differ by a percent (SPREAD_BETWEEN_STEPS) for reasons that no interval within
+   a step shows. A growth that this may explain is none.
 
 Time that was not observed is never spread over the states that were. Where less was unobserved than
 before, as in longer requests, a state may have grown only because it was observed: the low end of
@@ -45,7 +46,7 @@ from scaletest.causes.causes import (
 from scaletest.causes.places import GAP, PLACES, cause_sentence, remedy_of, seconds_text
 from scaletest.causes.request_time import CPU_S, THROTTLED_S, RequestTime, request_time
 from scaletest.causes.slow_member import slow_member
-from scaletest.causes.steps import UNSEEN, MeasuredStep, Rows
+from scaletest.causes.steps import SPREAD_BETWEEN_STEPS, MeasuredStep, Rows
 from scaletest.model import State
 from scaletest.stats.chance import Chance
 from scaletest.stats.estimate import Estimate
@@ -110,8 +111,8 @@ class _Grown:
         to be looked at then: by the rule of three, each of them counted as one look.
         """
 
-        def part(drawn: Seconds, unseen_s: float = 0.0) -> float:
-            return min(1.0, _part(drawn[place] + unseen_s, sum(drawn.values())))
+        def part(drawn: Seconds, unobserved_s: float = 0.0) -> float:
+            return min(1.0, _part(drawn[place] + unobserved_s, sum(drawn.values())))
 
         share = self.figure(part)
         low = self.figure(lambda drawn: part(drawn, min(0.0, drawn[State.NOT_OBSERVED]))).low
@@ -139,8 +140,9 @@ class _Grown:
     def certain(self) -> bool:
         """Whether a cycle grew by more than chance, and than steps of one run differ anyway."""
         error_s = self.widening * statistics.stdev(self.totals_s)
-        unseen_s = math.sqrt(2.0) * UNSEEN * _cycle_s(self.more)
-        return sum(self.growth.values()) > CERTAIN * math.hypot(error_s, unseen_s)
+        # the difference of two steps, of which each has that spread
+        between_s = math.sqrt(2.0) * SPREAD_BETWEEN_STEPS * _cycle_s(self.more)
+        return sum(self.growth.values()) > CERTAIN * math.hypot(error_s, between_s)
 
 
 def attribute_causes(
@@ -212,7 +214,7 @@ def _explain(
     that a cycle grew: it is more than chance then.
     """
     whole_s = sum(grown.growth.values())
-    unseen = _part(grown.growth[State.NOT_OBSERVED], whole_s)
+    unobserved = _part(grown.growth[State.NOT_OBSERVED], whole_s)
     covered = min(grown.before.covered, grown.after.covered)
     causes: tuple[Cause, ...] = ()
     slow = None
@@ -240,8 +242,8 @@ def _explain(
             headline = (
                 f"unknown: {1.0 - covered:.0%} of the requests do not report where their time went"
             )
-        elif unseen >= LEAST_SHARE and unseen >= largest:
-            headline = f"unknown: {min(1.0, unseen):.0%} of the added {added} was not observed"
+        elif unobserved >= LEAST_SHARE and unobserved >= largest:
+            headline = f"unknown: {min(1.0, unobserved):.0%} of the added {added} was not observed"
         if whole_s > 2.0 * grown.growth[GAP]:
             slow = slow_member(grown.before, grown.after)
     return Causes(
@@ -249,7 +251,7 @@ def _explain(
         after=grown.after.workers,
         causes=causes,
         grown_s=grown.grown_s,
-        observed=1.0 - min(1.0, max(0.0, unseen)),
+        observed=1.0 - min(1.0, max(0.0, unobserved)),
         covered=covered,
         headline=headline,
         slow=slow,
@@ -261,7 +263,7 @@ def _explain(
 def _measure_growth(
     before: RequestTime, after: RequestTime, chance: Chance, throttled: Mapping[int, float]
 ) -> _Grown:
-    """Return the growth of the times of two steps. throttled: as in `attribute`."""
+    """Return the growth of the times of two steps. throttled: as in `attribute_causes`."""
     part, part_after = throttled.get(before.workers), throttled.get(after.workers)
     base = _within_periods(before.means(), part)
     more = _within_periods(after.means(), part_after)

@@ -10,7 +10,7 @@ from scaletest.stats.completions import Completions
 Rows = Mapping[tuple[int, int], Sequence[Record]]
 # Steps of one run differ by this relative standard deviation for reasons that no interval within a
 # step can show.
-UNSEEN = 0.01
+SPREAD_BETWEEN_STEPS = 0.01
 
 
 class HasRate(Protocol):

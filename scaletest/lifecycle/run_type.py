@@ -14,7 +14,7 @@ from scaletest.runs.folder import ENVIRONMENT, RunFolder
 from scaletest.runs.run_type import ResultOfRun, RunType
 from scaletest.stats.comparison import Contrast, Difference, plan_differences
 from scaletest.stats.estimate import exact_estimate
-from scaletest.stats.measure import NOWHERE, Measure, known_percentiles
+from scaletest.stats.measure import WHOLE_RUN, Measure, known_percentiles
 
 ALL_WORKLOADS = WorkloadSelection()
 
@@ -51,20 +51,20 @@ class LifecycleType(RunType):
             # what clocks can show: 20 ms in the arrival of events here, 1 s in the API's fields
             resolution_s = 0.02 if set(phase.sources) <= {"watch"} else 1.0
             for measure in known_percentiles(
-                phase.step.name, NOWHERE, phase.spread, samples, resolution_s
+                phase.step.name, WHOLE_RUN, phase.spread, samples, resolution_s
             ):
                 decides = measure.is_median and (phase.step.total or not has_total)
                 measures.append(replace(measure, decides=decides))
         per_s = lifecycle.throughput.per_s
         if per_s is not None:
             measures.append(
-                Measure("throughput", NOWHERE, exact_estimate(per_s), "1/s", more_is_better=True)
+                Measure("throughput", WHOLE_RUN, exact_estimate(per_s), "1/s", more_is_better=True)
             )
         for name in COUNTS:
             measures.append(
                 Measure(
                     name,
-                    NOWHERE,
+                    WHOLE_RUN,
                     exact_estimate(getattr(lifecycle.books, name)),
                     "workloads",
                     more_is_better=False,

@@ -13,15 +13,16 @@ from scaletest.runs.run_type import ResultOfRun, RunType
 from scaletest.saturation.folder import SaturationFolder
 from scaletest.saturation.judging.evaluation import SaturationResult, evaluate
 from scaletest.saturation.judging.step import AssessedStep
-from scaletest.saturation.judging.step_sequence import OUTSIDE
+from scaletest.saturation.judging.step_sequence import PHASES_BESIDE_SEARCH
 from scaletest.saturation.plan import LoadKind
 from scaletest.stats.comparison import Contrast, plan_differences
 from scaletest.stats.estimate import exact_estimate
-from scaletest.stats.measure import NOWHERE, Measure, Place, known_percentiles
+from scaletest.stats.measure import WHOLE_RUN, Measure, Place, known_percentiles
 
-# Parts of a plan that say what was measured, and those that do not change it.
-WORKLOAD = {"target", "load", "limit", "success"}
-NO_MATTER = {"wanted"}
+# Fields of a plan by which two runs measured different things.
+WORKLOAD_FIELDS = {"target", "load", "limit", "success"}
+# Fields that may differ without a word: what the verdict wants changes nothing that was measured.
+IRRELEVANT_FIELDS = {"wanted"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +30,14 @@ class SaturationRun(ResultOfRun):
     """A stored saturation run, judged anew."""
 
     result: SaturationResult
+    # the attempts on record, by the number of their step
     samples: Mapping[int, Sequence[Attempt]] = field(default_factory=dict)
     # what was on record beside the steps (tuning, agents, service)
     extra: dict[str, Any] = field(default_factory=dict)
 
 
 class SaturationType(RunType):
-    """The RunType of saturation runs."""
+    """How other commands read, judge and compare the runs of `scaletest saturate`."""
 
     folder = SaturationFolder
     curve_title = "successes a second in each step"
@@ -58,41 +60,63 @@ class SaturationType(RunType):
         )
         extra, noticed = recorded.get("extra"), wire.texts(recorded.get("noticed"))
         return SaturationRun(
-            run_reference(folder.path, default_root(os.environ)),
-            str(folder.path),
+            name=run_reference(folder.path, default_root(os.environ)),
+            folder=str(folder.path),
             # the warnings from before the run come first
-            replace(result, warnings=(*noticed, *result.warnings)),
-            environment,
-            samples,
-            extra if isinstance(extra, dict) else {},
+            result=replace(result, warnings=(*noticed, *result.warnings)),
+            environment=environment,
+            samples=samples,
+            extra=extra if isinstance(extra, dict) else {},
         )
 
     def measures(self, judged: SaturationRun) -> Sequence[Measure]:
-        """Return the capacity, and the numbers of each level by its last step."""
+        """Return the capacity in requests/s, and goodput, latency and failures of each level.
+
+        What cannot be known, such as the capacity where none was found, is left out.
+        """
         result = judged.result
         measures = []
         if result.point is not None:
-            measures.append(Measure("capacity", NOWHERE, result.point, "1/s", True, decides=True))
+            measures.append(
+                Measure(
+                    "capacity", WHOLE_RUN, result.point, "1/s", more_is_better=True, decides=True
+                )
+            )
         if result.parallel is not None:
             measures.append(
-                Measure("in_flight", NOWHERE, exact_estimate(result.parallel), "requests", None)
+                Measure(
+                    "in_flight",
+                    WHOLE_RUN,
+                    exact_estimate(result.parallel),
+                    "requests",
+                    more_is_better=None,
+                )
             )
-        levels = {
-            (step.step.load, step.step.level): step
-            for step in result.steps
-            if step.step.phase not in OUTSIDE and not step.tester
+        # a level has one number of each kind, by which two runs are compared; where it was measured
+        # several times, its last step counts, after which the search decided about the level
+        last_steps = {
+            (assessed.step.load, assessed.step.level): assessed
+            for assessed in result.steps
+            if assessed.step.phase not in PHASES_BESIDE_SEARCH and not assessed.tester
         }
         names = {LoadKind.OPEN: "rate", LoadKind.CLOSED: "in_flight"}
         places: list[tuple[Place, AssessedStep]] = [
-            ({names[LoadKind(load)]: level}, step) for (load, level), step in sorted(levels.items())
+            ({names[LoadKind(load)]: level}, assessed)
+            for (load, level), assessed in sorted(last_steps.items())
         ]
         if result.operating is not None:
             places.append(({"phase": "operating"}, result.operating))
-        for where, step in places:
-            measures.append(Measure("goodput", where, step.goodput, "1/s", True))
-            measures += known_percentiles("latency", where, step.latency)
+        for where, assessed in places:
+            measures.append(Measure("goodput", where, assessed.goodput, "1/s", more_is_better=True))
+            measures += known_percentiles("latency", where, assessed.latency)
             measures.append(
-                Measure("failures", where, exact_estimate(1.0 - step.success), "", False)
+                Measure(
+                    "failures",
+                    where,
+                    exact_estimate(1.0 - assessed.success),
+                    unit="",
+                    more_is_better=False,
+                )
             )
         return measures
 
@@ -101,7 +125,7 @@ class SaturationType(RunType):
         plans = [run.result.plan.to_dict() for run in (base, candidate)]
         limits = [run.result.point for run in (base, candidate)]
         return Contrast(
-            plan_differences(plans[0], plans[1], WORKLOAD, NO_MATTER),
+            plan_differences(plans[0], plans[1], WORKLOAD_FIELDS, IRRELEVANT_FIELDS),
             [] if all(limits) else ["the saturation point"],
         )
 

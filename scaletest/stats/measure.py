@@ -11,8 +11,9 @@ from scaletest.stats.estimate import Estimate
 from scaletest.stats.percentiles import Distribution, estimate_from_percentile
 from scaletest.stats.repetitions import mean_estimate
 
+# Of what in a run a number is, as in {"workers": 8}.
 Place = Mapping[str, str | int | float]
-NOWHERE: Place = {}
+WHOLE_RUN: Place = {}  # of a number that belongs to no single place of the run
 
 
 @dataclass(frozen=True, slots=True)

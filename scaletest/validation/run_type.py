@@ -14,7 +14,7 @@ from scaletest.runs.places import default_root, run_reference
 from scaletest.runs.run_type import ResultOfRun, RunType
 from scaletest.stats.comparison import Contrast, plan_differences
 from scaletest.stats.estimate import Estimate, exact_estimate
-from scaletest.stats.measure import NOWHERE, Measure, known_percentiles
+from scaletest.stats.measure import WHOLE_RUN, Measure, known_percentiles
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.judging.evaluation import Evaluation, evaluate
 from scaletest.validation.judging.growth import SEED
@@ -22,7 +22,7 @@ from scaletest.validation.judging.step_parts import group_by_pair, throughput_of
 from scaletest.validation.judging.steps import Step
 
 # Queue names are made up for each run, and requirements do not change what was measured.
-NO_MATTER = {"queue", "scale", "limit", "thresholds", "tolerate_failures", "seed"}
+IRRELEVANT_FIELDS = {"queue", "scale", "limit", "thresholds", "tolerate_failures", "seed"}
 DEVICES = {"devices", "per_device"}
 # From the ends of a normal 90 % interval to those of the 95 % interval.
 WIDER = 1.1915
@@ -75,7 +75,7 @@ class ValidationType(RunType):
         for step in judged.result.steps:
             measures += measures_of_step(step, efficiencies.get(step.level))
         for name, estimate in growth.coefficients.items():
-            measures.append(Measure(name, NOWHERE, estimate, "", False))
+            measures.append(Measure(name, WHOLE_RUN, estimate, "", False))
         return measures
 
     def contrast(self, base: ValidationRun, candidate: ValidationRun) -> Contrast:
@@ -94,7 +94,7 @@ class ValidationType(RunType):
         planned = set(before.steps) & set(after.steps)
         measured = [{step.workers for step in run.result.steps} for run in (base, candidate)]
         return Contrast(
-            plan_differences(before.to_dict(), after.to_dict(), workload, NO_MATTER),
+            plan_differences(before.to_dict(), after.to_dict(), workload, IRRELEVANT_FIELDS),
             [f"{workers} workers" for workers in sorted(planned - (measured[0] & measured[1]))],
         )
 

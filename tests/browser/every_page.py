@@ -8,7 +8,7 @@ from typing import NoReturn
 from flask import Flask
 
 from scaletest.benchmarks.report import benchmark_report
-from scaletest.capacity.report import simulation_report
+from scaletest.capacity.report import make_simulation_report
 from scaletest.exporter.app import make_app as make_exporter
 from scaletest.lifecycle.report.report import lifecycle_report
 from scaletest.lifecycle.run_type import LifecycleRun
@@ -127,5 +127,5 @@ def _report(name: str, folder: Path) -> Report:
             LifecycleRun("", "/runs/l", of(*made(60, 2), until="ready"), title="60 Jobs")
         )
     if name == "rules":
-        return simulation_report(played("waiting-fast", "desired:window=300"))
+        return make_simulation_report(played("waiting-fast", "desired:window=300"))
     return benchmark_report(only(READ) if name == "benchmark" else a_run())

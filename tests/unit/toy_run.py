@@ -15,7 +15,7 @@ from scaletest.render.chart import Chart
 from scaletest.render.contents import Case, Head, Report, Section, Sheet
 from scaletest.runs.folder import ENVIRONMENT, PLAN, RECORDS, RESULT, RunFolder
 from scaletest.stats.comparison import Contrast
-from scaletest.stats.measure import NOWHERE, Measure
+from scaletest.stats.measure import WHOLE_RUN, Measure
 from scaletest.stats.repetitions import mean_estimate
 from scaletest.stats.thresholds import Measured, ThresholdResult, ground_of, judge_threshold
 from scaletest.stats.verdict_order import Ground, Rank, verdict_of_grounds
@@ -92,7 +92,7 @@ class ToyType:
             plan = self.plan(folder.read(PLAN))
             seconds = [json.loads(line)["s"] for line in folder.lines(RECORDS)]
             environment = folder.read(ENVIRONMENT)
-        jump = Measure("jump", NOWHERE, mean_estimate(seconds), "s", False, seconds, decides=True)
+        jump = Measure("jump", WHOLE_RUN, mean_estimate(seconds), "s", False, seconds, decides=True)
         thresholds = [parse_threshold(text, MEASURES, "") for text in plan.thresholds]
         results = [
             judge_threshold(threshold, [Measured(jump.estimate)]) for threshold in thresholds

@@ -27,14 +27,14 @@ from scaletest.benchmarks.kinds import (
     parsing,
 )
 
-OURS = "scaletest-pingpong"
+OURS = "scaletest-pingpong"  # our program
 IMB = ("IMB-MPI1", "mpitests-IMB-MPI1")
 # IMB's units, in seconds and bytes a second; its megabyte is 10^6 bytes (IMB user guide, "MB/s").
-_SECONDS = {"usec": 1e-6, "msec": 1e-3, "sec": 1.0}
-_BYTES = {"Mbytes/sec": 1e6, "Gbytes/sec": 1e9}
-PROGRAM = "the MPI ping-pong"
-# From this number on two decimals are exact enough for a comparison.
-LEAST_EXACT = 1.0
+_SECONDS_PER_UNIT = {"usec": 1e-6, "msec": 1e-3, "sec": 1.0}
+_BYTES_PER_S_PER_UNIT = {"Mbytes/sec": 1e6, "Gbytes/sec": 1e9}
+PROGRAM = "the MPI ping-pong"  # as errors call either
+# The table has two decimals: numbers below this are rounded too much to be compared with others.
+LEAST_COMPARABLE = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,10 @@ class MPIPingPongSpec(MpiSpec):
 
 
 def tasks(spec: MPIPingPongSpec, site: ExecutionSite) -> Sequence[Task]:
-    """Run mpirun on the master, with one process on each of the two workers."""
+    """Return the only task: mpirun on the master, with one process on each of the two workers.
+
+    Raises BenchmarkFailed for IPv6 on one host.
+    """
     fail_if(
         spec.ip_family == "IPv6" and mpirun.is_one_host(site),
         "Open MPI does not use the IPv6 loopback address",
@@ -57,18 +60,78 @@ def tasks(spec: MPIPingPongSpec, site: ExecutionSite) -> Sequence[Task]:
     program = (site.programs.get("pingpong", OURS), "-msglog", str(spec.maxlog), "pingpong")
     return (
         Task(
-            "master",
-            0,
-            bind_to_cpus(spec, [*mpirun.command_prefix(spec, site, 2, "ppr:1:node"), *program]),
+            role="master",
+            index=0,
+            argv=bind_to_cpus(
+                spec, [*mpirun.command_prefix(spec, site, 2, "ppr:1:node"), *program]
+            ),
             files={mpirun.HOSTFILE: mpirun.hostfile(site, slots=1)},
         ),
     )
 
 
 def parse(spec: MPIPingPongSpec, output: ToolOutput) -> ToolMeasurement:
-    """Parse IMB's table of PingPong."""
+    """Parse IMB's table of PingPong: a row for each message size, with time and bandwidth.
+
+    Raises BenchmarkFailed when the program failed, when this is no complete table of all sizes of
+    the spec, or when its columns contradict each other.
+    """
     parsing.check_exit(output, PROGRAM)
-    # the only table is PingPong of 2 processes
+    # the columns with their units, and the rows
+    header = _find_header(output)
+    names = header.split()
+    time_column, time_unit = _find_unit(names, _SECONDS_PER_UNIT)
+    bandwidth_column, bandwidth_unit = _find_unit(names, _BYTES_PER_S_PER_UNIT)
+    rows = parsing.rows_after(output.stdout, "#repetitions", len(names), PROGRAM)
+    parsing.check_sizes(rows, [0, *(2**power for power in range(spec.maxlog + 1))], PROGRAM)
+    results: list[dict[str, Any]] = [
+        {
+            "bytes": int(numbers[0]),
+            "repetitions": int(numbers[1]),
+            "time": numbers[time_column],
+            "bandwidth": numbers[bandwidth_column],
+        }
+        for numbers in rows
+    ]
+    # the headlines
+    latency = min(row["time"] for row in results)
+    bandwidth = max(row["bandwidth"] for row in results)
+    fail_if(
+        latency <= 0 or bandwidth <= 0,
+        f"{PROGRAM}'s table has times or bandwidths of 0",
+        [header],
+    )
+    # each row agrees with itself, which it does not where a megabyte is not 10^6 bytes
+    time_factor = _SECONDS_PER_UNIT[time_unit]
+    bandwidth_factor = _BYTES_PER_S_PER_UNIT[bandwidth_unit]
+    for row in results:
+        seconds = row["time"] * time_factor
+        least_bytes = LEAST_COMPARABLE * bandwidth_factor * seconds
+        if row["time"] >= LEAST_COMPARABLE and row["bytes"] >= least_bytes:
+            parsing.check_agreement(
+                row["bandwidth"] * bandwidth_factor,
+                row["bytes"] / seconds,
+                f"the bandwidth of {row['bytes']} bytes",
+            )
+    return ToolMeasurement(
+        {
+            "peakBandwidth": bandwidth * bandwidth_factor,
+            "minimumLatency": latency * time_factor,
+        },
+        {
+            "benchmark": "PingPong",
+            "timeUnits": time_unit,
+            "bandwidthUnits": bandwidth_unit,
+            "results": results,
+        },
+    )
+
+
+def _find_header(output: ToolOutput) -> str:
+    """Return the line that names the columns of the only table, PingPong of 2 processes.
+
+    Raises BenchmarkFailed without a table, or for another one.
+    """
     titles = re.findall(r"#\s*Benchmarking\s+(\S+)\s+#\s*#processes\s*=\s*(\d+)", output.stdout)
     headers = [
         line for line in output.stdout.splitlines() if "#bytes" in line and "#repetitions" in line
@@ -84,54 +147,14 @@ def parse(spec: MPIPingPongSpec, output: ToolOutput) -> ToolMeasurement:
         f"IMB measured {measured} instead of PingPong of 2 processes",
         failure=Failure.MISMATCH,
     )
-    names = headers[0].split()
-    time_column, time_unit = _find_unit(names, _SECONDS)
-    speed_column, speed_unit = _find_unit(names, _BYTES)
-    rows = parsing.rows_after(output.stdout, "#repetitions", len(names), PROGRAM)
-    parsing.check_sizes(rows, [0, *(2**power for power in range(spec.maxlog + 1))], PROGRAM)
-    results: list[dict[str, Any]] = [
-        {
-            "bytes": int(numbers[0]),
-            "repetitions": int(numbers[1]),
-            "time": numbers[time_column],
-            "bandwidth": numbers[speed_column],
-        }
-        for numbers in rows
-    ]
-    latency = min(row["time"] for row in results)
-    bandwidth = max(row["bandwidth"] for row in results)
-    fail_if(
-        latency <= 0 or bandwidth <= 0,
-        f"{PROGRAM}'s table has times or bandwidths of 0",
-        headers[:1],
-    )
-    # bytes, time and bandwidth contradict each other where a megabyte is not 10^6 bytes
-    for row in results:
-        seconds = row["time"] * _SECONDS[time_unit]
-        least_bytes = LEAST_EXACT * _BYTES[speed_unit] * seconds
-        # smaller numbers are rounded too much for a comparison
-        if row["time"] >= LEAST_EXACT and row["bytes"] >= least_bytes:
-            parsing.check_agreement(
-                row["bandwidth"] * _BYTES[speed_unit],
-                row["bytes"] / seconds,
-                f"the bandwidth of {row['bytes']} bytes",
-            )
-    return ToolMeasurement(
-        {
-            "peakBandwidth": bandwidth * _BYTES[speed_unit],
-            "minimumLatency": latency * _SECONDS[time_unit],
-        },
-        {
-            "benchmark": "PingPong",
-            "timeUnits": time_unit,
-            "bandwidthUnits": speed_unit,
-            "results": results,
-        },
-    )
+    return headers[0]
 
 
 def _find_unit(names: Sequence[str], units: dict[str, float]) -> tuple[int, str]:
-    """Return index and unit of the last column with one of these units."""
+    """Return index and unit of the last column with one of these units, as in "t[usec]".
+
+    Raises BenchmarkFailed without one.
+    """
     for index, name in reversed(list(enumerate(names))):
         unit = name[name.find("[") + 1 :].rstrip("]")
         if unit in units:
@@ -153,21 +176,22 @@ KIND = Kind(
     programs=lambda spec: ("mpirun",),
     tasks=tasks,
     parse=parse,
+    # beyond 2^20 bytes, a size takes about twice as long as the one before
     limit_s=lambda spec: 300 + 2 ** max(0, spec.maxlog - 20),
     headlines=(
         Headline(
             "peakBandwidth",
             "peak bandwidth",
             "B/s",
-            True,
-            "Highest bandwidth of all message sizes.",
+            higher=True,
+            help="Highest bandwidth of all message sizes.",
         ),
         Headline(
             "minimumLatency",
             "lowest latency",
             "s",
-            False,
-            "Lowest half round-trip time of all message sizes.",
+            higher=False,
+            help="Lowest half round-trip time of all message sizes.",
         ),
     ),
     columns=("transport", "maxlog"),

@@ -6,7 +6,7 @@ Models, batches and timing are ours, so a note says that results are not TorchBe
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta
 
@@ -28,6 +28,7 @@ from scaletest.benchmarks.kinds import (
 )
 from scaletest.model import checks, declared, workload
 
+# the remedy where PyTorch cannot be used
 _INSTALL = (
     "pip install --upgrade 'scaletest[torch]' wherever the benchmark runs, or name an image that"
     " has PyTorch"
@@ -67,7 +68,10 @@ class PyTorchSpec(CommonSpec):
 
 
 def tasks(spec: PyTorchSpec, site: ExecutionSite) -> Sequence[Task]:
-    """Run the program of the torch workload, with one request: a number and its options in JSON."""
+    """Return the only task: the torch workload's program, which is sent one request and timed.
+
+    The request is a line of JSON, [1, options]: its number, and options as of a command line.
+    """
     options = [
         *("--model", spec.model, "--mode", spec.benchmark_type, "--device", spec.device),
         *("--batch", str(spec.input_batch_size), "--batches", str(spec.batches)),
@@ -76,13 +80,13 @@ def tasks(spec: PyTorchSpec, site: ExecutionSite) -> Sequence[Task]:
     ask = 'request=$1; shift; printf "%s\\n" "$request" | { time -p "$@"; }'
     return (
         Task(
-            "worker",
-            0,
-            (
+            role="worker",
+            index=0,
+            argv=(
                 "bash",
                 "-c",
                 ask,
-                "torch",
+                "torch",  # $0 of the script
                 json.dumps([1, options]),
                 *bind_to_cpus(spec, [*site.python, "-m", MODULE]),
             ),
@@ -91,8 +95,52 @@ def tasks(spec: PyTorchSpec, site: ExecutionSite) -> Sequence[Task]:
 
 
 def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
-    """Parse the workload's answer. Raises BenchmarkFailed."""
-    # PyTorch is missing, too old, or finds no device
+    """Parse the workload's answer, a JSON object with `figures` or with `error`.
+
+    Raises BenchmarkFailed when it has no figures, when they are not of what the spec asks for, or
+    when they contradict each other.
+    """
+    figures = _read_figures(output)
+    # it computed what the spec asks for, where the spec asks for it
+    device = figures.get("torch_device")
+    fail_if(
+        device != spec.device,
+        f"PyTorch computed on {device} instead of {spec.device}",
+        failure=Failure.MISMATCH,
+    )
+    expected = {"batches": spec.batches, "samples": spec.batches * spec.input_batch_size}
+    for name, count in expected.items():
+        fail_if(
+            parsing.number(figures, name) != count,
+            f"PyTorch computed {figures[name]} {name} instead of {count}",
+            failure=Failure.MISMATCH,
+        )
+    # the headlines, in base units: s, 1/s and bytes
+    headlines = {
+        "batchTime": parsing.positive(figures, "batch_wall_ms") / 1e3,
+        "samplesPerSecond": parsing.positive(figures, "samples_per_s"),
+        "cpuMemory": parsing.positive(figures, "cpu_peak_mib") * 2**20,
+    }
+    parsing.check_agreement(
+        headlines["samplesPerSecond"],
+        spec.input_batch_size / headlines["batchTime"],
+        "samples_per_s",
+    )
+    if spec.device == "cuda":
+        headlines["gpuBatchTime"] = parsing.positive(figures, "batch_gpu_ms") / 1e3
+        headlines["gpuMemory"] = parsing.positive(figures, "gpu_peak_mib") * 2**20
+    # what `time -p` wrote, if it did
+    times = {name: float(seconds) for name, seconds in parsing.TIMES.findall(output.text)}
+    return ToolMeasurement(
+        headlines,
+        {"figures": dict(figures), **({"time": times} if times else {})},
+        notes=("own micro-benchmark of plain torch, not TorchBench: compare it with itself only",),
+    )
+
+
+def _read_figures(output: ToolOutput) -> Mapping[str, Any]:
+    """Return the figures of the workload's answer; BenchmarkFailed says why it has none."""
+    # the program itself failed: PyTorch is missing, too old, or finds no device
     fail_if(
         output.exit_code == workload.UNAVAILABLE
         or (output.exit_code and "No module named" in output.stderr),
@@ -102,6 +150,7 @@ def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
         remedy=_INSTALL,
     )
     parsing.check_exit(output, "PyTorch")
+    # it answered with an error
     answer = parsing.json_object(output.stdout, "PyTorch")
     if error := answer.get("error"):
         fail_if(
@@ -121,39 +170,7 @@ def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
         raise BenchmarkFailed(
             Failure.BAD_OUTPUT, "PyTorch's answer has no figures", [json.dumps(answer)]
         )
-    # it computed what the spec asks for, where the spec asks for it
-    device = figures.get("torch_device")
-    fail_if(
-        device != spec.device,
-        f"PyTorch computed on {device} instead of {spec.device}",
-        failure=Failure.MISMATCH,
-    )
-    expected = {"batches": spec.batches, "samples": spec.batches * spec.input_batch_size}
-    for name, count in expected.items():
-        fail_if(
-            parsing.number(figures, name) != count,
-            f"PyTorch computed {figures[name]} {name} instead of {count}",
-            failure=Failure.MISMATCH,
-        )
-    headlines = {
-        "batchTime": parsing.positive(figures, "batch_wall_ms") / 1e3,
-        "samplesPerSecond": parsing.positive(figures, "samples_per_s"),
-        "cpuMemory": parsing.positive(figures, "cpu_peak_mib") * 2**20,
-    }
-    parsing.check_agreement(
-        headlines["samplesPerSecond"],
-        spec.input_batch_size / headlines["batchTime"],
-        "samples_per_s",
-    )
-    times = {name: float(seconds) for name, seconds in parsing.TIMES.findall(output.text)}
-    if spec.device == "cuda":
-        headlines["gpuBatchTime"] = parsing.positive(figures, "batch_gpu_ms") / 1e3
-        headlines["gpuMemory"] = parsing.positive(figures, "gpu_peak_mib") * 2**20
-    return ToolMeasurement(
-        headlines,
-        {"figures": dict(figures), **({"time": times} if times else {})},
-        notes=("own micro-benchmark of plain torch, not TorchBench: compare it with itself only",),
-    )
+    return figures
 
 
 def absent_headlines(spec: PyTorchSpec) -> dict[str, str]:
@@ -176,18 +193,24 @@ KIND = Kind(
     absent=absent_headlines,
     limit_s=lambda spec: 600 + spec.batches * spec.input_batch_size,
     headlines=(
-        Headline("batchTime", "time of a batch", "s", False, "Wall-clock time of one batch."),
-        Headline("samplesPerSecond", "sample rate", "1/s", True, "Samples per second."),
+        Headline(
+            "batchTime", "time of a batch", "s", higher=False, help="Wall-clock time of one batch."
+        ),
+        Headline("samplesPerSecond", "sample rate", "1/s", higher=True, help="Samples per second."),
         Headline(
             "gpuBatchTime",
             "time of a batch on the GPU",
             "s",
-            False,
-            "Time of one batch on the GPU, by CUDA events.",
+            higher=False,
+            help="Time of one batch on the GPU, by CUDA events.",
         ),
-        Headline("cpuMemory", "peak memory", "B", False, "Peak memory of the process."),
+        Headline("cpuMemory", "peak memory", "B", higher=False, help="Peak memory of the process."),
         Headline(
-            "gpuMemory", "peak memory on the GPU", "B", False, "Peak memory of torch on the GPU."
+            "gpuMemory",
+            "peak memory on the GPU",
+            "B",
+            higher=False,
+            help="Peak memory of torch on the GPU.",
         ),
     ),
     columns=("model", "benchmarkType", "device", "inputBatchSize"),

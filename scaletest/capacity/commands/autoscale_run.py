@@ -12,7 +12,7 @@ from scaletest.capacity.autoscale.load import Arrivals, PlayOptions
 from scaletest.capacity.autoscale.rule import Rule, parse_rule, to_values
 from scaletest.capacity.autoscale.rule_search import SHARE, candidate_rules, rank_rules
 from scaletest.capacity.autoscale.simulation import SimulationResult, simulate
-from scaletest.capacity.report import Simulation, simulation_report
+from scaletest.capacity.report import Simulation, make_simulation_report
 from scaletest.cli import stored
 from scaletest.cli.output import Output, as_text, echo
 from scaletest.cli.progress_views import show_progress
@@ -48,7 +48,7 @@ def compare_rules(options: PlayOptions, texts: Sequence[str], output: Output, fo
     simulation = Simulation(
         arrivals, played, about, options.seed, list(map(mask_passwords, sys.argv))
     )
-    stored.deliver(simulation_report(simulation), output)
+    stored.deliver(make_simulation_report(simulation), output)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Judge a lifecycle run. The same records always give the same result."""
+"""Judge a lifecycle run by its records alone, so that the same records give the same result."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -65,13 +65,20 @@ def judge_run(
     tolerate_failures: int = 0,
     interrupted: str = "",
 ) -> LifecycleResult:
-    """Judge a run. Only the phases are those of the workloads in view; all else is of the run."""
-    # by submission, else by creation, then by name, so that series have one order
+    """Judge a run by its records: its workloads, and what was submitted.
+
+    until: the milestone that ends a workload, one of UNTIL. view: the workloads whose durations the
+    phases show, and thresholds about phases judge; books and throughput count all workloads.
+    planned: how many workloads the run was to submit. thresholds: conditions of a PASS.
+    tolerate_failures: how many workloads may fail or be rejected. interrupted: why the run ended
+    early, "" if it did not.
+    """
+    # sort by submission, else by creation, then by name, so that the same records give one order
     timelines = sorted(
         map(timeline_of, workloads),
         key=lambda timeline: (start_time(timeline) or 0.0, timeline.workload.name),
     )
-    # choose those that are in view
+    # apply the view: leave out erroneous timelines, then keep the first ones, of these the last
     uncut = []
     skipped: Counter[str] = Counter()
     for timeline in timelines:
@@ -83,12 +90,13 @@ def judge_run(
     shown = uncut[: view.head]
     if view.tail is not None:
         shown = shown[max(0, len(shown) - view.tail) :]
-    # summarize, and judge
-    phases = [summarize_phase(phase, shown) for phase in PHASES]
-    steps = tuple(phase for phase in phases if phase.spread.count)
+    # phases in view that were measured at least once
+    durations = [summarize_phase(phase, shown) for phase in PHASES]
+    steps = tuple(phase for phase in durations if phase.spread.count)
+    # books and throughput of the whole run, and the verdict by all of it
     books = count_workloads(timelines, submissions, until, planned)
     throughput = count_scheduled(timelines)
-    results = judge_thresholds(thresholds, steps, books, throughput.per_s)
+    threshold_results = judge_thresholds(thresholds, steps, books, throughput.per_s)
     return LifecycleResult(
         until=until,
         books=books,
@@ -96,7 +104,7 @@ def judge_run(
         steps=steps,
         throughput=throughput,
         skipped=dict(skipped),
-        thresholds=results,
-        verdict=decide_verdict(books, results, tolerate_failures, until, interrupted),
+        thresholds=threshold_results,
+        verdict=decide_verdict(books, threshold_results, tolerate_failures, until, interrupted),
         uncut_timelines=tuple(uncut),
     )

@@ -180,7 +180,7 @@ def _lateness_warnings(sequence: SaturationSequence) -> list[str]:
     repeated = late
     if sequence.operating and sequence.operating.tester:
         repeated = [step for step in late if step.step.phase != Phase.OPERATE]
-    if not repeated or (sequence.bracket and sequence.bracket.unfit):
+    if not repeated or (sequence.bracket and sequence.bracket.tester_was_late):
         return []
     reasons = [machine_full(step.step.around) for step in late if step.step.around]
     reason = next((f" ({reason})" for reason in reasons if reason), "")

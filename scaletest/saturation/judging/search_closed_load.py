@@ -50,10 +50,10 @@ def search_closed_load(plan: SaturationPlan, start: int) -> Search:
             break
         level = int(min(math.ceil(level * RAMP_FACTOR), plan.highest))
     steps = len(rates) + len(undecided) + (failed is not None)
-    high, is_unfit = (failed.level, failed.unfit) if failed else (None, False)
+    high, tester_was_late = (failed.level, failed.tester_was_late) if failed else (None, False)
     if not rates:
         levels = tuple(map(float, sorted(undecided)))
-        return Bracket(None, high, steps=steps, unfit=is_unfit, undecided=levels)
+        return Bracket(None, high, steps=steps, tester_was_late=tester_was_late, undecided=levels)
     # bisect to the smallest number that reaches the plateau
     while steps < MOST_STEPS:
         upper = _smallest_on_plateau(rates)
@@ -71,7 +71,7 @@ def search_closed_load(plan: SaturationPlan, start: int) -> Search:
         plateau_per_s=max(map(fmean, rates.values())),
         confirmed=is_confirmed and (failed is not None or flat == 2),
         steps=steps,
-        unfit=is_unfit and flat < 1,
+        tester_was_late=tester_was_late and flat < 1,
         # a number in flight that holds lets lower ones hold as well
         undecided=tuple(float(number) for number in sorted(undecided) if number > max(rates)),
     )
@@ -93,7 +93,7 @@ def _confirm(rates: Rates, undecided: set[int]) -> Generator[Probe, Trial, bool]
                 rates[level].append(trial.per_s)
                 continue
             all_held = False
-            if not trial.unfit and len(rates) > 1:
+            if not trial.tester_was_late and len(rates) > 1:
                 del rates[level]
                 if trial.undecided:
                     undecided.add(level)

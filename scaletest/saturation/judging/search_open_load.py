@@ -1,11 +1,18 @@
 """The search under open load, for a bracket around the saturating rate.
 
-It ends when the highest level that held and the lowest that did not lie within `precision` of each
-other, and both turn out the same when they are measured again.
+A level is a rate in requests/s. It holds, fails, or stays undecided in a trial, which is one step.
+A trial fails where the service is saturated, but also where the tester was late and so offered less
+than it should: then the level says nothing of the service, and the bracket notes it.
+
+The search ends when the highest level that held and the lowest that did not lie within the plan's
+`precision` of each other, and both turn out the same when they are measured again. It ends without
+that where no level up to the plan's highest fails, where none but the tester failed, and when it
+has taken as many steps as it may: the bracket is open, wider or unconfirmed then.
 
 The throughput of a saturated step is near the capacity, so the first guess lies just below it and
 the second just above. Where that fails (a service that does less when overloaded) or shows
-nothing (the level failed by its latency alone) the middle of the logarithms is taken.
+nothing (the level failed by its latency alone, and completed all requests) the middle of the
+logarithms is taken.
 
 A level whose latency limit stayed undecided is no end of the bracket. It lies inside, and both its
 sides are searched.
@@ -66,9 +73,9 @@ class _OpenSearch:
                 break
             level = min(level * RAMP_FACTOR, highest)
         failed = self._tried[self._high][-1] if self._high else None
-        if failed and failed.unfit and not failed.saturated:
+        if failed and failed.tester_was_late and not failed.saturated:
             # the tester failed, not the service: bisecting would search the tester's limit
-            return self._make_bracket(len(self._tried), is_confirmed=False, is_unfit=True)
+            return self._make_bracket(len(self._tried), is_confirmed=False, tester_was_late=True)
         # narrow the bracket, and measure its ends again
         yield from self._bisect(MOST_STEPS - len(self._tried))
         steps, is_confirmed = self._step_count(), False
@@ -76,26 +83,28 @@ class _OpenSearch:
             is_confirmed = yield from self._confirm_ends(self._low)
         # the high end failed with the tester in time, most times or in all trials together
         trials = self._tried.get(self._high or 0.0, [])
-        failures = sum(trial.saturated and not trial.unfit for trial in trials)
+        failures = sum(trial.saturated and not trial.tester_was_late for trial in trials)
         is_refuted = 2 * failures > len(trials) or _has_grown(trials)
-        is_unfit = self._high is not None and not is_refuted
-        return self._make_bracket(steps, is_confirmed=is_confirmed, is_unfit=is_unfit)
+        tester_was_late = self._high is not None and not is_refuted
+        return self._make_bracket(steps, is_confirmed=is_confirmed, tester_was_late=tester_was_late)
 
     def _measure(self, level: float, phase: Phase) -> Generator[Probe, Trial, Finding]:
+        """Ask for a trial of a level, keep it, and return what it found."""
         trial = yield Probe(level, phase)
         self._tried.setdefault(level, []).append(trial)
         return trial.finding
 
     def _step_count(self) -> int:
+        """Return how many trials there were of all levels."""
         return sum(map(len, self._tried.values()))
 
-    def _make_bracket(self, steps: int, *, is_confirmed: bool, is_unfit: bool) -> Bracket:
+    def _make_bracket(self, steps: int, *, is_confirmed: bool, tester_was_late: bool) -> Bracket:
         return Bracket(
             self._low,
             self._high,
             confirmed=is_confirmed,
             steps=steps,
-            unfit=is_unfit,
+            tester_was_late=tester_was_late,
             undecided=self._undecided_levels(self._low, self._high),
         )
 
@@ -107,23 +116,27 @@ class _OpenSearch:
         )
 
     def _bisect(self, most_steps: int) -> Generator[Probe, Trial, None]:
-        """Bisect until the bracket is narrow enough, or steps run out."""
-        jump = 0  # how often in a row the low end moved
+        """Move the ends towards each other until they are near enough, or steps run out.
+
+        most_steps: how many levels may be measured.
+        """
+        rises = 0  # how often in a row the low end moved
         while self._low and self._high and most_steps > 0:
-            level = self._next_inside(self._low, self._high, jump)
+            level = self._next_inside(self._low, self._high, rises)
             if level is None:
                 return
             most_steps -= 1
             finding = yield from self._measure(level, Phase.BISECT)
             if finding is Finding.HELD:
-                self._low, jump = level, jump + 1
+                self._low, rises = level, rises + 1
             elif finding is Finding.FAILED:
-                self._high, jump = level, 0
+                self._high, rises = level, 0
 
-    def _next_inside(self, low: float, high: float, jump: int) -> float | None:
+    def _next_inside(self, low: float, high: float, rises: int) -> float | None:
         """Return the next level inside a bracket; None when it is narrow enough.
 
-        Undecided levels count as narrow: only what is left on both their sides is searched.
+        rises: how often in a row the low end moved. Undecided levels count as narrow: only what is
+        left on both their sides is searched.
         """
         undecided = self._undecided_levels(low, high)
         if undecided:
@@ -134,20 +147,21 @@ class _OpenSearch:
         if self._is_narrow_enough(low, high):
             return None
         middle, failed = math.sqrt(low * high), self._tried[high][-1]
-        if failed.slow:
+        if failed.only_latency_failed:
             return middle  # it completed all requests, so its capacity is unknown
         # just below the throughput of the failed level, then just above it
         half_precision = math.sqrt(1 + self._plan.precision)
         for guess in (failed.per_s / half_precision, failed.per_s * half_precision):
+            # at an end it would tell nothing new
             if low * 1.002 < guess < high / 1.002:
                 return guess
-        if jump and failed.per_s <= low:
+        if rises and failed.per_s <= low:
             # the level that held lies above the failed one's throughput: go up in growing steps
-            return min(low * math.pow(1 + self._plan.precision, 2**jump), middle)
+            return min(low * math.pow(1 + self._plan.precision, 2**rises), middle)
         return middle
 
     def _is_narrow_enough(self, low: float, high: float) -> bool:
-        """Whether the ends of a bracket are as near as the plan wants."""
+        """Whether the ends of a bracket are as near as the plan wants, but for rounding."""
         return high / low <= (1 + self._plan.precision) * 1.0001
 
     def _confirm_ends(self, low: float) -> Generator[Probe, Trial, bool]:
@@ -157,15 +171,16 @@ class _OpenSearch:
         undecided one is an end no more. The new end is off by the precision first, then twice as
         far each time. A bracket that is too wide then is bisected again.
         """
-        jump, most_steps = 0, self._step_count() + MOST_CORRECTING_STEPS
+        corrections = 0  # ends that moved since the bracket was bisected
+        most_steps = self._step_count() + MOST_CORRECTING_STEPS
         for _ in range(MOST_CORRECTIONS):
             if self._step_count() + 2 * TRIALS > most_steps:
                 break
             finding = yield from self._repeat_until_sure(low)
             if finding is not Finding.HELD:
                 self._high = low if finding is Finding.FAILED else self._high
-                low = self._low = self._step_away(low, -jump - 1)
-                jump += 1
+                low = self._low = self._step_away(low, -(corrections + 1))
+                corrections += 1
                 continue
             high = self._high
             if high is None:
@@ -174,26 +189,29 @@ class _OpenSearch:
             if finding is not Finding.FAILED:
                 if finding is Finding.HELD:
                     low = self._low = high
-                jump += 1
-                self._high = self._step_away(high, jump) if high < self._plan.highest else None
+                corrections += 1
+                self._high = (
+                    self._step_away(high, corrections) if high < self._plan.highest else None
+                )
                 continue
-            if not jump or self._next_inside(low, high, 0) is None:
+            if not corrections or self._next_inside(low, high, rises=0) is None:
                 return True
             yield from self._bisect(min(MOST_STEPS, most_steps - self._step_count()))
-            low, jump = self._low or low, 0
+            low, corrections = self._low or low, 0
         return False
 
-    def _step_away(self, level: float, jump: int) -> float:
-        """Return a level lower (jump below 0) or higher, no farther than the next decided one.
+    def _step_away(self, level: float, strides: int) -> float:
+        """Return a level beside this one, no farther away than the next decided one.
 
-        The first jump is off by the precision, each further one by twice as much.
+        strides: 1 or -1 for the first correction, by the precision; 2 or -2 for the second, by
+        twice as much, and so on. Below 0 it goes down.
         """
-        widths = math.copysign(math.ldexp(1.0, abs(jump) - 1), jump)
+        widths = math.copysign(math.ldexp(1.0, abs(strides) - 1), strides)
         target = level * math.pow(1 + self._plan.precision, widths)
         decided = [
             tried for tried, trials in self._tried.items() if trials[-1].finding is not Finding.OPEN
         ]
-        if jump < 0:
+        if strides < 0:
             return max([target, *(tried for tried in decided if target < tried < level)])
         return min(
             [target, self._plan.highest, *(tried for tried in decided if level < tried < target)]
@@ -219,5 +237,9 @@ class _OpenSearch:
 
 def _has_grown(trials: Sequence[Trial]) -> bool:
     """Whether the backlog grew over all trials of a level in which the tester was in time."""
-    growths = [trial.growth for trial in trials if trial.growth is not None and not trial.unfit]
+    growths = [
+        trial.backlog_growth
+        for trial in trials
+        if trial.backlog_growth is not None and not trial.tester_was_late
+    ]
     return bool(growths) and pool_estimates(growths).low > 0

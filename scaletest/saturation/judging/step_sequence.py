@@ -31,8 +31,8 @@ MOST_AGAIN = 2
 GONE = 3
 # Errors of a service that is not there, however little load it has.
 REFUSED = {"refused"}
-# Phases that are no part of the search.
-OUTSIDE = (Phase.WARM, Phase.OPERATE)
+# Phases that are no part of the search: the probe before it, and the operating point after it.
+PHASES_BESIDE_SEARCH = (Phase.WARM, Phase.OPERATE)
 
 
 class SaturationSequence:
@@ -64,7 +64,7 @@ class SaturationSequence:
         """Take the step that `next` asked for, measured, and choose the next."""
         probe = self.next
         assert probe is not None
-        if step.alone is not None and probe.phase not in OUTSIDE and not step.tester:
+        if step.alone is not None and probe.phase not in PHASES_BESIDE_SEARCH and not step.tester:
             # all steps at a level decide about its latency limit together
             before = self._exceeded.get(probe.level)
             exceeded = self._exceeded[probe.level] = before + step.alone if before else step.alone
@@ -86,9 +86,9 @@ class SaturationSequence:
                 probe.level,
                 saturated=bool(step.saturated),
                 per_s=step.goodput.value,
-                unfit=bool(step.tester),
-                growth=step.growth,
-                slow=bool(step.saturated) and not step.overload,
+                tester_was_late=bool(step.tester),
+                backlog_growth=step.growth,
+                only_latency_failed=bool(step.saturated) and not step.overload,
                 undecided=bool(step.undecided),
             )
             try:
@@ -197,7 +197,7 @@ def is_same_level(level: float, other: float) -> bool:
 
 def search_steps(sequence: SaturationSequence) -> list[AssessedStep]:
     """Return the steps at the levels of the search, without probe and operating point."""
-    return [step for step in sequence.steps if step.step.phase not in OUTSIDE]
+    return [step for step in sequence.steps if step.step.phase not in PHASES_BESIDE_SEARCH]
 
 
 def steps_at_level(sequence: SaturationSequence, level: float) -> list[AssessedStep]:

@@ -41,15 +41,16 @@ class Trial:
     level: float
     saturated: bool
     per_s: float  # successful requests
-    unfit: bool = False  # the tester was the bottleneck
-    growth: Estimate | None = None  # of the backlog
-    slow: bool = False  # saturated by its latency alone
+    tester_was_late: bool = False  # the tester was the bottleneck, not the service
+    # in requests/s; None under closed load or with too few requests
+    backlog_growth: Estimate | None = None
+    only_latency_failed: bool = False  # saturated, though all requests were completed
     undecided: bool = False  # it is unknown whether the latency limit holds
 
     @property
     def finding(self) -> Finding:
         """Whether the level held, by all of this."""
-        if self.saturated or self.unfit:
+        if self.saturated or self.tester_was_late:
             return Finding.FAILED
         return Finding.OPEN if self.undecided else Finding.HELD
 
@@ -63,7 +64,8 @@ class Bracket:
     plateau_per_s: float | None = None  # of closed load
     confirmed: bool = False  # the ends were measured again with the same findings
     steps: int = 0  # before that
-    unfit: bool = False  # at the high end the tester was the bottleneck: the service may take more
+    # at the high end the tester was the bottleneck: the service may take more
+    tester_was_late: bool = False
     # levels between the ends whose latency limit was neither shown nor refuted
     undecided: tuple[float, ...] = ()
 

@@ -9,7 +9,7 @@ INVALID   it was not found: not reached, not the same when repeated, an undecide
 from scaletest.model import Verdict
 from scaletest.saturation.judging.step import AssessedStep
 from scaletest.saturation.judging.step_sequence import (
-    OUTSIDE,
+    PHASES_BESIDE_SEARCH,
     SaturationSequence,
     is_same_level,
     steps_at_level,
@@ -86,9 +86,9 @@ def judge_sequence(
 
 def lateness_that_matters(sequence: SaturationSequence, point: Estimate | None) -> str:
     """Return how the tester stayed late, where what was found depends on that; else ""."""
-    unfit = sequence.bracket and (sequence.bracket.unfit or point is None)
-    late = (step.tester for step in sequence.spoilt if step.step.phase not in OUTSIDE)
-    return next(late, "") if unfit else ""
+    matters = sequence.bracket and (sequence.bracket.tester_was_late or point is None)
+    late = (step.tester for step in sequence.spoilt if step.step.phase not in PHASES_BESIDE_SEARCH)
+    return next(late, "") if matters else ""
 
 
 def _judge_wanted(
@@ -101,7 +101,7 @@ def _judge_wanted(
     too_little = f"less than {plan.wanted:.4g}/s wanted"
     if point is None:
         # refuted where no level held and the wanted rate is no less than the lowest
-        if not plan.open or bracket.unfit or high is None or high > plan.wanted:
+        if not plan.open or bracket.tester_was_late or high is None or high > plan.wanted:
             return None
         reason = (
             f"even {high:.4g}/s was too much: {_failure_reason(sequence, bracket)}; {too_little}"

@@ -17,31 +17,33 @@ from scaletest.render.chart import Chart
 from scaletest.render.numbers import format_seconds, format_significant, plural
 from scaletest.saturation.judging.evaluation import SaturationResult
 from scaletest.saturation.judging.step import AssessedStep
-from scaletest.saturation.judging.step_sequence import OUTSIDE
+from scaletest.saturation.judging.step_sequence import PHASES_BESIDE_SEARCH
 from scaletest.stats.estimate import Estimate
 from scaletest.stats.percentiles import Percentile
 
-SIZE, NARROW = (460.0, 340.0), (360.0, 320.0)
+SIZE, PHONE_SIZE = (460.0, 340.0), (360.0, 320.0)  # width and height in px
+LATENCY_CHART, GOODPUT_CHART = "latency", "goodput"  # ids on the page
+# states of a step and of a level, as a tip says them
 HELD, SATURATED, UNDECIDED, TESTER = "held", "saturated", "undecided", "tester"
-# A backlog that grew by more than this part of the offered rate, although that may be chance, shows
-# no level that held.
-GREW = 0.05
+# A growth of the backlog that may be chance does not fail a step. Where it is more than this part
+# of the offered rate, the chart does not show the step as held either, but as undecided.
+DOUBTFUL_GROWTH = 0.05
 # The highest of these that two levels have is drawn beside the median.
 TAILS = {"p99": "99th percentile", "p95": "95th percentile", "p90": "90th percentile"}
-# Classes of dots of the median, of the tail and of throughput, by the state of their level.
-DOTS = {HELD: "c-dot", SATURATED: "c-dot c-hollow"}
-TAIL_DOTS = {HELD: "c-run-dot c-run-dot-1", SATURATED: "c-hollow-next"}
-FAINT = "c-faint"
+# CSS classes of dots by the state of their level, for the median and throughput, and for the tail.
+DOT_CLASSES = {HELD: "c-dot", SATURATED: "c-dot c-hollow"}
+TAIL_DOT_CLASSES = {HELD: "c-run-dot c-run-dot-1", SATURATED: "c-hollow-next"}
+FAINT_DOT = "c-faint"  # of the other states
 
 
 def step_state(assessed: AssessedStep) -> str:
-    """Return what was decided about a step, in a word."""
+    """Return the state of a step: what was decided about it, the tester's lateness first."""
     reasons = {
         TESTER: assessed.tester,
         SATURATED: assessed.saturated,
         UNDECIDED: assessed.undecided,
     }
-    has_grown = assessed.growth and assessed.growth.value > GREW * assessed.offered
+    has_grown = assessed.growth and assessed.growth.value > DOUBTFUL_GROWTH * assessed.offered
     return next(
         (name for name, reason in reasons.items() if reason), UNDECIDED if has_grown else HELD
     )
@@ -51,12 +53,12 @@ def step_state(assessed: AssessedStep) -> str:
 class Level:
     """All measurings of one level."""
 
-    at: float  # requests/s offered, or requests in flight
+    load: float  # requests/s offered, or requests in flight under closed load
     steps: Sequence[AssessedStep]
 
     @property
     def state(self) -> str:
-        """What was decided most often; of two equally often the worse one."""
+        """The state of most of its steps; of two equally often the worse one."""
         states = list(map(step_state, self.steps))
         return max((SATURATED, UNDECIDED, TESTER, HELD), key=states.count)
 
@@ -68,37 +70,41 @@ class Level:
         return Estimate(mean, min(rate.low for rate in rates), max(rate.high for rate in rates))
 
     def latency_s(self, name: str) -> float | None:
-        """Return a percentile of the latency, the median of the measurings; None if unknown."""
+        """Return a percentile of the latency, the median of the measurings; None if unknown.
+
+        name: "p50", or one of TAILS.
+        """
         percentiles: list[Percentile | None] = [getattr(step.latency, name) for step in self.steps]
         values_s = [percentile.value for percentile in percentiles if percentile]
         return statistics.median(values_s) if values_s else None
 
     def tip(self, text: str) -> str:
-        """Return what a point shows under the pointer."""
+        """Return what a dot shows under the pointer: the load, this text, and the state."""
         measurings = f", {plural(len(self.steps), 'measuring')}" if len(self.steps) > 1 else ""
-        return f"{self.at:g}: {text}, {self.state}{measurings}"
+        return f"{self.load:g}: {text}, {self.state}{measurings}"
 
 
-def draw_charts(result: SaturationResult, point: str) -> Charts | None:
+def draw_charts(result: SaturationResult, point_sentence: str) -> Charts | None:
     """Draw latency and throughput beside each other; None with fewer than two levels.
 
-    point: the saturation point as a sentence.
+    point_sentence: the saturation point in words, without a capital or a full stop.
     """
     # the levels of the search in order; steps that the tester spoilt count only where there is no
     # other of their level
     by_level: dict[float, list[AssessedStep]] = defaultdict(list)
     for assessed in result.steps:
-        if assessed.step.phase not in OUTSIDE:
+        if assessed.step.phase not in PHASES_BESIDE_SEARCH:
             by_level[assessed.step.level].append(assessed)
     levels = []
-    for at in sorted(by_level):
-        sound = [assessed for assessed in by_level[at] if not assessed.tester]
-        levels.append(Level(at, sound or by_level[at]))
+    for load, steps in sorted(by_level.items()):
+        in_time = [assessed for assessed in steps if not assessed.tester]
+        levels.append(Level(load, in_time or steps))
     if len(levels) < 2:
         return None
+    # the note explains what the charts show, and nothing that they do not
     since = "from the intended start" if result.plan.open else "from when it was sent"
     sentences = {
-        f"{point[:1].upper()}{point[1:]}.": True,
+        f"{point_sentence[:1].upper()}{point_sentence[1:]}.": True,
         "The dotted line is that point, and the shaded area its interval.": _has_interval(result),
         "Hollow points are saturated levels.": SATURATED in _states_of(levels),
         "Measurements of one level are one point, in the state that most of them had.": any(
@@ -108,7 +114,7 @@ def draw_charts(result: SaturationResult, point: str) -> Charts | None:
     }
     note = " ".join(sentence for sentence, holds in sentences.items() if holds)
     drawn = [_draw_latency(result, levels), _draw_throughput(result, levels)]
-    return Charts([chart for chart in drawn if chart], "two", note=note, narrow_size=NARROW)
+    return Charts([chart for chart in drawn if chart], "two", note=note, narrow_size=PHONE_SIZE)
 
 
 def _has_interval(result: SaturationResult) -> bool:
@@ -122,36 +128,42 @@ def _draw_latency(result: SaturationResult, levels: Sequence[Level]) -> Chart | 
     # the median, and the highest percentile that two levels have
     names = {"p50": "median"}
     for name, text in TAILS.items():
-        if len(names) == 1 and len(_percentile_points(levels, name)) > 1:
+        if len(_percentile_points(levels, name)) >= 2:
             names[name] = text
+            break
     curves = {name: _percentile_points(levels, name) for name in names}
     if len(curves["p50"]) < 2:
         return None
     all_values_s = [value_s for _, value_s in chain.from_iterable(curves.values())]
+    # room below the lowest dot and above the highest, so that none lies on the frame
     low_s, high_s = min(all_values_s) * 0.8, max(all_values_s) * 1.25
     marks = decades(low_s, high_s)
     chart = Chart(
-        "latency",
+        LATENCY_CHART,
         "Latency",
         "; ".join(level.tip(format_seconds(value_s)) for level, value_s in curves["p50"]),
         _load_axis(result, levels),
         Axis("latency", low_s, high_s, "log10", marks, list(map(format_seconds, marks))),
         *SIZE,
     )
-    _draw_point(chart, result)
+    _draw_saturation_point(chart, result)
     for number, (name, points) in enumerate(curves.items()):
-        css, dots = f"c-run c-run-{number}", TAIL_DOTS if number else DOTS
+        css = f"c-run c-run-{number}"
+        dot_classes = TAIL_DOT_CLASSES if name in TAILS else DOT_CLASSES
         chart.legend(names[name], css)
-        chart.line([(level.at, value_s) for level, value_s in points], css)
+        chart.line([(level.load, value_s) for level, value_s in points], css)
         for level, value_s in points:
             tip = level.tip(f"{names[name]} {format_seconds(value_s)}")
-            chart.dot(level.at, value_s, dots.get(level.state, FAINT), tip)
+            chart.dot(level.load, value_s, dot_classes.get(level.state, FAINT_DOT), tip)
     _add_state_legend(chart, levels)
     return chart
 
 
 def _percentile_points(levels: Sequence[Level], name: str) -> list[tuple[Level, float]]:
-    """Return a percentile in s at the levels at which it is known, in the order of the levels."""
+    """Return a percentile in s at the levels at which it is known, in the order of the levels.
+
+    One of 0 s has no place on a logarithmic axis, and is left out.
+    """
     points = [(level, level.latency_s(name)) for level in levels]
     return [(level, value_s) for level, value_s in points if value_s]
 
@@ -159,16 +171,17 @@ def _percentile_points(levels: Sequence[Level], name: str) -> list[tuple[Level, 
 def _draw_throughput(result: SaturationResult, levels: Sequence[Level]) -> Chart:
     """Draw what succeeded, with intervals, beside the offered load."""
     rates = [level.goodput for level in levels]
+    # a wide interval is cut by the frame, rather than making all others small
     top = max(min(rate.high, 1.5 * rate.value) for rate in rates)
     chart = Chart(
-        "goodput",
+        GOODPUT_CHART,
         "What succeeded",
         "; ".join(level.tip(f"{format_significant(level.goodput.value)}/s") for level in levels),
         _load_axis(result, levels),
         Axis("requests/s", 0.0, axis_end(top * 1.05)),
         *SIZE,
     )
-    _draw_point(chart, result)
+    _draw_saturation_point(chart, result)
     chart.legend("succeeded, 95 % interval", "c-dot", "dot")
     if result.plan.open:
         chart.legend("offered load", "c-ideal")
@@ -177,20 +190,25 @@ def _draw_throughput(result: SaturationResult, levels: Sequence[Level]) -> Chart
         chart.line([(0.0, 0.0), (end, end)], "c-ideal")
     for level, rate in zip(levels, rates, strict=True):
         if math.isfinite(rate.high):
-            chart.error(level.at, rate.low, rate.high, "c-error")
+            chart.error(level.load, rate.low, rate.high, "c-error")
         tip = level.tip(f"{format_significant(rate.value)}/s")
-        chart.dot(level.at, rate.value, DOTS.get(level.state, FAINT), tip)
+        chart.dot(level.load, rate.value, DOT_CLASSES.get(level.state, FAINT_DOT), tip)
     _add_state_legend(chart, levels)
     return chart
 
 
-def _draw_point(chart: Chart, result: SaturationResult) -> None:
-    """Draw the saturation point with its interval, which a number in flight does not have."""
+def _draw_saturation_point(chart: Chart, result: SaturationResult) -> None:
+    """Draw the saturation point and its interval, as far as the axes of a chart have them.
+
+    It is a rate, so throughput shows it on its vertical axis. The other chart shows it on the axis
+    of the load: under open load as that rate, under closed load as the number in flight, which has
+    no interval.
+    """
     point = result.point
     if point is None:
         return
     chart.legend("saturation point", "c-wanted")
-    if chart.id == "goodput":
+    if chart.id == GOODPUT_CHART:
         if _has_interval(result):
             chart.bar(chart.x.low, chart.x.high, point.high, "c-band", bottom=point.low)
         chart.horizontal_line(point.value, "c-wanted")
@@ -208,9 +226,9 @@ def _add_state_legend(chart: Chart, levels: Sequence[Level]) -> None:
     """Explain the dots of states other than held, as far as they occur."""
     states = _states_of(levels)
     if SATURATED in states:
-        chart.legend(SATURATED, DOTS[SATURATED], "dot")
+        chart.legend(SATURATED, DOT_CLASSES[SATURATED], "dot")
     if states & {UNDECIDED, TESTER}:
-        chart.legend("not decided", FAINT, "dot")
+        chart.legend("not decided", FAINT_DOT, "dot")
 
 
 def _states_of(levels: Sequence[Level]) -> set[str]:
@@ -219,4 +237,4 @@ def _states_of(levels: Sequence[Level]) -> set[str]:
 
 def _load_axis(result: SaturationResult, levels: Sequence[Level]) -> Axis:
     label = "requests/s offered" if result.plan.open else "requests in flight"
-    return Axis(label, 0.0, 1.05 * max(level.at for level in levels))
+    return Axis(label, 0.0, 1.05 * max(level.load for level in levels))

@@ -1,5 +1,6 @@
 """The run of scaletest validate: starts or resumes it and prints it, or prints only its plan."""
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 
 from scaletest.cli import options as shared
@@ -16,6 +17,7 @@ from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.forecast import (
     SCATTERED,
     STEADY,
+    ValidationForecast,
     forecast,
     longest_load_s,
     longest_run_s,
@@ -26,8 +28,9 @@ from scaletest.validation.options import DeploymentOptions, ValidationPlace
 from scaletest.validation.plan import Plan
 from scaletest.validation.run_type import RUN_TYPE
 
-# What may stand beside --resume.
-AGAIN = {"output", "form", "resume"} | {
+# Options that may stand beside --resume, by parameter name: those that say where and how to run.
+# All else is in the plan on record.
+BESIDE_RESUME = {"output", "form", "resume"} | {
     field.name
     for field in (*fields(ValidationPlace), *fields(DeploymentOptions), *fields(WatchOptions))
 }
@@ -42,7 +45,10 @@ def start_validation(
     output: Output,
     watch: WatchOptions,
 ) -> int:
-    """Run a new validation and print it; return its exit code."""
+    """Run a new validation and print it; return the exit code of its verdict.
+
+    run_dir: the folder of the run, "" for a new one. watch: how its progress is shown.
+    """
     if not place.deployment.deployment:
         before_run.check_plan(plan)
     with watch_runs(watch, place.redis_url or "") as progress:
@@ -58,16 +64,20 @@ def start_validation(
 
 
 def resume_validation(run: str, place: ValidationPlace, output: Output, watch: WatchOptions) -> int:
-    """Go on with a run and print it; return its exit code."""
-    shared.refuse_beside("--resume", allowed=AGAIN)
+    """Measure what a run still lacks and print it; return the exit code of its verdict.
+
+    run: its name, its path, or a word such as LAST. UsageError beside options that its plan has.
+    """
+    shared.refuse_beside("--resume", allowed=BESIDE_RESUME)
     with watch_runs(watch, place.redis_url or "") as progress:
         folder, result = resume(stored.find(run), place, before_run.device_names, progress)
     return _print_result(folder, result, output)
 
 
 def _print_result(folder: ValidationFolder, result: Evaluation, output: Output) -> int:
-    """Print a run that has ended; return its exit code."""
-    # the result of this process, which has also what found no room on the disk
+    """Print a run that has ended; return the exit code of its verdict."""
+    # The folder lacks what could not be written because the disk was full. The result that this
+    # process holds has it too, so it replaces the one that is read from the folder.
     judged = replace(RUN_TYPE.judge(folder), result=result)
     return stored.deliver_finished(
         report_of(folder, judged), output, {**result.to_dict(), "folder": str(folder.path)}
@@ -76,42 +86,56 @@ def _print_result(folder: ValidationFolder, result: Evaluation, output: Output) 
 
 def show_plan(plan: Plan, output: Output) -> None:
     """Print what a plan will do, how long it takes, and what it cannot tell."""
-    expected = [forecast(plan, spread) for spread in (STEADY, SCATTERED)]
+    forecasts = [forecast(plan, spread) for spread in (STEADY, SCATTERED)]
     warnings = warn_of_unlike_devices(plan, before_run.device_names)
-    # in words, each behind its label
-    facts = [("workload", plan.workload)]
+    lines = _describe_plan(plan) + _describe_duration(plan, forecasts)
+    lines += [("warning", warning) for warning in map(as_options, warnings)]
+    output.show(
+        {
+            **plan.to_dict(),
+            "steps": list(plan.steps),
+            "forecast": [estimate.to_dict() for estimate in forecasts],
+            "at_most_s": longest_run_s(plan),
+            "warnings": warnings,
+        },
+        (f"{label:10}{text}" for label, text in lines),
+    )
+
+
+def _describe_plan(plan: Plan) -> list[tuple[str, str]]:
+    """Return what a plan measures and what it wants, as lines of a label and a text."""
     steps = ", ".join(map(str, plan.steps))
     repeats = f" {plan.repeats} times" if plan.repeats > 1 else ""
     length = f"{longest_load_s(plan):g} s of measuring at most"
     if plan.step_s:
         length = f"{plan.step_s:g} s each"
-    facts.append(("steps", f"{steps} workers, up and down{repeats}, {length}"))
     aim = f"at least {plan.scale:g}x per doubling"
     if plan.compares:
         aim = "the best number of workers per device"
-    facts.append(("wanted", f"{aim}, {plan.tolerate_failures} failures tolerated"))
+    lines = [
+        ("workload", plan.workload),
+        ("steps", f"{steps} workers, up and down{repeats}, {length}"),
+        ("wanted", f"{aim}, {plan.tolerate_failures} failures tolerated"),
+    ]
     if plan.per_device:
         numbers = ", ".join(map(str, plan.per_device))
-        facts.append(("devices", f"{plan.devices}, shared by {numbers} workers each"))
-    for threshold in plan.thresholds:
-        facts.append(("", threshold))
-    for estimate in expected:
+        lines.append(("devices", f"{plan.devices}, shared by {numbers} workers each"))
+    return lines + [("", threshold) for threshold in plan.thresholds]
+
+
+def _describe_duration(
+    plan: Plan, forecasts: Sequence[ValidationForecast]
+) -> list[tuple[str, str]]:
+    """Return how long a plan takes and how exact it gets, as lines of a label and a text."""
+    lines = []
+    for estimate in forecasts:
         widths = ", ".join(f"{width:.1%}" for width in estimate.half_widths)
         duration = f"about {estimate.seconds:.0f} s if run times scatter by {estimate.spread:.1%}"
-        facts.append(("takes", f"{duration}; intervals of the steps then ± {widths}"))
+        lines.append(("takes", f"{duration}; intervals of the steps then ± {widths}"))
+    # steps of a given length last as long whatever they show
     if not plan.step_s:
         duration = f"up to about {longest_run_s(plan):.0f} s"
-        facts.append(("takes", f"{duration} if they scatter more, or a doubling stays undecided"))
+        lines.append(("takes", f"{duration} if they scatter more, or a doubling stays undecided"))
         causes = f"a doubling that fails is measured for {CAUSE_S:.0f} s each way at least"
-        facts.append(("causes", causes))
-    facts += [("warning", line) for line in map(as_options, warnings)]
-    output.show(
-        {
-            **plan.to_dict(),
-            "steps": list(plan.steps),
-            "forecast": [estimate.to_dict() for estimate in expected],
-            "at_most_s": longest_run_s(plan),
-            "warnings": warnings,
-        },
-        (f"{label:10}{text}" for label, text in facts),
-    )
+        lines.append(("causes", causes))
+    return lines

@@ -20,8 +20,8 @@ from scaletest.validation.imported.judging import (
 )
 from scaletest.validation.judging.growth import SEED
 
-NO_MATTER = {"scale", "thresholds", "tolerate_failures", "price"}
-WORKLOAD = {"source", "axis", "measure"}
+IRRELEVANT_FIELDS = {"scale", "thresholds", "tolerate_failures", "price"}
+WORKLOAD_FIELDS = {"source", "axis", "measure"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,9 @@ class ImportedType(RunType):
         plans = base.result.plan, candidate.result.plan
         alone = sorted({*plans[0].steps} ^ {*plans[1].steps})
         return Contrast(
-            plan_differences(plans[0].to_dict(), plans[1].to_dict(), WORKLOAD, NO_MATTER),
+            plan_differences(
+                plans[0].to_dict(), plans[1].to_dict(), WORKLOAD_FIELDS, IRRELEVANT_FIELDS
+            ),
             [f"{count} {plans[0].axis}" for count in alone],
         )
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from scaletest.causes.steps import UNSEEN
+from scaletest.causes.steps import SPREAD_BETWEEN_STEPS
 from scaletest.model.declared import INNER, Positive, flat, named_in_documents
 from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
@@ -88,7 +88,7 @@ def fit_growth(steps: Sequence[Step], chance: Chance) -> Growth:
     points = [(level, rate.per_s) for level, rate in parts]
     spreads = None
     if not all(step.between for step in enough):
-        spreads = [max(UNSEEN, rate.relative / t95(math.inf)) for _, rate in parts]
+        spreads = [max(SPREAD_BETWEEN_STEPS, rate.relative / t95(math.inf)) for _, rate in parts]
     # a step without a throughput may be the one that refutes every law
     choice = choose_law(points, spreads) if len(enough) == len(steps) else None
     law, interval = None, None

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from scaletest.causes.steps import UNSEEN
+from scaletest.causes.steps import SPREAD_BETWEEN_STEPS
 from scaletest.model.declared import Positive
 from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
@@ -100,7 +100,7 @@ def compare_sharing(plan: Plan, steps: Sequence[Step]) -> Sharing | None:
         elif leader and not excluded[step.per_device]:
             # with what one run alone cannot show, unless there are pairs of ways that do
             errors = [
-                math.hypot(side.throughput.error, 0.0 if side.between else UNSEEN)
+                math.hypot(side.throughput.error, 0.0 if side.between else SPREAD_BETWEEN_STEPS)
                 for side in (step, leader)
             ]
             freedom = welch_freedom(errors, [step.throughput.freedom, leader.throughput.freedom])

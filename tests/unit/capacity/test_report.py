@@ -5,7 +5,7 @@ import yaml
 
 from scaletest.capacity.autoscale.load import Arrivals
 from scaletest.capacity.autoscale.rule import parse_rule, to_values
-from scaletest.capacity.report import Simulation, draw_courses, simulation_report
+from scaletest.capacity.report import Simulation, draw_courses, make_simulation_report
 from scaletest.render.chart import Chart
 from scaletest.report import formats
 from tests.unit.capacity.simulations import LOAD, figures, played
@@ -16,12 +16,12 @@ RULES_PLAYED = ("original-count", "waiting-fast", "desired", "desired:window=300
 
 @pytest.mark.parametrize("form", ["text", "md", "csv"])
 def test_simulated_rules_are_shown_alike(form: str) -> None:
-    golden(f"autoscale.{form}", formats.render(simulation_report(played(*RULES_PLAYED)), form))
+    golden(f"autoscale.{form}", formats.render(make_simulation_report(played(*RULES_PLAYED)), form))
 
 
 def test_the_page_names_the_best_rule_with_its_settings_before_anything_else() -> None:
     simulated = played(*RULES_PLAYED)
-    page = formats.render(simulation_report(simulated), "html")
+    page = formats.render(make_simulation_report(simulated), "html")
     assert "<title>BEST RULE: Autoscaling rules" in page
     assert "<strong>BEST RULE</strong> desired:window=300:" in page
     settings, others = page.index('<pre class="copy">queues:'), page.index(">All rules</h2>")
@@ -61,6 +61,6 @@ def whole(chart: Chart) -> bool:
 
 
 def test_where_even_the_best_rule_kills_the_page_says_so() -> None:
-    head = simulation_report(played("waiting-fast")).head
+    head = make_simulation_report(played("waiting-fast")).head
     assert head.verdict.kind == "FAIL" and "search" in head.verdict.remedy
     assert "no other rule was played" in head.verdict.reason

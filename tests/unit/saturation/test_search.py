@@ -170,7 +170,7 @@ def test_a_level_refuted_by_all_trials_together_is_no_limit_of_the_tester() -> N
             probe = course.send(trial)
         except StopIteration as stop:
             end = stop.value
-    assert (end.low, end.high, end.confirmed, end.unfit) == (100.0, 125.0, True, False)
+    assert (end.low, end.high, end.confirmed, end.tester_was_late) == (100.0, 125.0, True, False)
 
 
 def test_undecided_trials_may_refute_a_level_together() -> None:
@@ -180,7 +180,7 @@ def test_undecided_trials_may_refute_a_level_together() -> None:
 
     def measure(level: float) -> Trial:
         return Trial(
-            level, level > 900, min(level, 800.0), growth=unsure if level > 800 else steady
+            level, level > 900, min(level, 800.0), backlog_growth=unsure if level > 800 else steady
         )
 
     bracket = answer_with(search_open_load(PLAN, 100.0), measure)
@@ -281,10 +281,10 @@ def test_a_limit_of_the_tester_is_never_taken_for_one_of_the_service() -> None:
             level,
             level > 800 and calls[level] == 1,
             min(level, 800.0),
-            unfit=level > 800 and calls[level] > 1,
+            tester_was_late=level > 800 and calls[level] > 1,
         )
 
-    assert answer_with(search_open_load(PLAN, 100.0), measure).unfit
+    assert answer_with(search_open_load(PLAN, 100.0), measure).tester_was_late
 
 
 def test_open_load_bends_at_one_knee() -> None:

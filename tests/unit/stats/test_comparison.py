@@ -29,7 +29,7 @@ from scaletest.stats.comparison import (
     compare_runs,
 )
 from scaletest.stats.estimate import Estimate
-from scaletest.stats.measure import NOWHERE, Measure
+from scaletest.stats.measure import WHOLE_RUN, Measure
 from scaletest.stats.rank_test import mann_whitney
 from scaletest.validation.judging.step_parts import group_by_pair, throughput_of_parts
 from scaletest.validation.judging.steps import Step, summarise
@@ -334,7 +334,7 @@ def measure(*values: float, **fields: Any) -> Measure:
     """A measure of which more is better, with these repeats, that decides."""
     mean = sum(values) / len(values)
     made = {"repeats": values, "decides": True, **fields}
-    return Measure("rate", NOWHERE, Estimate(mean, mean, mean), "1/s", True, **made)
+    return Measure("rate", WHOLE_RUN, Estimate(mean, mean, mean), "1/s", True, **made)
 
 
 def compare_measures(
@@ -386,7 +386,7 @@ def test_a_measure_that_decides_nothing_changes_no_verdict() -> None:
 def test_what_the_clock_cannot_tell_apart_is_equivalent() -> None:
     def median(low: float, value: float, high: float) -> Measure:
         estimate = Estimate(value, low, high)
-        return Measure("ready.p50", NOWHERE, estimate, "s", False, resolution=1.0, decides=True)
+        return Measure("ready.p50", WHOLE_RUN, estimate, "s", False, resolution=1.0, decides=True)
 
     base = median(0.0, 0.0, 1.0)
     for candidate, change in (
