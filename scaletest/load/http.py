@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from scaletest.load.exact_timers import new_loop
 from scaletest.load.http_call import HttpCall, Sender, open_sender
 from scaletest.load.level_load import LoadOrder, LoadResult
-from scaletest.load.payloads import Payloads
+from scaletest.load.payloads import Bodies
 from scaletest.model.attempt import UNSENT, Attempt
 from scaletest.observe.node.used_time import Effort
 
@@ -25,7 +25,7 @@ BURST = 64
 class HttpLoad:
     """Sends `call` with payloads in turn. Connections stay open from step to step."""
 
-    def __init__(self, call: HttpCall, payloads: Payloads, *, agent: str = "") -> None:
+    def __init__(self, call: HttpCall, payloads: Bodies, *, agent: str = "") -> None:
         """agent: name of this load agent, for records."""
         self._call = call
         self._payloads = payloads
@@ -50,7 +50,7 @@ class _HttpStep:
     """One step of one load."""
 
     def __init__(
-        self, call: HttpCall, payloads: Payloads, via: Sender, order: LoadOrder, agent: str
+        self, call: HttpCall, payloads: Bodies, via: Sender, order: LoadOrder, agent: str
     ) -> None:
         self._call, self._payloads, self._via = call, payloads, via
         self._order, self._agent = order, agent
@@ -196,15 +196,25 @@ class _HttpStep:
         body = self._payloads.get(number)
         sent = self._now()
         response = await self._via.send(body)
+        stream, first_s = response.stream, None
+        if stream is not None and stream.first_at is not None:
+            first_s = stream.first_at - self._began
         attempt = Attempt(
             number,
             due,
             noticed,
             sent,
             self._now(),
-            *response,
+            response.outcome,
+            response.size,
+            response.server_s,
+            pod=response.replica,
             agent=self._agent,
             payload=len(body or b""),
+            first_s=first_s,
+            tokens=stream.output_tokens if stream else 0,
+            prompt_tokens=(stream.tokens("prompt_tokens") or 0) if stream else 0,
+            counts_chunks=stream is not None and stream.tokens("completion_tokens") is None,
         )
         self._samples.append(attempt)
         self._ended += 1

@@ -5,10 +5,18 @@ All are read before the load begins, so that reading them takes no time while it
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 from scaletest.model.errors import UsageError
 
 MOST_BYTES = 512 * 1024 * 1024
+
+
+class Bodies(Protocol):
+    """Bodies of requests."""
+
+    def get(self, number: int) -> bytes | None:
+        """Return the body of request `number`."""
 
 
 class Payloads:

@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, dataclass, field
 
+from scaletest.load.requests import HttpOptions
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
 from scaletest.model.masking import mask_passwords
@@ -22,16 +23,6 @@ class ServiceOptions:
 
     service: str  # svc/NAME[:PORT][/PATH], "" for another target
     pause_autoscalers: bool  # hold them during the run, instead of refusing it
-
-
-@dataclass(frozen=True, slots=True)
-class HttpOptions:
-    """What requests are over HTTP."""
-
-    method: str
-    payload: str
-    headers: tuple[str, ...]
-    server_header: str
 
 
 @dataclass(frozen=True, slots=True)

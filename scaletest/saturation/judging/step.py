@@ -26,6 +26,7 @@ from scaletest.saturation.judging.tester import describe_lateness, lateness_s
 from scaletest.saturation.plan import LoadKind, Phase, SaturationPlan, SaturationStep, latency_limit
 from scaletest.stats.estimate import Estimate
 from scaletest.stats.percentiles import Distribution, summarise_samples
+from scaletest.stats.streams import StreamFigures, summarise_streams
 
 # The beginning of a step that is cut off: a fifth of it, a second at most, but this many usual
 # latencies at least, since until then the requests in flight grow even where nothing is saturated.
@@ -67,6 +68,7 @@ class Assessed(Written):
     tester: str  # how the tester was late, "" when it was not
     few: bool  # whether requests are too few to judge
     lost: int = 0  # requests that were counted and have no record
+    streams: StreamFigures | None = None  # of answers with tokens
 
     @property
     def saturated(self) -> str:
@@ -117,6 +119,7 @@ class Assessed(Written):
             "too_few": self.few,
             **({"around": step.around.to_dict()} if step.around else {}),
             **({"pods": step.pods.to_dict()} if step.pods else {}),
+            **({"streams": self.streams.to_dict()} if self.streams else {}),
         }
 
 
@@ -179,6 +182,7 @@ def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Attempt
         tester=describe_lateness(step, lag_s, latency),
         few=len(counted) < FEWEST,
         lost=max(0, step.requests - len(samples)),
+        streams=summarise_streams(succeeded, end - begin),
     )
 
 

@@ -18,6 +18,7 @@ from scaletest.load.http import HttpLoad
 from scaletest.load.http_call import HttpCall
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.load.payloads import Payloads
+from scaletest.load.prompts import Prompts
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.observe.control_groups import raise_open_files
 from scaletest.saturation.measure.queue_load import QueueLoad
@@ -29,6 +30,7 @@ class HttpWork:
 
     call: HttpCall
     bodies: list[bytes | None]
+    prompts: Prompts | None = None  # makes the bodies, instead of these
 
     def make_load(self, redis_url: str, agent: str = "") -> LevelLoad:
         """Make the load that does it. UsageError when it may not open so many connections."""
@@ -39,7 +41,7 @@ class HttpWork:
                 f"this process may not open {self.call.connections} connections",
                 hint="raise ulimit -n, or give <max_in_flight>",
             )
-        return HttpLoad(self.call, Payloads(self.bodies), agent=agent)
+        return HttpLoad(self.call, self.prompts or Payloads(self.bodies), agent=agent)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,11 @@ from scaletest.cluster.pods import PodState, PodWarning
 from scaletest.cluster.service import Service
 from scaletest.load.http_call import HttpCall
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
+from scaletest.load.requests import HttpOptions
 from scaletest.model.attempt import PodTroubles
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.saturation.measure.target import Target, http_call, http_load
-from scaletest.saturation.options import AgentOptions, HttpOptions
+from scaletest.saturation.options import AgentOptions
 from scaletest.saturation.plan import SaturationPlan
 
 logger = logging.getLogger("scaletest.saturation")

@@ -66,14 +66,27 @@ def _quantiles(times: Distribution, names: Sequence[str]) -> dict[str, str]:
     return {name: format_percentile(times, name) for name in names}
 
 
+def _stream_cells(assessed: Assessed, unit: str) -> dict[str, str]:
+    """Return what a table says about streams, with blanks where there were none."""
+    streams = assessed.streams
+    return {
+        unit: format_significant(streams.tokens_per_s) if streams else "",
+        "first token p95": format_percentile(streams.first, "p95") if streams else "",
+        "each further p50": format_percentile(streams.per_token, "p50") if streams else "",
+    }
+
+
 def step_table(steps: Sequence[Assessed]) -> Table:
     """Make a row for each step, in short."""
     queueing = any(assessed.server.count for assessed in steps)
+    counts_chunks = any(step.streams and step.streams.counts_chunks for step in steps)
+    unit = "chunks/s" if counts_chunks else "tokens/s"
     rows = [
         {
             **_place(assessed),
             "succeeded/s": _rate(assessed),
             **_quantiles(assessed.latency, FEW_QUANTILES),
+            **_stream_cells(assessed, unit),
             "queueing": format_percent(assessed.queueing, 0) if queueing else "",
             "ok": format_percent(assessed.success),
             "state": state(assessed),

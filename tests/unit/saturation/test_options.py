@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from scaletest.cli.main import run
+from scaletest.load.requests import HttpOptions
 from scaletest.saturation.measure.runner import without_secrets
 from scaletest.saturation.measure.target import http_call
-from scaletest.saturation.options import HttpOptions
 from scaletest.saturation.plan import SaturationPlan
 
 
