@@ -4,7 +4,7 @@ import click
 
 from scaletest.cli.headings import join_options, under_heading
 from scaletest.cli.options import DURATION
-from scaletest.load.prompts import PATHS
+from scaletest.model.http_options import PATHS
 
 requests = join_options(
     under_heading("Requests"),

@@ -25,8 +25,16 @@ BURST = 64
 class HttpLoad:
     """Sends `call` with payloads in turn. Connections stay open from step to step."""
 
-    def __init__(self, call: HttpCall, payloads: Bodies, *, agent: str = "") -> None:
-        """agent: name of this load agent, for records."""
+    def __init__(
+        self,
+        call: HttpCall,
+        payloads: Bodies,
+        *,
+        agent: str = "",
+        seen: Callable[[Attempt], None] | None = None,
+    ) -> None:
+        """agent: name of this load agent, for records. seen: is told each attempt that ended."""
+        self._seen = seen
         self._call = call
         self._payloads = payloads
         self._agent = agent
@@ -37,7 +45,7 @@ class HttpLoad:
         self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
     ) -> LoadResult:
         """Measure one step; see `LevelLoad.measure`."""
-        step = _HttpStep(self._call, self._payloads, self._sender, order, self._agent)
+        step = _HttpStep(self._call, self._payloads, self._sender, order, self._agent, self._seen)
         return self._runner.run(step.run(stopping, tell))
 
     def close(self) -> None:
@@ -50,10 +58,16 @@ class _HttpStep:
     """One step of one load."""
 
     def __init__(
-        self, call: HttpCall, payloads: Bodies, via: Sender, order: LoadOrder, agent: str
+        self,
+        call: HttpCall,
+        payloads: Bodies,
+        via: Sender,
+        order: LoadOrder,
+        agent: str,
+        seen: Callable[[Attempt], None] | None,
     ) -> None:
         self._call, self._payloads, self._via = call, payloads, via
-        self._order, self._agent = order, agent
+        self._order, self._agent, self._seen = order, agent, seen
         self._samples: list[Attempt] = []
         self._waiting: deque[tuple[int, float, float]] = deque()  # number, due, noticed
         self._tasks: set[asyncio.Task[None]] = set()
@@ -217,6 +231,8 @@ class _HttpStep:
             counts_chunks=stream is not None and stream.tokens("completion_tokens") is None,
         )
         self._samples.append(attempt)
+        if self._seen is not None:
+            self._seen(attempt)
         self._ended += 1
         self._failed += not attempt.ok
 

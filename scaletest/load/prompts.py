@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import msgspec
 
 from scaletest.model.errors import InvalidValue
+from scaletest.model.http_options import CHAT
 
-CHAT, COMPLETIONS = "chat", "completions"
-PATHS = {CHAT: "/v1/chat/completions", COMPLETIONS: "/v1/completions"}
 # One token each for common tokenisers; four bits of chance each.
 WORDS = (
     *("the", "of", "and", "to", "in", "that", "is", "was"),

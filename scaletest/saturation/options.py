@@ -2,8 +2,8 @@
 
 from dataclasses import asdict, dataclass, field
 
-from scaletest.load.requests import HttpOptions
 from scaletest.model.errors import UsageError
+from scaletest.model.http_options import HttpOptions
 from scaletest.model.labels import Labels
 from scaletest.model.masking import mask_passwords
 from scaletest.saturation.judging.tuning import settings
@@ -26,6 +26,13 @@ class ServiceOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class TimedHttpOptions(HttpOptions):
+    """Requests whose answers may tell the service's own time."""
+
+    server_header: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class AgentOptions:
     """Where load agents run, whose number is the plan's: here, or in the pods of a Job."""
 
@@ -43,7 +50,7 @@ class SaturationOptions:
     cluster: ServiceOptions
     queue: str
     arguments: tuple[str, ...]  # the address of an HTTP service, or those of requests on a queue
-    http: HttpOptions
+    http: TimedHttpOptions
     agents: AgentOptions
     tune: tuple[str, ...]  # settings of the Deployment that are measured
     run_dir: str

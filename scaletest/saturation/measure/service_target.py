@@ -21,11 +21,10 @@ from scaletest.cluster.pods import PodState, PodWarning
 from scaletest.cluster.service import Service
 from scaletest.load.http_call import HttpCall
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
-from scaletest.load.requests import HttpOptions
 from scaletest.model.attempt import PodTroubles
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.saturation.measure.target import Target, http_call, http_load
-from scaletest.saturation.options import AgentOptions
+from scaletest.saturation.options import AgentOptions, TimedHttpOptions
 from scaletest.saturation.plan import SaturationPlan
 
 logger = logging.getLogger("scaletest.saturation")
@@ -42,7 +41,7 @@ class NamedService:
     service: str  # svc/NAME[:PORT][/PATH]
     may_hold: bool  # whether autoscalers may be held during the run
     is_tuned: bool  # whether this run is one of several that change the Deployment
-    http: HttpOptions
+    http: TimedHttpOptions
     agents: AgentOptions
 
     def find(self, plan: SaturationPlan) -> Target:

@@ -4,20 +4,20 @@ meanwhile.
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from scaletest.broker import Queues, connect
 from scaletest.load.http_call import CAUSES, HttpCall
 from scaletest.load.level_load import LevelLoad, LoadOrder
-from scaletest.load.requests import HttpOptions
+from scaletest.load.requests import make_bodies, make_call
 from scaletest.model import checks
 from scaletest.model.errors import UsageError
 from scaletest.observe.sockets import is_here, server_processes
 from scaletest.render.numbers import plural
 from scaletest.saturation.measure.agent import HttpWork, QueueWork
 from scaletest.saturation.measure.agents import start_load
-from scaletest.saturation.options import AgentOptions
+from scaletest.saturation.options import AgentOptions, TimedHttpOptions
 from scaletest.saturation.plan import SaturationPlan
 
 
@@ -68,7 +68,7 @@ class NamedQueue:
 
     queue: str
     arguments: tuple[str, ...]  # of each request
-    http: HttpOptions  # must ask for nothing
+    http: TimedHttpOptions  # must ask for nothing
     agents: AgentOptions
 
     def find(self, plan: SaturationPlan) -> Target:
@@ -105,7 +105,7 @@ class NamedUrl:
     """A URL that options name."""
 
     url: str
-    http: HttpOptions
+    http: TimedHttpOptions
     agents: AgentOptions
 
     def find(self, plan: SaturationPlan) -> Target:
@@ -124,16 +124,18 @@ class NamedUrl:
 
 
 def http_load(
-    http: HttpOptions, agents: AgentOptions, plan: SaturationPlan, call: HttpCall
+    http: TimedHttpOptions, agents: AgentOptions, plan: SaturationPlan, call: HttpCall
 ) -> Callable[[ExitStack], LevelLoad]:
     """Return what starts the load of this call, from this process or from agents."""
 
     def start(stack: ExitStack) -> LevelLoad:
-        return start_load(agents, plan, HttpWork(call, *http.make_bodies()), stack)
+        return start_load(agents, plan, HttpWork(call, *make_bodies(http)), stack)
 
     return start
 
 
-def http_call(http: HttpOptions, plan: SaturationPlan, url: str) -> HttpCall:
+def http_call(http: TimedHttpOptions, plan: SaturationPlan, url: str) -> HttpCall:
     """Return the request that these options describe. InvalidValue for what cannot be one."""
-    return http.make_call(url, plan.timeout_s, in_flight_of_agent(plan.max_in_flight, plan.agents))
+    in_flight = in_flight_of_agent(plan.max_in_flight, plan.agents)
+    call = make_call(http, url, plan.timeout_s, in_flight)
+    return replace(call, server_header=http.server_header)

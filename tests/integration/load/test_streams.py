@@ -8,16 +8,17 @@ import pytest
 from scaletest.load.http import HttpLoad
 from scaletest.load.level_load import LoadOrder
 from scaletest.load.prompts import Prompts
-from scaletest.load.requests import HttpOptions
+from scaletest.load.requests import make_call
 from scaletest.model.attempt import INCOMPLETE, OK, RESET
+from scaletest.model.http_options import HttpOptions
 from tests.conftest import call
 from tests.integration.services import inference
 
 
 def stream(url: str, kind: str, count: int = 8) -> Any:
     """Attempts of as many streams, two at a time."""
-    options = HttpOptions("", "", (), "", openai=kind, replica_header="X-Replica")
-    load = HttpLoad(options.make_call(url, 30.0, 2), Prompts(kind, "m", 32, 6))
+    options = HttpOptions("", "", (), openai=kind, replica_header="X-Replica")
+    load = HttpLoad(make_call(options, url, 30.0, 2), Prompts(kind, "m", 32, 6))
     try:
         order = LoadOrder(1.0, parallel=2, count=count)
         return load.measure(order, lambda: False, lambda ended, failed: None).samples

@@ -1,0 +1,82 @@
+"""What scaletest validate --service prints: a plan, and a run."""
+
+from scaletest.cli import stored
+from scaletest.cli.options import WatchOptions
+from scaletest.cli.output import Output
+from scaletest.cli.watching import watch_runs
+from scaletest.load.payloads import Payloads
+from scaletest.load.requests import make_bodies, make_call
+from scaletest.model.errors import UsageError
+from scaletest.model.labels import Labels
+from scaletest.model.masking import mask_passwords
+from scaletest.runs.registry import report_of
+from scaletest.validation.commands.service_options import ServiceOptions
+from scaletest.validation.plan import Plan
+from scaletest.validation.service.plan import USUAL_STEP_S, ServicePlan
+from scaletest.validation.service.replicas import CommandReplicas
+from scaletest.validation.service.run_type import RUN_TYPE
+from scaletest.validation.service.runner import load_service, validate_service
+
+
+def make_plan(options: ServiceOptions) -> ServicePlan:
+    """Return the plan of these options; InvalidValue or UsageError for what cannot be."""
+    if not options.set_replicas:
+        raise UsageError(
+            "it is not known how the replicas are set",
+            hint="give <set_replicas> 'COMMAND {n}', which ends when n replicas are ready",
+        )
+    address = mask_passwords(options.service, service=True)
+    source = " ".join(filter(None, (address, options.http.model)))
+    return ServicePlan(
+        steps=Plan(limit=options.limit).steps,
+        scale=options.scale,
+        thresholds=options.thresholds,
+        source=source[:200],
+        in_flight=options.in_flight,
+        step_s=options.step_time or USUAL_STEP_S,
+        warm_limit_s=options.warm_limit,
+        repeats=options.repeats,
+        timeout_s=options.timeout_s,
+        latency_limit=options.latency_limit,
+    )
+
+
+def run(
+    options: ServiceOptions,
+    run_dir: str,
+    labels: Labels,
+    output: Output,
+    watch: WatchOptions,
+    *,
+    ready_s: float,
+    dry_run: bool,
+) -> int:
+    """Validate a service and print the run, or the plan; return the exit code."""
+    plan = make_plan(options)
+    call = make_call(options.http, options.service, plan.timeout_s, plan.in_flight * plan.steps[-1])
+    bodies, prompts = make_bodies(options.http)
+    replicas = CommandReplicas(options.set_replicas, options.restore_replicas, ready_s)
+    if dry_run:
+        order = ", ".join(str(count) for count, _ in plan.turns)
+        least_s = len(plan.turns) * plan.step_s
+        lines = [
+            f"service   {plan.source}",
+            f"steps     {order} replicas, {plan.in_flight} requests in flight for each",
+            f"wanted    at least {plan.scale:g}x per doubling",
+            f"takes     {least_s:.0f} s of measuring, and for each step the time until its"
+            " replicas are ready and warm",
+        ]
+        output.show({**plan.to_dict(), "least_s": least_s}, lines)
+        return 0
+    with watch_runs(watch, "") as progress:
+        folder, result = validate_service(
+            plan,
+            replicas,
+            load_service(call, prompts or Payloads(bodies)),
+            progress,
+            run_dir=run_dir,
+            labels=labels,
+            ready_s=ready_s,
+        )
+    data = {**result.to_dict(), "folder": str(folder.path)}
+    return stored.deliver_finished(report_of(folder, RUN_TYPE.judge(folder)), output, data)
