@@ -8,7 +8,7 @@ import random
 from scaletest.capacity.autoscale.load import SimulationSetting, draw_arrivals, draw_run_times
 from scaletest.capacity.autoscale.rule import parse_rule
 from scaletest.capacity.autoscale.simulation import simulate
-from scaletest.capacity.report import chart, scales
+from scaletest.capacity.report import common_scale, draw_course
 from scaletest.render.chart import Chart
 from scaletest.render.style import CHART, PALETTE
 from scaletest.render.svg import draw_chart
@@ -24,8 +24,10 @@ def charts() -> tuple[str, str]:
         simulate(played, parse_rule(rule), SimulationSetting(), random.Random(1))
         for rule in (COMPLAINT, REMEDY)
     ]
-    until_s, top = scales(results)
-    first, second = (standalone_chart(chart(played_rule, until_s, top)) for played_rule in results)
+    until_s, top = common_scale(results)
+    first, second = (
+        standalone_chart(draw_course(played_rule, until_s, top)) for played_rule in results
+    )
     return first, second
 
 

@@ -195,7 +195,7 @@ def crds() -> str:
 
     They stay when a release is deleted: benchmarks would be deleted too.
     """
-    definitions = custom_resources.definitions()
+    definitions = custom_resources.make_definitions()
     for definition in definitions:
         definition["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
     return yaml.safe_dump_all(definitions, sort_keys=False, explicit_start=True)

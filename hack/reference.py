@@ -96,8 +96,8 @@ def metrics_page() -> str:
         "| metric | type | labels | meaning |",
         "|---|---|---|---|",
     ]
-    lines += [f"| `{name}` | {kind} | | {text} |" for name, kind, text in metrics.OWN]
-    for metric in metrics.METRICS:
+    lines += [f"| `{name}` | {kind} | | {text} |" for name, kind, text in metrics.GLOBAL_METRICS]
+    for metric in metrics.QUEUE_METRICS:
         labels = ", ".join(metrics.QUEUE + metric.labels)
         lines.append(f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |")
     bounds = ", ".join(f"{bound:g}" for bound in BOUNDS)
@@ -127,7 +127,7 @@ def metrics_page() -> str:
     ]
     lines += [
         f"| `{alias.name}` | `{alias.ours.replace('|', chr(92) + '|')}` |"
-        for alias in (*intel.QUEUES, *intel.TOTALS)
+        for alias in (*intel.QUEUE_ALIASES, *intel.TOTAL_ALIASES)
     ]
     return "\n".join([*lines, ""])
 
@@ -193,7 +193,7 @@ PAGES = {
     CLI_PAGE: cli_page,
     BENCHMARKS_PAGE: benchmarks_page,
     ROOT / "docs" / "reference" / "benchmark.schema.json": lambda: (
-        json.dumps(json_schema.schema(), indent=2) + "\n"
+        json.dumps(json_schema.benchmark_schema(), indent=2) + "\n"
     ),
     METRICS_PAGE: metrics_page,
     ROOT / "docs" / "reference" / "python.md": python_reference.page,

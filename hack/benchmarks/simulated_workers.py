@@ -19,8 +19,8 @@ from typing import Any
 import hiredis
 
 from scaletest.broker import keys
-from scaletest.broker.fast_lane import Done, FastLane, Taken
-from scaletest.broker.heartbeat import DEFAULT_INTERVAL_S, SOONEST_LOOK_S, Heartbeat
+from scaletest.broker.fast_lane import FastLane, FinishedRequest, TakenRequest
+from scaletest.broker.heartbeat import DEFAULT_INTERVAL_S, SOONEST_REAP_S, Heartbeat
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.samples import SamplerLease
 from scaletest.broker.scripts import script
@@ -142,7 +142,7 @@ class Simulated:
     ) -> None:
         self._loop, self._capture = loop, capture
         self.name, self._queue = name, queue
-        self.taken: list[Taken] = []
+        self.taken: list[TakenRequest] = []
         self.beats = self.reaps = 0
         self._dead = False
         self._lane = FastLane(capture, name, queue, DEFAULT_INTERVAL_S, Retrying(name))  # type: ignore[arg-type]
@@ -184,7 +184,7 @@ class Simulated:
     def _come_again(self, next_s: float | None) -> None:
         """Beat once more when a lease ends before the next tick."""
         if next_s is not None and next_s < TICK_S:
-            self._loop.at(time.monotonic() + max(SOONEST_LOOK_S, next_s), self._look)
+            self._loop.at(time.monotonic() + max(SOONEST_REAP_S, next_s), self._look)
 
     def _look(self) -> None:
         if not self._dead:
@@ -215,22 +215,22 @@ class Simulated:
 
         self._beating.say(answered, self._capture.command)
 
-    def _cycle(self, done: Done | None) -> None:
+    def _cycle(self, done: FinishedRequest | None) -> None:
         self._lane._next_call()
         self._main.say(self._answered, self._lane._command(done, "1"))
 
     def _answered(self, row: Any) -> None:
         taken = self._lane._parse(row)
-        if isinstance(taken, Taken):
+        if isinstance(taken, TakenRequest):
             self.taken.append(taken)
             if not Simulated.holds:
                 reply = (
                     json.dumps({"id": taken.id, "outcome": "succeeded", "worker": self.name})[:-1]
                     + "}"
                 )
-                self._cycle(Done(taken, "succeeded", 0, 0, reply, False))
+                self._cycle(FinishedRequest(taken, "succeeded", 0, 0, reply, False))
             else:
-                self._heartbeat.hold(taken.id, taken.attempt)
+                self._heartbeat.note_start(taken.id, taken.attempt)
             return
         self._lane._next_call()
         move = (

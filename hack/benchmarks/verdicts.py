@@ -34,11 +34,11 @@ from hack.benchmarks.machine_time import (
     run_times,
 )
 from scaletest.stats.completions import Completions
-from scaletest.validation.judging.doubling import doubling
+from scaletest.validation.judging.doubling import doubling_ratio
 from scaletest.validation.judging.drift import drift_of, has_settled
-from scaletest.validation.judging.machine_trend import MachineTrend, run_course
+from scaletest.validation.judging.machine_trend import MachineTrend, trend_of_run
 from scaletest.validation.judging.schedule import Turn, further_pair, planned_pairs
-from scaletest.validation.judging.slow_requests import tail
+from scaletest.validation.judging.slow_requests import find_slow
 from scaletest.validation.judging.step_parts import StepPart, throughput_of_parts
 from scaletest.validation.judging.stopping import Stopping
 from scaletest.validation.judging.throughput import Throughput, throughput
@@ -134,15 +134,15 @@ class SimulatedRun:
             self._outcome.pairs += bool(turns)
         steps = list(self._parts.values())
         self._outcome.rates = [throughput_of_parts(parts) for parts in steps]
-        course = run_course(steps)
+        trend = trend_of_run(steps)
         self._outcome.doublings = [
-            self._judged(first, second, course) for first, second in pairwise(steps)
+            self._judged(first, second, trend) for first, second in pairwise(steps)
         ]
         self._outcome.seconds = self._now
         return self._outcome
 
-    def _judged(self, first: list[StepPart], second: list[StepPart], course: MachineTrend) -> str:
-        doubled = doubling(first, second, self._plan, course=course)
+    def _judged(self, first: list[StepPart], second: list[StepPart], trend: MachineTrend) -> str:
+        doubled = doubling_ratio(first, second, self._plan, trend=trend)
         return str(doubled.kind) if doubled else "INVALID"
 
     def _measure(self, turn: Turn) -> None:
@@ -165,7 +165,7 @@ class SimulatedRun:
                 name, ended_s = workers.take()
                 ends.setdefault(name, []).append(began + ended_s)
                 completions += 1
-            stop = rule.look(completions, looks * LOOK_S, lambda: (Completions(ends), began))
+            stop = rule.decide(completions, looks * LOOK_S, lambda: (Completions(ends), began))
         for name, last in workers.in_flight():  # they still finish when the load is taken away
             ends.setdefault(name, []).append(began + last)
         self._outcome.stops.append(str(stop))
@@ -181,7 +181,7 @@ class SimulatedRun:
             looks * LOOK_S,
             middle,
             rate,
-            tail(warm.rest),
+            find_slow(warm.rest),
             steady and rate.enough,
         )
         self._parts[turn.workers].append(part)

@@ -234,20 +234,18 @@ def _run_new(
     """Run a new validation, and return its folder; UsageError where it cannot work."""
     path = places.new_path(os.environ, run_dir).absolute()
     with _only_validation(), _share_import_path(plan._plan), python_names():
-        prepared = place.prepared(
-            replace(plan._plan, queue=new_queue()),
-            before_run.device_names,
-            is_limited=plan._is_limited,
-        )
+        # it gets a queue of its own
+        unchecked = replace(plan._plan, queue=new_queue())
+        prepared = place.prepare(unchecked, before_run.device_names, is_limited=plan._is_limited)
         if not place.deployment.deployment:
             before_run.check_plan(prepared)
         folder, _ = launch.start(
             prepared,
             place,
             before_run.device_names,
-            str(path),
-            labels,
-            progress,
+            run_dir=str(path),
+            labels=labels,
+            progress=progress,
             command_line=_command_line(place, path),
         )
     return folder

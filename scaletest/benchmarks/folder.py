@@ -1,10 +1,10 @@
-"""The folder of a run of benchmarks, with their results as its records."""
+"""Read and write the folder of a run of benchmarks, with their results as its records."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from scaletest.benchmarks.documents.result import BenchmarkResult
+from scaletest.benchmarks.documents import BenchmarkResult
 from scaletest.benchmarks.plan import KIND, BenchmarkPlan
 from scaletest.model import wire
 from scaletest.runs.folder import ENVIRONMENT, LOGS, RECORDS, RESULT, TypedFolder
@@ -47,6 +47,9 @@ class BenchmarkFolder(TypedFolder[BenchmarkPlan]):
     def load(self) -> StoredBenchmarks:
         """Read everything; UsageError when this is no run of benchmarks, or cannot be read."""
         with self.readable():
-            plan = self.plan()
-            results = {result.name: result for result in self.rows(RECORDS)}
-            return StoredBenchmarks(plan, self.read(ENVIRONMENT), results, self.read(RESULT))
+            return StoredBenchmarks(
+                self.plan(),
+                self.read(ENVIRONMENT),
+                {result.name: result for result in self.rows(RECORDS)},
+                self.read(RESULT),
+            )

@@ -1,4 +1,4 @@
-"""The plan of a run: all its benchmarks with their values, in the order of their start.
+"""Hold the plan of a run: all its benchmarks with their values, in the order of their start.
 
 Thresholds are the conditions of a PASS: METRIC[(KEY=VALUE, ...)] OP VALUE[UNIT].
 
@@ -15,33 +15,29 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, ClassVar
 
-from scaletest.benchmarks.documents.benchmark import Benchmark, read_benchmark
-from scaletest.benchmarks.kinds.kind import Headline
-from scaletest.model import checks
-from scaletest.model.declared import VERSIONED
+from scaletest.benchmarks.documents import Benchmark, read_benchmark
+from scaletest.benchmarks.kinds import Headline
+from scaletest.model import checks, declared, errors, texts, writing
 from scaletest.model.document import read_document
-from scaletest.model.errors import InvalidValue
-from scaletest.model.texts import as_yaml
 from scaletest.model.threshold import ANY, Measurable, MeasureTable, Threshold, parse_threshold
-from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
 
 KIND = "benchmark"
 EXAMPLE = "'bandwidth(streams=8)>=5Gbit/s'"
 
 
-def table_of(headlines: Iterable[Headline]) -> MeasureTable:
+def measurable_headlines(headlines: Iterable[Headline]) -> MeasureTable:
     """Return what thresholds may be about: the measured numbers, at any permutation."""
     return {headline.name: Measurable(headline.unit, ANY) for headline in headlines}
 
 
-def place_of(values: Mapping[str, Any]) -> dict[str, str]:
+def values_as_text(values: Mapping[str, Any]) -> dict[str, str]:
     """Return the values of a permutation as thresholds write them: as YAML does."""
-    return {key: as_yaml(value) for key, value in values.items()}
+    return {key: texts.as_yaml(value) for key, value in values.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class BenchmarkPlan(Written):
+class BenchmarkPlan(writing.Written):
     """The plan of a set, or of a single benchmark."""
 
     name: str
@@ -54,7 +50,7 @@ class BenchmarkPlan(Written):
     disjoint: bool = False
     paused: bool = False
     thresholds: tuple[str, ...] = ()
-    constants: ClassVar = {**VERSIONED, "kind": KIND}
+    constants: ClassVar = {**declared.VERSIONED, "kind": KIND}
     # a run of benchmarks has none
     steps: ClassVar[tuple[int, ...]] = ()
 
@@ -82,13 +78,13 @@ class BenchmarkPlan(Written):
     def parsed_thresholds(self) -> tuple[Threshold, ...]:
         """The thresholds. InvalidValue for one that is malformed, or about no permutation."""
         kinds = {benchmark.kind.name: benchmark.kind for benchmark in self.benchmarks}
-        table = table_of(chain.from_iterable(kind.headlines for kind in kinds.values()))
+        table = measurable_headlines(chain.from_iterable(kind.headlines for kind in kinds.values()))
         thresholds = tuple(parse_threshold(text, table, EXAMPLE) for text in self.thresholds)
         for threshold in thresholds:
-            if not any(map(threshold.about, map(place_of, self.permutations))):
+            if not any(map(threshold.about, map(values_as_text, self.permutations))):
                 where = ", ".join(f"{name}={text}" for name, text in threshold.where)
-                first = as_yaml(dict(self.permutations[0])) if self.permutations else ""
-                raise InvalidValue(
+                first = texts.as_yaml(dict(self.permutations[0])) if self.permutations else ""
+                raise errors.InvalidValue(
                     f"threshold '{threshold}' is about {where}, which no permutation has",
                     hint=f"the first has {checks.cut_text(first, 80)}" if first else "",
                 )
@@ -103,7 +99,9 @@ class BenchmarkPlan(Written):
                 checks.raise_first_mistake(
                     (
                         reason
-                        and threshold.about(place_of(self.permutations[benchmark.permutation])),
+                        and threshold.about(
+                            values_as_text(self.permutations[benchmark.permutation])
+                        ),
                         f"threshold '{threshold}' is about a number that cannot be measured:"
                         f" {reason}",
                         "leave it out, or restrict it to permutations with the number:"

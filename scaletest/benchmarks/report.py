@@ -5,12 +5,10 @@ from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
-from scaletest.benchmarks.documents.result import BenchmarkResult
+from scaletest.benchmarks.documents import BenchmarkResult
 from scaletest.benchmarks.judging.evaluation import BenchmarkRun, MeasuredPermutation
-from scaletest.benchmarks.kinds.kind import Headline
-from scaletest.model import Activity, VerdictKind
-from scaletest.model.error_pattern import pattern_of
-from scaletest.model.texts import as_yaml
+from scaletest.benchmarks.kinds import Headline
+from scaletest.model import Activity, VerdictKind, error_pattern, texts
 from scaletest.render.axis import Axis, axis_end
 from scaletest.render.blocks import Block, Charts, Facts, Table, Text
 from scaletest.render.chart import Chart
@@ -30,17 +28,10 @@ from scaletest.runs.places import default_root, run_reference
 
 MOST_TIMES = 6  # parts of benchmarks of which a terminal tells where their time went
 # Groups of failures on a terminal and on a page, and names of benchmarks in a group.
-MOST_FAILURES, MOST_FAILURES_SHOWN, MOST_NAMES = 5, 20, 3
+MOST_GROUPS, MOST_GROUPS_ON_PAGE, MOST_NAMES = 5, 20, 3
 WIDTH, HEIGHT = 380.0, 250.0  # of a chart
 MOST_DRAWN = 200  # permutations in a chart
 MOST_TILES = 8  # numbers beside the verdict
-TIMES_NOTE = (
-    "Each part from its start to its end, over all repetitions: a server waits for its client"
-    " before and after."
-)
-# An interval of two repetitions may be many times its mean; the axis does not follow it beyond
-# this.
-HIGHEST = 1.6
 # Columns of the sheet.
 FIXED = ("name", "kind", "permutation", "repetition", "phase", "failure", "started_s", "finished_s")
 NETWORK, ADDRESSES = ("interface", "family", "mtu"), ("address", "peer")
@@ -48,16 +39,18 @@ NETWORK, ADDRESSES = ("interface", "family", "mtu"), ("address", "peer")
 
 def benchmark_report(run: BenchmarkRun) -> Report:
     """Return what every format shows of a run of benchmarks."""
-    took_s = sum(_took_s(result) for _, result in run.counted)
+    took_s = sum(result.length_s for _, result in run.counted)
     # the numbers of a single permutation, of which a chart would have one point
-    numbers = []
+    tiles = []
     if len(run.rows) == 1:
-        summaries = run.rows[0].summaries
-        measured = [headline for headline in run.headlines if headline.name in summaries]
-        for headline in measured[:MOST_TILES]:
-            numbers.append(
-                (headline.label, format_quantity(summaries[headline.name].mean, headline.unit))
+        tiles = [
+            (
+                headline.label,
+                format_quantity(run.rows[0].summaries[headline.name].mean, headline.unit),
             )
+            for headline in run.headlines
+            if headline.name in run.rows[0].summaries
+        ]
     return Report(
         head=Head(
             title=run.plan.name,
@@ -67,7 +60,7 @@ def benchmark_report(run: BenchmarkRun) -> Report:
             name=run_reference(Path(run.folder), default_root(os.environ)),
             elapsed_s=took_s,
             facts=[
-                *numbers,
+                *tiles[:MOST_TILES],
                 ("measured", str(len(run.counted) - len(run.failures))),
                 ("failed", str(len(run.failures))),
                 ("not measured", str(run.plan.count - len(run.counted))),
@@ -87,7 +80,7 @@ def benchmark_report(run: BenchmarkRun) -> Report:
                 result.name,
                 VerdictKind.PASS if result.ok else VerdictKind.FAIL,
                 "\n".join([result.message, *failure_lines(result)[1:]]),
-                _took_s(result),
+                result.length_s,
                 group=benchmark.kind.name,
                 problem=str(result.failure),
             )
@@ -97,21 +90,16 @@ def benchmark_report(run: BenchmarkRun) -> Report:
     )
 
 
-def _took_s(result: BenchmarkResult) -> float:
-    return max(0.0, result.finished_s - result.started_s)
-
-
 def summary(run: BenchmarkRun) -> list[Block]:
     """Return the table of permutations, how they ran, failures and notes."""
-    groups = failure_groups(run.failures)
-    failures = list(chain.from_iterable(map(_group_lines, groups[:MOST_FAILURES])))
-    left_out = sum(map(len, groups[MOST_FAILURES:]))
-    if left_out > 0:
+    groups = group_failures(run.failures)
+    failures = list(chain.from_iterable(map(_group_lines, groups[:MOST_GROUPS])))
+    if left_out := sum(map(len, groups[MOST_GROUPS:])):
         failures.append(f"{plural(left_out, 'more failed benchmark')} in the report")
     return [
-        table(run),
+        results_table(run),
         Text(["± 95 % over repetitions"] if _is_repeated(run) else [], "soft"),
-        Text(_networks(run), label="network"),
+        Text(_used_networks(run), label="network"),
         Text(_time_lines(run), most=MOST_TIMES, rest="part's time"),
         Text(failures),
         Text(run.notes, label="note"),
@@ -120,9 +108,9 @@ def summary(run: BenchmarkRun) -> list[Block]:
 
 def comment(run: BenchmarkRun) -> list[Block]:
     """Return what the summary has, with all failures, for a comment in CI."""
-    failures = chain.from_iterable(map(_group_lines, failure_groups(run.failures)))
+    failures = chain.from_iterable(map(_group_lines, group_failures(run.failures)))
     return [
-        table(run),
+        results_table(run),
         Text([line.strip() for line in failures], "list"),
         Text(_time_lines(run), "list", most=MOST_TIMES, rest="part's time"),
         Text(run.notes, "list", label="Note"),
@@ -134,40 +122,47 @@ def sections(run: BenchmarkRun) -> list[Section]:
     notes = [f"Note: {note}" for note in run.notes]
     if _is_repeated(run):
         notes.insert(0, "Mean ± half of its 95 % interval over n repetitions.")
-    plan = [("benchmarks", run.plan.overview), ("network", "; ".join(_networks(run)))]
-    meaning = f"Large dots: means, with their 95 % intervals; small dots: single values. {CUT}"
     times = Table.of_rows(
-        _times(run)[:MOST_DRAWN],
+        _time_rows(run)[:MOST_DRAWN],
         {"permutation", "part", "where its time went"},
         layout="wrapped",
-        note=TIMES_NOTE,
+        note="Each part from its start to its end, over all repetitions: a server waits for its"
+        " client before and after.",
     )
     # a row for each of the largest groups of failures
-    groups = failure_groups(run.failures)
-    left_out = sum(map(len, groups[MOST_FAILURES_SHOWN:]))
+    groups = group_failures(run.failures)
+    left_out = sum(map(len, groups[MOST_GROUPS_ON_PAGE:]))
     failures = Table.of_rows(
         [
             {
-                "benchmark": _names(group),
+                "benchmark": _first_names(group),
                 "why": str(group[0].failure or "failed"),
                 "message": clean_text(group[0].message, 300),
                 "what the tool said": "\n".join(map(clean_text, group[0].lines)),
                 "what to do": clean_text(group[0].advice, 300),
                 "count": str(len(group)),
             }
-            for group in groups[:MOST_FAILURES_SHOWN]
+            for group in groups[:MOST_GROUPS_ON_PAGE]
         ],
         ("benchmark", "why", "message", "what the tool said", "what to do"),
         layout="errors",
         note=f"{left_out} more: see the JSON." if left_out > 0 else "",
     )
+    facts = [("benchmarks", run.plan.overview), ("network", "; ".join(_used_networks(run)))]
     return make_page(
         {
-            "Results": [table(run, on_page=True), Text(notes, "soft")],
-            "Over the permutations": [Charts(_charts(run), "two", note=meaning)],
+            "Results": [results_table(run, on_page=True), Text(notes, "soft")],
+            "Over the permutations": [
+                Charts(
+                    _draw_charts(run),
+                    "two",
+                    note="Large dots: means, with their 95 % intervals; small dots: single values."
+                    f" {CUT}",
+                )
+            ],
             "Where the time went": [times],
             "Failed": [failures],
-            "Run": [Facts([(name, text) for name, text in plan if text])],
+            "Run": [Facts([(name, text) for name, text in facts if text])],
         }
     )
 
@@ -177,45 +172,52 @@ def _is_repeated(run: BenchmarkRun) -> bool:
     return any(row.succeeded > 1 for row in run.rows)
 
 
-def table(run: BenchmarkRun, *, on_page: bool = False) -> Table:
+def results_table(run: BenchmarkRun, *, on_page: bool = False) -> Table:
     """Return a row for each permutation; of a single one, a row for each number.
 
     on_page: with the numbers by which charts name the permutations.
     """
-    rows = []
     if len(run.rows) == 1:
-        for headline in run.headlines:
-            cells = {"measured": headline.label, "value": _number(headline, run.rows[0])}
-            rows.append({**cells, "meaning": headline.help, "name in thresholds": headline.name})
+        rows = [
+            {
+                "measured": headline.label,
+                "value": _format_number(headline, run.rows[0]),
+                "meaning": headline.help,
+                "name in thresholds": headline.name,
+            }
+            for headline in run.headlines
+        ]
         return Table.of_rows(rows, {"measured", "meaning", "name in thresholds"}, layout="wrapped")
+    rows = []
     is_numbered = on_page and not _only_key(run.rows[:MOST_DRAWN])
     for row in run.rows:
         number = f"{row.number + 1}: " if is_numbered else ""
         cells = {"permutation": f"{number}{clean_text(row.name, 60)}", "n": str(row.succeeded)}
-        for headline in run.headlines:
-            cells[headline.label] = _number(headline, row)
+        cells |= {headline.label: _format_number(headline, row) for headline in run.headlines}
         rows.append({**cells, "failed": str(row.failed) if run.failures else ""})
     return Table.of_rows(rows, {"permutation"}, {"permutation"}, layout="names")
 
 
-def failure_groups(failures: Sequence[BenchmarkResult]) -> list[list[BenchmarkResult]]:
+def group_failures(failures: Sequence[BenchmarkResult]) -> list[list[BenchmarkResult]]:
     """Group failed benchmarks by their kind of failure and pattern of text, the largest first."""
     groups: dict[tuple[str, str], list[BenchmarkResult]] = {}
     for result in failures:
-        pattern = pattern_of("\n".join((result.message, *result.lines)))
+        pattern = error_pattern.pattern_of("\n".join((result.message, *result.lines)))
         groups.setdefault((str(result.failure), pattern), []).append(result)
     return sorted(groups.values(), key=len, reverse=True)
 
 
 def _group_lines(group: Sequence[BenchmarkResult]) -> list[str]:
-    """Tell the first failure of a group, and which other benchmarks failed alike."""
+    """Describe the first failure of a group, and name other benchmarks that failed alike."""
     lines = failure_lines(group[0])
     if len(group) > 1:
-        lines.insert(1, f"  {plural(len(group) - 1, 'more benchmark')} alike: {_names(group[1:])}")
+        lines.insert(
+            1, f"  {plural(len(group) - 1, 'more benchmark')} alike: {_first_names(group[1:])}"
+        )
     return lines
 
 
-def _names(group: Sequence[BenchmarkResult]) -> str:
+def _first_names(group: Sequence[BenchmarkResult]) -> str:
     """Return the names of the first few benchmarks of a group."""
     names = [one_line(result.name, 100) for result in group[:MOST_NAMES]]
     if len(group) > MOST_NAMES:
@@ -223,7 +225,7 @@ def _names(group: Sequence[BenchmarkResult]) -> str:
     return ", ".join(names)
 
 
-def _number(headline: Headline, row: MeasuredPermutation) -> str:
+def _format_number(headline: Headline, row: MeasuredPermutation) -> str:
     """Write a number of a permutation with interval and unit; n/a where it was not measured."""
     summary = row.summaries.get(headline.name)
     return (
@@ -234,7 +236,7 @@ def _number(headline: Headline, row: MeasuredPermutation) -> str:
 
 
 def failure_lines(result: BenchmarkResult) -> list[str]:
-    """Tell why a benchmark failed, the lines that say so, and what the failure advises."""
+    """Say why a benchmark failed, with the tool's lines that say so, and what to do."""
     first = f"{result.name}: {result.failure or 'failed'}: {clean_text(result.message, 300)}"
     lines = [one_line(first), *(f"  | {clean_text(line, 200)}" for line in result.lines)]
     if result.remedy:
@@ -242,18 +244,18 @@ def failure_lines(result: BenchmarkResult) -> list[str]:
     return lines
 
 
-def _networks(run: BenchmarkRun) -> list[str]:
-    """Tell the first few networks that were really used."""
-    networks = {}
-    for _, result in run.counted:
-        if used := result.network:
-            text = f"{used.get('interface')}, {used.get('family')}, MTU {used.get('mtu')}"
-            networks[clean_text(text)] = True
-    return list(networks)[:4]
+def _used_networks(run: BenchmarkRun) -> list[str]:
+    """Describe the first few networks that were really used."""
+    networks = [result.network for _, result in run.counted if result.network]
+    descriptions = [
+        clean_text(f"{used.get('interface')}, {used.get('family')}, MTU {used.get('mtu')}")
+        for used in networks
+    ]
+    return list(dict.fromkeys(descriptions))[:4]
 
 
-def _times(run: BenchmarkRun) -> list[dict[str, str]]:
-    """Tell where the time of each part of each permutation went, over all repetitions."""
+def _time_rows(run: BenchmarkRun) -> list[dict[str, str]]:
+    """Describe where the time of each part of each permutation went, over all repetitions."""
     activities: dict[tuple[int, str], list[Activity]] = {}
     for benchmark, result in run.counted:
         for part, activity in result.activities.items():
@@ -275,47 +277,50 @@ def _times(run: BenchmarkRun) -> list[dict[str, str]]:
 
 
 def _time_lines(run: BenchmarkRun) -> list[str]:
-    """Tell where the time of each part went, in a line each."""
-    rows = map(dict.values, _times(run))
+    """Write the rows of `_time_rows` as lines of text."""
     return [
-        clean_text(f"time of {part}, {name}: {cores}; {place}") for name, part, cores, place in rows
+        clean_text(f"time of {part}, {permutation}: {cores}; {states}")
+        for permutation, part, cores, states in map(dict.values, _time_rows(run))
     ]
 
 
-def _charts(run: BenchmarkRun) -> list[Chart]:
+def _draw_charts(run: BenchmarkRun) -> list[Chart]:
     """Draw each number over the permutations; none where there is nothing to compare."""
     rows = run.rows[:MOST_DRAWN]
     # side by side: by their values when one key alone varies, else by their numbers
     key = _only_key(rows)
     names = [
-        clean_text(as_yaml(row.values[key]), 24) if key else str(row.number + 1) for row in rows
+        clean_text(texts.as_yaml(row.values[key]), 24) if key else str(row.number + 1)
+        for row in rows
     ]
     across = Axis(key or "permutation", -0.5, len(rows) - 0.5, marks=range(len(rows)), names=names)
     charts = []
     for headline in run.headlines:
         measured = [row for row in rows if headline.name in row.summaries]
         if len(measured) > 1:
-            charts.append(_chart(run, headline, measured, across))
+            charts.append(_draw_chart(run, headline, measured, across))
     return charts
 
 
-def _chart(
+def _draw_chart(
     run: BenchmarkRun, headline: Headline, rows: Sequence[MeasuredPermutation], across: Axis
 ) -> Chart:
     """Draw means with their intervals as large dots, and single values as small ones."""
     name = headline.name
     summaries = {row.number: row.summaries[name] for row in rows}
     repeated = {number: summary for number, summary in summaries.items() if summary.count > 1}
-    top = max(summary.most for summary in summaries.values()) or 1.0
+    # an interval of two repetitions may be many times its mean: the axis follows it up to 1.6 times
+    # the largest value
+    largest = max(summary.most for summary in summaries.values()) or 1.0
     ends = [summary.mean + summary.half_width for summary in repeated.values()]
-    highest = min(HIGHEST * top, max([top, *ends]))
-    size, unit = unit_scale(top, headline.unit)
+    top = min(1.6 * largest, max([largest, *ends]))
+    size, unit = unit_scale(largest, headline.unit)
     chart = Chart(
         id=f"chart-{name}",
         title=headline.label,
-        description=(f"{headline.help} Mean, 95 % interval and single values at each permutation."),
+        description=f"{headline.help} Mean, 95 % interval and single values at each permutation.",
         x=across,
-        y=Axis(AXES.get(unit, unit or headline.label), 0.0, axis_end(highest / size)),
+        y=Axis(AXES.get(unit, unit or headline.label), 0.0, axis_end(top / size)),
         width=WIDTH,
         height=HEIGHT,
     )
@@ -327,7 +332,7 @@ def _chart(
         if number in repeated and result.ok and name in result.headlines:
             chart.dot(number, result.headlines[name] / size, "c-faint", radius=2.5)
     for row in rows:
-        hint = clean_text(f"{row.name}: {_number(headline, row)}", 200)
+        hint = clean_text(f"{row.name}: {_format_number(headline, row)}", 200)
         chart.dot(row.number, row.summaries[name].mean / size, "c-dot", hint)
     return chart
 
@@ -347,11 +352,8 @@ def sheet(run: BenchmarkRun) -> Sheet:
     """
     keys = list(dict.fromkeys(chain.from_iterable(row.values for row in run.rows)))
     numbers = [headline.name for headline in run.headlines]
-    taken = {*FIXED, *NETWORK, *numbers, *ADDRESSES}
-    titles = [f"permutation.{key}" for key in keys]
-    for number, key in enumerate(keys):
-        if key not in taken:
-            titles[number] = csv_cell(key)
+    reserved = {*FIXED, *NETWORK, *numbers, *ADDRESSES}
+    titles = [f"permutation.{key}" if key in reserved else csv_cell(key) for key in keys]
     rows = []
     for benchmark, result in run.counted:
         values = run.rows[benchmark.permutation].values
@@ -366,7 +368,7 @@ def sheet(run: BenchmarkRun) -> Sheet:
                 result.started_s,
                 result.finished_s,
                 *(result.network.get(name, "") for name in NETWORK),
-                *(as_yaml(values.get(key, "")) for key in keys),
+                *(texts.as_yaml(values.get(key, "")) for key in keys),
                 *(result.headlines.get(name, "") for name in numbers),
                 *(result.network.get(name, "") for name in ADDRESSES),
             ]

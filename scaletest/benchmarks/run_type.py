@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
+from scaletest.benchmarks.documents import Benchmark
 from scaletest.benchmarks.folder import BenchmarkFolder
 from scaletest.benchmarks.judging.evaluation import (
     BenchmarkRun,
@@ -14,9 +14,7 @@ from scaletest.benchmarks.judging.evaluation import (
     permutation_text,
 )
 from scaletest.benchmarks.plan import BenchmarkPlan
-from scaletest.model import wire
-from scaletest.model.errors import UsageError
-from scaletest.model.texts import as_yaml
+from scaletest.model import errors, texts, wire
 from scaletest.runs.folder import RECORDS, RunFolder
 from scaletest.runs.run_type import RunType, numbers_at
 from scaletest.stats.comparison import Contrast, Difference, plan_differences
@@ -38,13 +36,15 @@ class BenchmarkType(RunType):
 
         Nothing where the records are very long, or damaged.
         """
-        rows: list[dict[str, Any]] = []
-        with suppress(UsageError):
+        records: list[dict[str, Any]] = []
+        with suppress(errors.UsageError):
             if folder.size(RECORDS) <= MOST_CURVE_BYTES:
-                rows = [wire.load(line, f"a line of {RECORDS}") for line in folder.lines(RECORDS)]
+                records = [
+                    wire.load(line, f"a line of {RECORDS}") for line in folder.lines(RECORDS)
+                ]
         firsts = []
-        for row in rows:
-            headlines = row.get("headlines")
+        for record in records:
+            headlines = record.get("headlines")
             if isinstance(headlines, dict):
                 firsts += [{"first": number} for number in list(headlines.values())[:1]]
         return numbers_at(firsts, "first")
@@ -62,26 +62,26 @@ class BenchmarkType(RunType):
         )
 
     def measures(self, judged: BenchmarkRun) -> Sequence[Measure]:
-        """Return each number of each permutation; those that say the same are the same."""
+        """Return each number of each permutation; equal permutations are one."""
         numbers: dict[tuple[tuple[str, Any], ...], dict[str, list[float]]] = defaultdict(dict)
         for benchmark, result in judged.counted:
             # the values, as YAML writes them where they are no numbers
-            place = []
+            values = []
             for key, value in judged.plan.permutations[benchmark.permutation].items():
                 is_number = isinstance(value, int | float) and not isinstance(value, bool)
-                place.append((key, value if is_number else as_yaml(value)))
+                values.append((key, value if is_number else texts.as_yaml(value)))
             if result.ok:
                 for name, number in result.headlines.items():
-                    numbers[tuple(place)].setdefault(name, []).append(number)
+                    numbers[tuple(values)].setdefault(name, []).append(number)
         headlines = {headline.name: headline for headline in judged.headlines}
         measures = []
-        for values, repeats_by_name in numbers.items():
+        for place, repeats_by_name in numbers.items():
             for name, repeats in repeats_by_name.items():
                 headline = headlines[name]
                 measures.append(
                     Measure(
                         name,
-                        dict(values),
+                        dict(place),
                         mean_estimate(repeats),
                         headline.unit,
                         headline.higher,
@@ -94,20 +94,20 @@ class BenchmarkType(RunType):
         return measures
 
     def contrast(self, base: BenchmarkRun, candidate: BenchmarkRun) -> Contrast:
-        """Return in what the specs of equally named benchmarks differ, and what one run alone
-        measured.
+        """Compare the specs of equally named benchmarks, and list what one run alone measured.
 
         A benchmark is named by its kind and its permutation.
         """
-        ours, theirs = _specs(base.plan), _specs(candidate.plan)
-        differing: list[Difference] = []
-        for name in ours.keys() & theirs.keys():
-            specs = plan_differences(ours[name], theirs[name], {*ours[name], *theirs[name]}, set())
-            differing += [replace(found, field=f"{found.field} of {name}") for found in specs]
-        return Contrast(differing, sorted(_measured_names(base) ^ _measured_names(candidate)))
+        old_specs, new_specs = _specs_by_name(base.plan), _specs_by_name(candidate.plan)
+        differences: list[Difference] = []
+        for name in old_specs.keys() & new_specs.keys():
+            fields = {*old_specs[name], *new_specs[name]}
+            for found in plan_differences(old_specs[name], new_specs[name], fields, set()):
+                differences.append(replace(found, field=f"{found.field} of {name}"))
+        return Contrast(differences, sorted(_measured_names(base) ^ _measured_names(candidate)))
 
 
-def _specs(plan: BenchmarkPlan) -> dict[str, dict[str, Any]]:
+def _specs_by_name(plan: BenchmarkPlan) -> dict[str, dict[str, Any]]:
     return {_name(plan, benchmark): benchmark.document()["spec"] for benchmark in plan.benchmarks}
 
 

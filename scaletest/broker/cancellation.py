@@ -33,29 +33,29 @@ class Cancellation:
         self._set = keys.cancelled(client)
         self._keys = [keys.rq_queue(queue), keys.counters(queue), self._set]
         # how many of the set may still wait, and how many this took out of the queue
-        self._left = 0
+        self._waiting_count = 0
         self._taken_out = 0
 
     def run(self) -> int:
         """Cancel requests that still wait; return how many."""
         self._write_set()
         left_before = -1
-        # again after a sweep that took some out: others may have moved entries behind it
-        while self._left not in (0, left_before):
-            left_before = self._left
+        # sweep again after a sweep that took some out: others may have moved entries behind it
+        while self._waiting_count not in (0, left_before):
+            left_before = self._waiting_count
             self._sweep()
         self._retrying.run(lambda: self._redis.unlink(self._set))
         return self._taken_out
 
     def _write_set(self) -> None:
         """Write the set. Its last member marks it complete, also after a crash lost a second."""
-        self._left = 0
-        while self._left < len(self._ids):
+        self._waiting_count = 0
+        while self._waiting_count < len(self._ids):
             for start in range(0, len(self._ids), CANCEL_BATCH):
-                self._add(self._ids[start : start + CANCEL_BATCH])
-            self._left = self._add([""]) - 1
+                self._add_members(self._ids[start : start + CANCEL_BATCH])
+            self._waiting_count = self._add_members([""]) - 1
 
-    def _add(self, members: Sequence[str]) -> int:
+    def _add_members(self, members: Sequence[str]) -> int:
         """Add to the set; return how many members it has."""
 
         def add() -> int:
@@ -69,17 +69,18 @@ class Cancellation:
 
     def _sweep(self) -> None:
         """Sweep the list once, from its end to its front, or until nothing is left to take out."""
-        looked_at, last = 0, b""
+        # how many entries were checked, counted from the end, and the last of them
+        checked, last = 0, b""
         at_front = False
-        while self._left and not at_front:
+        while self._waiting_count and not at_front:
             answer = self._retrying.run(
-                lambda: script("cancel")(self._redis, self._keys, [looked_at, last, CANCEL_BATCH])  # noqa: B023
+                lambda: script("cancel")(self._redis, self._keys, [checked, last, CANCEL_BATCH])  # noqa: B023
             )
             if answer is None:
                 # Redis was away for longer than the set lives, or came back without it
                 self._write_set()
-                looked_at, last = 0, b""
+                checked, last = 0, b""
                 continue
-            looked_at, last, left, at_front = answer
-            self._taken_out += self._left - left
-            self._left = left
+            checked, last, left, at_front = answer
+            self._taken_out += self._waiting_count - left
+            self._waiting_count = left

@@ -48,7 +48,7 @@ CLIENT_TTL_S = 60.0
 SILENT_S = 6.0
 # So often Redis is asked for all that has no reply: it may have forgotten some without a restart
 # that we saw, as when its file was cut in the middle of a transaction.
-ASK_S = 60.0
+ASK_EVERY_S = 60.0
 # Ids that one such call asks for: it blocks Redis for every other client.
 ASK_BATCH = 250
 RESULT_TTL_S = 500
@@ -58,11 +58,11 @@ Lost = tuple[list[str], tuple[int, int]]
 
 
 class Client:
-    """Submits to queues under one identity and reads its own replies. Close it, or use it as a
-    context.
+    """Submits to queues under one identity and reads its own replies.
 
-    Not for several threads at once, but `wake` may be called from anywhere. While Redis is away
-    every call waits with back-off, at most `patience_s` seconds (None: for ever).
+    Close it, or use it as a context. Not for several threads at once, but `wake` may be called from
+    anywhere. While Redis is away every call waits with back-off, at most `patience_s` seconds
+    (None: for ever).
     """
 
     def __init__(
@@ -74,17 +74,19 @@ class Client:
         self._retrying = Retrying(
             f"client {self.name}", patience_s=patience_s, sleep=self._leaving.wait
         )
-        self._numbers = itertools.count(1)
+        self._request_numbers = itertools.count(1)
         # each submission's number is larger than those before it
         self._nonce = call_nonce()
-        self._calls = itertools.count(1)
+        self._call_numbers = itertools.count(1)
         # queues that took requests of ours: since when they are not declared, None while they are
         self._undeclared_since: dict[str, float | None] = {}
+        # what `recover` knows to be lost, and when it last asked
         self._lost: Lost | None = None
         self._asked_at = time.monotonic()
         self._reader = Reader(redis, keys.replies(self.name))
+        # the run id of the server, and whether it may have forgotten something
         self._server = ""
-        self._changed = False
+        self._may_have_forgotten = False
         self._beaten_at = time.monotonic()
         self._retrying.run(self._beat)
         self._heart = Periodic("client-heart", self._beat_again, HEARTBEAT_S)
@@ -98,15 +100,15 @@ class Client:
 
     def new_id(self) -> str:
         """Return a new request id, unique across clients."""
-        return f"{self.name}-{next(self._numbers)}"
+        return f"{self.name}-{next(self._request_numbers)}"
 
     def submit(
         self, requests: Sequence[Request], *, reply: bool = True, result_ttl_s: int = RESULT_TTL_S
     ) -> int:
-        """Enqueue requests of one queue in order; return how many were accepted, fewer only when
-        the queue is full, or is not declared any more and may be declared again.
+        """Enqueue requests of one queue in order; return how many were accepted.
 
-        With `reply` each gets a reply here; without, an ordinary RQ result is kept for
+        They are fewer only when the queue is full, or is not declared any more and may be declared
+        again. With `reply` each gets a reply here; without, an ordinary RQ result is kept for
         `result_ttl_s` seconds. Raises UndeclaredQueue.
         """
         accepted = size = 0
@@ -124,6 +126,7 @@ class Client:
         return accepted
 
     def _submit_batch(self, batch: Sequence[Request], reply: bool, result_ttl_s: int) -> int:
+        """Enqueue a batch by one call; return how many requests were accepted."""
         queue = batch[0].queue
         if any(request.queue != queue for request in batch):
             raise InvalidValue(
@@ -141,7 +144,7 @@ class Client:
         arguments: list[bytes | str | int] = [
             queue,
             self.name,
-            f"{self._nonce}:{next(self._calls):012}",
+            f"{self._nonce}:{next(self._call_numbers):012}",
             int(CLIENT_TTL_S * 1e6),
             int(reply),
             result_ttl_s,
@@ -176,9 +179,10 @@ class Client:
                     return 0
             raise UndeclaredQueue(queue, Queues(self._redis).names())
         self._undeclared_since[queue] = None
-        if answer[0] < 0:
-            Queues(self._redis).state(queue)  # says what is wrong with its entry
-        return max(0, int(answer[0]))
+        accepted = int(answer[0])
+        if accepted < 0:
+            Queues(self._redis).state(queue)  # raises what is wrong with its entry
+        return max(0, accepted)
 
     def submit_one(
         self, request: Request, *, reply: bool = True, result_ttl_s: int = RESULT_TTL_S
@@ -188,12 +192,13 @@ class Client:
             raise QueueFull(request.queue, Queues(self._redis).state(request.queue).maximum)
 
     def replies(self, timeout_s: float) -> list[Finished]:
-        """Return replies; waits up to `timeout_s` for the first, less when `wake` is called."""
+        """Return replies; wait up to `timeout_s` for the first, less when `wake` is called."""
         return list(parse_replies(self._retrying.run(lambda: self._reader.read(timeout_s))))
 
     def wait_for(self, request: Request, timeout_s: float) -> Reply:
-        """Return the reply to a request that this client submitted. When there is none the request
-        is cancelled, and WaitTimeout raised.
+        """Return the reply to a request that this client submitted.
+
+        When there is none in time, the request is cancelled and WaitTimeout raised.
         """
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
@@ -211,33 +216,29 @@ class Client:
     @property
     def shaken(self) -> bool:
         """Whether Redis may have forgotten something, so that `recover` has work to do."""
-        return (
-            self._changed
-            or self._lost is not None
-            or time.monotonic() - self._asked_at >= ASK_S  # it is due
-        )
-
-    @property
-    def silent_s(self) -> float:
-        """Seconds since Redis last answered a heartbeat."""
-        return time.monotonic() - self._beaten_at
+        is_due = time.monotonic() - self._asked_at >= ASK_EVERY_S
+        return is_due or self._may_have_forgotten or self._lost is not None
 
     @property
     def away(self) -> bool:
         """Whether Redis has not answered for so long that requests cannot be submitted now."""
-        return self.silent_s > SILENT_S
+        return time.monotonic() - self._beaten_at > SILENT_S
 
     def recover(self, pending: Mapping[str, Request], *, force: bool = False) -> int:
-        """Submit again what Redis forgot in a crash, or without one; return how many. Cheap while
-        there is no reason to ask: call it often.
+        """Submit again what Redis forgot in a crash, or without one; return how many.
 
         A request that Redis does not know is either answered or lost. So Redis is asked first, then
         replies are read up to the last one of that moment, and a request without a reply is
-        submitted again under its old id. Call it between reads.
+        submitted again under its old id. Call it between reads, and often: it is cheap while there
+        is no reason to ask.
         """
+        # ask which requests Redis does not know
         if self._lost is None and (self.shaken or force):
-            self._changed, self._asked_at = False, time.monotonic()
-            ids, missing, last_reply = list(pending), list[str](), (0, 0)
+            self._may_have_forgotten = False
+            self._asked_at = time.monotonic()
+            ids = list(pending)
+            missing: list[str] = []
+            last_reply = (0, 0)
             for start in range(0, len(ids), ASK_BATCH):
                 last, *unknown = self._retrying.run(
                     partial(
@@ -247,15 +248,18 @@ class Client:
                         ids[start : start + ASK_BATCH],
                     )
                 )
-                missing += [name.decode() for name in unknown]
+                missing += [request_id.decode() for request_id in unknown]
                 last_reply = max(last_reply, entry_order(last.decode()))
             self._lost = missing, last_reply
+        # wait until the replies of that moment are read
         if self._lost is None or entry_order(self._reader.position) < self._lost[1]:
             return 0
+        # submit again what is still without a reply
         by_queue: dict[str, list[Request]] = {}
-        for name in self._lost[0]:
-            if name in pending:
-                by_queue.setdefault(pending[name].queue, []).append(pending[name])
+        for request_id in self._lost[0]:
+            request = pending.get(request_id)
+            if request is not None:
+                by_queue.setdefault(request.queue, []).append(request)
         accepted = 0
         try:
             for requests in by_queue.values():
@@ -289,8 +293,10 @@ class Client:
         self._leaving.set()
 
     def close(self) -> None:
-        """Unregister. Requests of this client that still wait are dropped when they are older than
-        its time to live.
+        """Unregister.
+
+        Requests of this client that still wait are dropped when they are older than its time to
+        live.
         """
         self._heart.close()
         self._reader.close()
@@ -304,6 +310,7 @@ class Client:
             pipe.execute()
 
     def _beat(self) -> None:
+        """Keep the client alive for Redis, and notice when Redis was restarted."""
         server = self._redis.info("server")["run_id"]
         position = self._reader.position
         known, newest = script("client_beat")(
@@ -315,10 +322,10 @@ class Client:
             # Redis, or a reaper while we were frozen, dropped our replies; ids come from a clock,
             # which may be behind
             self._reader.begin_anew()
-            self._changed = True
+            self._may_have_forgotten = True
         if self._server not in ("", server):
             # set only now: whoever looks for lost requests must know from where to read
-            self._changed = True
+            self._may_have_forgotten = True
             logger.warning(
                 "client %s: Redis was restarted; looking for requests that it forgot", self.name
             )
@@ -326,9 +333,7 @@ class Client:
         self._beaten_at = time.monotonic()
 
     def _beat_again(self) -> None:
-        """Beat. One that fails is tried again at the next turn: the client's time to live is
-        long.
-        """
+        """Beat, or leave it to the next turn: the client's time to live is long."""
         try:
             self._beat()
         except Exception as error:

@@ -1,8 +1,8 @@
 """Open clients and bare connections of one Redis server.
 
-`connect` checks the server at once, `prepare` leaves that to the first call, and `twin` and
-`own_connection` repeat what a client has. None of them retries a call: that is up to the caller
-(retrying.py), so redis-py's own retries are turned off.
+`connect` checks the server at once, `prepare_connection` leaves that to the first call, and
+`connect_again` and `own_connection` repeat what a client has. None of them retries a call: that is
+up to the caller (retrying.py), so redis-py's own retries are turned off.
 
 A sentinel URL is sentinel://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...]/SERVICE[/DB], and leads to the
 service's present master. User and password are the master's; the sentinels' own are
@@ -34,8 +34,8 @@ CONNECT_TIMEOUT_S = 5.0
 SENTINEL_PORT = 26379
 MINIMUM_VERSION = (6, 2)
 # A server that loads its data refuses all calls: so often, and this far apart, it is asked again.
-LOADING_LOOKS = 60
-LOADING_LOOK_S = 1.0
+LOADING_TRIES = 60
+LOADING_PAUSE_S = 1.0
 # Socket options by which the kernel notices a dead connection, where it has them. A live peer's
 # kernel acknowledges within TCP_USER_TIMEOUT milliseconds, whatever its processes do.
 KEEPALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 10_000}
@@ -44,26 +44,26 @@ KEEPALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_
 def connect(
     url: str, *, socket_timeout_s: float | None = 30.0, retrying: Retrying | None = None
 ) -> Redis:
-    """Return a client for `url` (redis, rediss, unix, sentinel), checked at once; waits while the
-    server loads its data.
+    """Return a client for `url` (redis, rediss, unix, sentinel), checked at once.
 
-    retrying: waits for a server that accepts connections and breaks them, as one that restarts or a
-    proxy before it; not for one that refuses them, which is mostly a wrong address.
+    It waits while the server loads its data. retrying: waits for a server that accepts connections
+    and breaks them, as one that restarts or a proxy before it; not for one that refuses them, which
+    is mostly a wrong address.
 
     Raises Unreachable when it cannot be reached, rejects the login or is not a supported server,
     and InvalidValue for a URL that cannot be read.
     """
     client = prepare_connection(url, socket_timeout_s=socket_timeout_s)
 
-    def check() -> None:
+    def check_server() -> None:
         # a server that loads its data answers nothing else yet
-        for _ in range(LOADING_LOOKS):
+        for _ in range(LOADING_TRIES):
             try:
                 client.ping()
                 break
             except exceptions.BusyLoadingError:
                 logger.warning("Redis is loading its data, waiting")
-                time.sleep(LOADING_LOOK_S)
+                time.sleep(LOADING_PAUSE_S)
         info: dict[str, Any] = client.info("server")
         version = tuple(int(part) for part in str(info.get("redis_version", "0.0")).split(".")[:2])
         if version < MINIMUM_VERSION:
@@ -80,20 +80,20 @@ def connect(
 
     with explain_redis_errors(url):
         try:
-            check()
+            check_server()
         except (exceptions.ConnectionError, exceptions.TimeoutError) as error:
             # redis-py has no class of its own for a connection that was never open
             if retrying is None or "connecting to" in str(error) or not is_transient(error):
                 raise
-            retrying.after(error, check)
+            retrying.run_after(error, check_server)
     return client
 
 
 def prepare_connection(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
-    """Return a client for `url` that connects when it is first used, for callers that can do
-    without Redis for a while.
+    """Return a client for `url` that connects when it is first used.
 
-    Raises InvalidValue for a URL that cannot be read.
+    It is for callers that can do without Redis for a while. Raises InvalidValue for a URL that
+    cannot be read.
     """
     options: dict[str, Any] = {
         "socket_connect_timeout": CONNECT_TIMEOUT_S,
@@ -149,12 +149,12 @@ def connect_again(client: Redis, socket_timeout_s: float) -> Redis:
         "retry": retry.Retry(backoff.NoBackoff(), 0),
         "connection_class": pool.connection_class,
     }
-    # whatever pool the caller has: one that blocks, or has arguments of its own, is not repeated
-    kind: Any = redis.ConnectionPool
+    # an ordinary pool, also where the client has one that blocks, or has arguments of its own
+    pool_class: Any = redis.ConnectionPool
     if isinstance(pool, sentinel.SentinelConnectionPool):
-        kind = sentinel.SentinelConnectionPool
+        pool_class = sentinel.SentinelConnectionPool
         options |= {"service_name": pool.service_name, "sentinel_manager": pool.sentinel_manager}
-    return redis.Redis(connection_pool=kind(**options))
+    return redis.Redis(connection_pool=pool_class(**options))
 
 
 def own_connection(client: Redis, socket_timeout_s: float) -> Any:
@@ -171,6 +171,8 @@ def client_for_url(url: str, options: dict[str, Any]) -> redis.Redis:
             # redis-py would use database 0 instead
             raise ValueError(f"{database!r} is not a database number")
         return redis.Redis.from_url(url, **options)
+
+    # a sentinel URL: split it into addresses, service, logins and options
     login, _, hosts = parts.netloc.rpartition("@")
     service, _, database = database.partition("/")
     if not service:
@@ -186,7 +188,7 @@ def client_for_url(url: str, options: dict[str, Any]) -> redis.Redis:
     tls = secure | {name: value for name, value in query.items() if name.startswith("ssl_")}
     user, _, password = login.partition(":")
     sentinels: Any = sentinel.Sentinel(  # type: ignore[no-untyped-call]
-        [_address(word) for word in hosts.split(",")],
+        [_split_address(word) for word in hosts.split(",")],
         sentinel_kwargs={**tls, **for_sentinels, "socket_timeout": CONNECT_TIMEOUT_S},
     )
     return sentinels.master_for(  # type: ignore[no-any-return]
@@ -202,10 +204,10 @@ def hosts_of_url(url: str) -> list[str]:
     """Return the hosts that a URL names; none for a socket."""
     parts = urlsplit(url)
     hosts = [] if parts.scheme == "unix" else parts.netloc.rpartition("@")[2].split(",")
-    return [_address(text)[0] for text in hosts]
+    return [_split_address(text)[0] for text in hosts]
 
 
-def _address(text: str) -> tuple[str, int]:
+def _split_address(text: str) -> tuple[str, int]:
     """Split HOST, HOST:PORT or [IPV6]:PORT of a sentinel."""
     address = urlsplit(f"//{text}")
     if not address.hostname:

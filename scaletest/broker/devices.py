@@ -45,7 +45,10 @@ class DeviceLeases:
         retrying: Retrying | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """nonce: tells this process from an earlier, perhaps only frozen one of the same name."""
+        """Prepare to lease for this worker.
+
+        nonce: tells this process from an earlier, perhaps only frozen one of the same name.
+        """
         self._client = client
         self._node = node
         self._owner = f"{checks.worker_name(worker)}:{nonce}"
@@ -54,6 +57,7 @@ class DeviceLeases:
         self._retrying = retrying or Retrying(f"worker {worker}")
         self._clock = clock
         self._lock = threading.Lock()
+        # the leased slot, and until when it is surely ours, on our clock
         self._slot: Slot | None = None
         self._until = 0.0
 
@@ -63,52 +67,50 @@ class DeviceLeases:
         return self.slot_at(self._clock())
 
     def slot_at(self, now: float) -> Slot | None:
-        """Return the slot held when the clock reads `now`."""
+        """Return the slot that is surely held when the clock reads `now`."""
         return self._slot if now < self._until else None
 
     def claim(self, devices: Sequence[str], per_device: int) -> Slot | None:
-        """Lease a free slot of the least used of these devices, or go on with the one held; None
-        when none is free. Waits while Redis is away.
+        """Lease a free slot of the least used of these devices, or go on with the one held.
+
+        None when none is free. Waits while Redis is away.
         """
         checks.count(per_device, "workers per device", minimum=1)
         return self._retrying.run(lambda: self._claim(devices, per_device)) if devices else None
 
     def _claim(self, devices: Sequence[str], per_device: int) -> Slot | None:
         with self._lock:
-            began = self._clock()
-            place = script("claim")(
+            sent_at = self._clock()
+            row = script("claim")(
                 self._client,
                 [keys.device(self._node, device) for device in devices],
                 [self._owner, int(self._lease_s * 1e6), per_device, self._interval_us],
             )
-            if place is None:
-                self._slot = None
-                return None
-            key_number, slot_number = place
-            self._slot = Slot(devices[int(key_number)], int(slot_number))
-            self._until = began + self._lease_s * (1 - CLOCK_MARGIN)
+            # row: which of these devices, and which of its slots
+            self._slot = None if row is None else Slot(devices[int(row[0])], int(row[1]))
+            self._until = sent_at + self._lease_s * (1 - CLOCK_MARGIN)
             return self._slot
 
     def renew(self) -> bool:
-        """Extend the lease; whether there is nothing to extend or it is still ours."""
+        """Extend the lease; return False when it was lost."""
         with self._lock:
-            slot, began = self._slot, self._clock()
+            slot, sent_at = self._slot, self._clock()
             if slot is None:
                 return True
-            member = f"{slot.number}:{self._owner}"
             if script("renew")(
                 self._client,
                 [keys.device(self._node, slot.device)],
-                [member, int(self._lease_s * 1e6), self._interval_us],
+                [f"{slot.number}:{self._owner}", int(self._lease_s * 1e6), self._interval_us],
             ):
-                self._until = began + self._lease_s * (1 - CLOCK_MARGIN)
+                self._until = sent_at + self._lease_s * (1 - CLOCK_MARGIN)
                 return True
             self._slot = None
             return False
 
     def close(self) -> None:
-        """Give the slot back, so that the next worker need not wait for the lease to end, and close
-        the connection.
+        """Give the slot back, and close the connection.
+
+        So the next worker need not wait for the lease to end.
         """
         with closing(self._client), self._lock:
             slot, self._slot = self._slot, None

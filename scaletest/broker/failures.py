@@ -1,8 +1,8 @@
-"""The last failures of a queue: requests that failed or timed out, also when their clients have the
-replies.
+"""The last failures of a queue: requests that failed or timed out.
 
-The scripts write them when something failed, and never otherwise (lua/failure.lua). Anybody may
-write to Redis, so whatever is no failure is left out, and long texts are cut.
+They are kept although their clients have the replies. The scripts write them when something failed,
+and never otherwise (lua/failure.lua). Anybody may write to Redis, so whatever is no failure is left
+out, and long texts are cut.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,8 +49,9 @@ class FailedRequest:
 
 
 def last_failures(redis: Redis, queue: str) -> list[FailedRequest]:
-    """Return the last failures of a queue, newest first, at most MOST_FAILURES; none of a queue
-    that is not declared, or whose key holds something else.
+    """Return the last failures of a queue, newest first, at most MOST_FAILURES.
+
+    A queue that is not declared, or whose key holds something else, has none.
     """
     try:
         rows: Any = redis.xrevrange(keys.failures(checks.queue_name(queue)), count=MOST_FAILURES)
@@ -58,12 +59,12 @@ def last_failures(redis: Redis, queue: str) -> list[FailedRequest]:
         if is_transient(error) or isinstance(error, REFUSED):
             raise
         return []
-    return [failed for _, fields in rows if (failed := _read_failure(fields))]
+    return [failure for _, fields in rows if (failure := _read_failure(fields))]
 
 
-def recent_failure_groups(failed: Sequence[FailedRequest]) -> list[FailureGroup]:
+def recent_failure_groups(failures: Sequence[FailedRequest]) -> list[FailureGroup]:
     """Group these failures, which come newest first; the most frequent group comes first."""
-    return group_failures((failure, failure.at_s) for failure in reversed(failed))
+    return group_failures((failure, failure.at_s) for failure in reversed(failures))
 
 
 def _read_failure(fields: Mapping[bytes, bytes] | None) -> FailedRequest | None:
@@ -81,14 +82,14 @@ def _read_failure(fields: Mapping[bytes, bytes] | None) -> FailedRequest | None:
     except (KeyError, ValueError, OverflowError):
         return None
     return FailedRequest(
-        at_s,
-        texts["id"],
-        texts.get("node", ""),
-        texts.get("device", ""),
-        texts.get("pod", ""),
-        outcome,
-        texts.get("reason", ""),
-        exit_code,
-        attempt,
-        texts.get("error", ""),
+        at_s=at_s,
+        id=texts["id"],
+        node=texts.get("node", ""),
+        device=texts.get("device", ""),
+        pod=texts.get("pod", ""),
+        outcome=outcome,
+        reason=texts.get("reason", ""),
+        exit_code=exit_code,
+        attempt=attempt,
+        error=texts.get("error", ""),
     )

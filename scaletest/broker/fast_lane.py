@@ -31,23 +31,23 @@ LONGEST_BLOCK_S = 20.0
 SOCKET_SLACK_S = 10.0
 
 
-class Taken(NamedTuple):
-    """A request as it was taken. Times are microseconds on the Redis clock."""
+class TakenRequest(NamedTuple):
+    """A request that this worker took. Times are microseconds on the Redis clock."""
 
     id: str
     attempt: int
     started_us: int
-    enqueued_us: int  # may be 0 for a job that RQ's own code must run
-    client: str  # "" for such a job
-    data: bytes  # empty for such a job
+    enqueued_us: int = 0  # may be 0 for a job that RQ's own code must run
+    client: str = ""  # "" for such a job
+    data: bytes = b""  # empty for such a job
 
 
-class Done(NamedTuple):
-    """A finished request for the next call."""
+class FinishedRequest(NamedTuple):
+    """A finished request, whose outcome the next call delivers."""
 
-    taken: Taken
+    taken: TakenRequest
     outcome: str
-    wait_bucket: int
+    wait_bucket: int  # of the histograms that the queue keeps
     run_bucket: int
     reply: str
     registered: bool  # a heartbeat put it into RQ's registries
@@ -73,7 +73,7 @@ class PendingCall(NamedTuple):
 
 
 # None when the queue was empty.
-Answer = Taken | NothingTaken | None
+Answer = TakenRequest | NothingTaken | None
 
 
 class FastLane:
@@ -90,6 +90,7 @@ class FastLane:
         self._longest_block_s = min(LONGEST_BLOCK_S, interval_s)
         self._nonce = call_nonce()
         self._number = 0
+        # what names the present call, so that Redis knows a repeated one
         self._call = ""
         # The worker's deadline in Redis's last answer; heartbeats only extend it.
         self._deadline: bytes = b""
@@ -100,35 +101,39 @@ class FastLane:
         self.idle = False
         # A blocking move was sent and its end is unknown: a request may be in the taking list.
         self.in_doubt = False
-        self._source_key = keys.rq_queue(queue)
-        self._taking = keys.taking(queue)
+        self._waiting_key = keys.rq_queue(queue)
+        self._taking_key = keys.taking(queue)
         self._started_key = keys.rq_started(queue)
+        # the words of every call that are the same: the script, and its keys
         self._head = (
             "EVALSHA",
             self._script.digest,
             11,
             keys.rq_worker(worker),
             keys.leases(queue),
-            self._source_key,
+            self._waiting_key,
             keys.counters(queue),
             keys.ended(queue),
             keys.slots(queue),
             keys.paused(queue),
             keys.RQ_SUSPENDED,
-            self._taking,
+            self._taking_key,
             keys.PULSE,
             keys.STANDSTILL,
         )
         # Its socket waits longer than any blocking move.
         self._connection = own_connection(client, LONGEST_BLOCK_S + SOCKET_SLACK_S)
+        # Redis's number of the connection, by which a heartbeat ends a blocking move.
         self.client_id = 0
 
-    def cycle(self, done: Done | None, *, take: bool = True, block_s: float = 0.0) -> Answer:
+    def cycle(
+        self, done: FinishedRequest | None, *, take: bool = True, block_s: float = 0.0
+    ) -> Answer:
         """Finish `done` and take the next request; None when none came within `block_s`."""
         self.idle = done is None
         try:
             answer = self._call_script(done, "1" if take else "0")
-            self.idle = True
+            self.idle = True  # from here on there is nothing to deliver
             while answer is NothingTaken.AGAIN:
                 answer = self._call_script(None, "1")
             if answer is None and take and block_s > 0:
@@ -142,8 +147,9 @@ class FastLane:
         return self.idle and self.break_off()
 
     def break_off(self) -> bool:
-        """Break the connection, so that a call that waits for its answer is sent again; return
-        whether there was any. For any thread.
+        """Break the connection, so that a call that waits for its answer is sent again.
+
+        Return whether there was one. For any thread.
         """
         connection = self._connection._sock
         if connection is None:
@@ -160,10 +166,12 @@ class FastLane:
         self._connection.disconnect()
 
     def _next_call(self) -> None:
+        """Name the next call. Names of one worker grow, so that Redis can refuse a late one."""
         self._number += 1
         self._call = f"{self._nonce}:{self._number:012}"
 
-    def _call_script(self, done: Done | None, source: str) -> Answer:
+    def _call_script(self, done: FinishedRequest | None, source: str) -> Answer:
+        """Call lua/cycle.lua. source: where it takes from, 1 for the queue, 0 for nowhere."""
         self._next_call()
         command = self._command(done, source)
         delivers = ""
@@ -186,7 +194,7 @@ class FastLane:
         """
         self._next_call()
         command = self._command(None, "2")
-        move = ("BLMOVE", self._source_key, self._taking, "LEFT", "RIGHT", block_s)
+        move = ("BLMOVE", self._waiting_key, self._taking_key, "LEFT", "RIGHT", block_s)
         self.in_doubt = True
         self.pending = PendingCall(self._call, block_s, "")
         try:
@@ -206,21 +214,21 @@ class FastLane:
         The answer to the first half of a packet may still be on its way, so the connection is
         opened anew.
         """
-        missing = isinstance(error, redis.exceptions.NoScriptError)
-        if not missing and not is_transient(error):
-            raise error
 
-        def again() -> Answer:
+        def call_again() -> Answer:
             self._connection.disconnect()
             self._send(("SCRIPT", "LOAD", self._script.text), command)
             self._connection.read_response()
             return self._parse(self._connection.read_response())
 
-        if missing:
-            return self._retrying.run(again)
-        return self._retrying.after(error, again)
+        if isinstance(error, redis.exceptions.NoScriptError):
+            return self._retrying.run(call_again)
+        if not is_transient(error):
+            raise error
+        return self._retrying.run_after(error, call_again)
 
-    def _command(self, done: Done | None, source: str) -> tuple[Any, ...]:
+    def _command(self, done: FinishedRequest | None, source: str) -> tuple[Any, ...]:
+        """Return the words of a call: the head, the arguments, and the outcome to deliver."""
         command = (*self._head, self._call, source, self._interval_us, self._worker, self._queue)
         if done is None:
             return command
@@ -237,17 +245,19 @@ class FastLane:
         )
 
     def _parse(self, row: Any) -> Answer:
+        """Read the script's answer."""
         if row is None:
             return None
         if len(row) == 1:
             return NothingTaken(row[0])
         name, attempt, started, enqueued, client, data, deadline = row
         self._deadline = deadline or self._deadline
-        return Taken(
+        return TakenRequest(
             name.decode(), int(attempt), int(started), int(enqueued or 0), client.decode(), data
         )
 
     def _send(self, *commands: tuple[Any, ...]) -> None:
+        """Send commands in one packet; first connect, where that is necessary."""
         connection = self._connection
         if not connection.is_connected:
             connection.connect()

@@ -1,20 +1,20 @@
 """A worker's heartbeat: the thread by which Redis knows that a worker is alive.
 
-A worker takes requests out of a queue in Redis and runs them one by one. While it runs one, Redis
-keeps a lease for it: a note of who has this request, with a deadline. The worker has a deadline,
-too. Every few seconds the heartbeat moves both into the future. A worker that died sends no
-heartbeats, so its deadlines pass, and another worker reaps: it puts the request back into the queue
-(reaping.py).
+A worker takes requests out of a queue in Redis and runs them one by one. Its main thread does that.
+While a request runs, Redis keeps a lease for it: a note of which worker has it, with a deadline.
+The worker itself has a deadline, too. Every few seconds a heartbeat moves both deadlines into the
+future. A worker that died sends no heartbeats, so its deadlines pass. Then another worker reaps: it
+puts the dead worker's request back into the queue (reaping.py).
 
-One heartbeat is one call of a script that Redis runs as a whole (lua/beat.lua). Its answer tells
-whether the worker still holds its lease, whether it is its turn to reap, and whether Redis has
-answered the call that the worker's main thread waits for (UnansweredCall).
+One heartbeat is one call of a script that Redis runs as a whole (lua/beat.lua). Its answer says
+whether the worker still holds its lease, whether it is this worker's turn to reap, and whether
+Redis has answered the call that the main thread waits for (UnansweredCall).
 
 A heartbeat also writes what the tools of RQ read, the library of jobs that all this is built on:
 that this worker lives, its details, and which job it runs.
 
-The thread beats whatever the workload is doing, on a connection of its own. While Redis is away it
-keeps trying. Deadlines are on a clock that stands still then (lua/pulse.lua), so that an outage
+The thread beats whatever the workload is doing, over a connection of its own. While Redis is away
+it keeps trying. Deadlines are on a clock that stands still then (lua/pulse.lua), so that an outage
 costs nobody a lease.
 """
 
@@ -49,16 +49,19 @@ LEASE_INTERVALS = 1.8
 # Workers with longer intervals still beat so often, and reap for those with shorter ones.
 LONGEST_TICK_S = DEFAULT_INTERVAL_S / 2
 # The shortest delay until a reaper checks again for a lease that is about to end.
-SOONEST_LOOK_S = 0.05
+SOONEST_REAP_S = 0.05
 # A request whose workers died so often fails as lost instead of going back to its queue.
 MAX_ATTEMPTS = 3
 # How often a stopping worker's wait for a request is ended.
 UNBLOCK_EVERY_S = 0.02
 # The pause after a heartbeat that failed.
 RETRY_S = 0.2
-# A heartbeat waits for an answer only until the next one is due, or a dead connection would cost
-# the lease.
+# A heartbeat waits for its answer only until the next one is due, within these bounds. If it waited
+# longer on a dead connection, the lease would end.
 SHORTEST_PATIENCE_S, LONGEST_PATIENCE_S = 1.0, 5.0
+
+# What tools shall see of a worker, by name.
+Details = Mapping[str, str | int | float]
 
 
 @dataclass(slots=True)
@@ -67,38 +70,36 @@ class RunningRequest:
 
     id: str
     attempt: int  # how many workers took it, this one included
-    slow: bool = False  # RQ's own code runs it, and keeps RQ's registries of jobs
+    slow: bool = False  # RQ's own code runs it, and enters it in RQ's registries
     registered: bool = False  # a heartbeat may have entered it in RQ's registry of started jobs
     settling: bool = False  # its outcome is being delivered, which ends the lease
 
 
 @dataclass(slots=True)
 class UnansweredCall:
-    """A call of the main thread that waited for its answer at an earlier heartbeat.
+    """A call of the main thread that had no answer yet at an earlier heartbeat.
 
     A connection may die silently, as when a router forgets it. The main thread would then wait for
-    its answer until its socket gives up. Heartbeats go over another connection, and tell sooner:
-    Redis is alive, and it has answered the call already, or should have. Then the connection is
-    broken off, and the main thread sends its call again. That is safe: the call gets the same
-    answer, as long as the worker still holds its request.
+    its answer until its socket gives up. Heartbeats go over another connection, so they notice
+    sooner: Redis is alive, and it has answered the call already, or should have. Then the heartbeat
+    breaks the main thread's connection, and the main thread sends its call again. That is safe:
+    Redis gives the same answer, as long as the worker still holds its request.
     """
 
     call: str
-    since: float  # time of that heartbeat, on the monotonic clock
-    answered: bool  # whether Redis had answered it by the last heartbeat
+    since: float  # time of the first heartbeat without the answer, on the monotonic clock
+    answered: bool  # whether Redis had sent the answer by the last heartbeat
 
 
 def patience_s(interval_s: float) -> float:
-    """Return the seconds that a heartbeat waits for an answer."""
+    """Return how many seconds a heartbeat waits for its answer."""
     return max(SHORTEST_PATIENCE_S, min(interval_s / 2, LONGEST_PATIENCE_S))
 
 
 class Heartbeat:
-    """Beats for one worker of one queue until closed.
+    """Beats for one worker of one queue until stopped.
 
-    The worker's main thread calls `hold` before a request and `let_go` after it. running: the
-    request in between, for any thread. lane: what the main thread talks to Redis by; its answers
-    are checked.
+    The worker's main thread calls `note_start` before a request and `note_end` after it.
     """
 
     def __init__(
@@ -109,15 +110,17 @@ class Heartbeat:
         *,
         interval_s: float = DEFAULT_INTERVAL_S,
         max_attempts: int = MAX_ATTEMPTS,
-        details: Callable[[], Mapping[str, str | int | float]] = dict,
+        details: Callable[[], Details] = dict,
         renew: Callable[[], object] = bool,
         sampling: SamplerLease | None = None,
     ) -> None:
-        """details: what tools shall see of the worker, by name. renew: called by the thread after
-        every heartbeat, to extend the worker's other leases.
+        """Prepare the heartbeat of `worker` over `client`, which is used for nothing else.
 
-        sampling: the lease of the node's sampler, which heartbeats request. Without it another
-        worker samples, or none.
+        details: returns what tools shall see of the worker. renew: extends the worker's other
+        leases; the thread calls it after every heartbeat.
+
+        sampling: the right to sample the resources of this worker's node, which heartbeats request.
+        Without it another worker samples, or none.
         """
         self._client = client
         self._worker = worker
@@ -127,29 +130,31 @@ class Heartbeat:
         self._max_attempts = max_attempts
         self._details = details
         self._renew = renew
-        # `details` as last sent, so that a heartbeat sends only what has changed.
-        self._sent_details: dict[str, str | int | float] = {}
-        # What Redis has as their version while it holds what was sent: another worker of this name
-        # writes another, and older data of Redis have an older one.
-        self._version = ""
-        # whether a heartbeat gave this worker the turn to reap, which it has not taken yet
-        self._reaps = False
-        self.running: RunningRequest | None = None
-        self._closing = threading.Event()
-        # makes the thread look at once: for a signal handler, and for the sampler's thread
-        self._wake = Wake()
         self._sampling = sampling
+        # The request between `note_start` and `note_end`. Any thread may read it.
+        self.running: RunningRequest | None = None
+        # What the main thread talks to Redis by; it is given once there is one.
+        self.lane: FastLane | None = None
+        # The main thread's call that had no answer at the last heartbeat.
+        self._unanswered: UnansweredCall | None = None
+        # `details` as last sent, so that a heartbeat sends only what has changed.
+        self._sent_details: Details = {}
+        # What Redis keeps beside the details as their version. It has another one when another
+        # worker of this name wrote its own details, or when Redis came back with older data. Then
+        # all details are sent again.
+        self._version = ""
+        # Whether a heartbeat gave this worker the turn to reap, which it has not taken yet.
+        self._has_turn = False
+        # Whether the worker stops, so that its main thread must not wait for a request.
+        self._ends_waits = False
+        self._closing = threading.Event()
+        # Wakes the thread from its sleep: used by a signal handler, and by the sampler's thread.
+        self._wake = Wake()
         if sampling:
             sampling.wake = self._wake.set
-        # given by `unblock`, when the worker stops
-        self._unblock: Callable[[], int] | None = None
-        self._hang_up: Callable[[], bool] = bool
-        self.lane: FastLane | None = None
-        # the call whose answer was missing at the last heartbeat
-        self._unanswered: UnansweredCall | None = None
-        self._thread = threading.Thread(target=self._live, name="scaletest-heartbeat", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="scaletest-heartbeat", daemon=True)
 
-    # -- the life of the worker, for its main thread
+    # -- for the worker's main thread, in the order of its life
     # ----------------------------------------------------------------------------------------------
 
     def forget_dead_namesake(self) -> None:
@@ -159,33 +164,33 @@ class Heartbeat:
             self._client.delete(keys.rq_worker(self._worker))
 
     def start(self) -> None:
-        """Beat once, so that the worker is registered before it takes a request, then go on in the
-        background.
+        """Beat once, then go on in the background.
 
-        Called again for a worker that was forgotten while it was frozen.
+        The first heartbeat registers the worker, which must be known before it takes a request. A
+        worker that was frozen until others forgot it calls this again.
         """
         self._beat()
         if not self._thread.is_alive():
             self._thread.start()
 
-    def hold(self, request: str, attempt: int, *, slow: bool = False) -> None:
-        """Extend the lease of this request, which runs from now on."""
+    def note_start(self, request: str, attempt: int, *, slow: bool = False) -> None:
+        """Note the request that runs from now on, so that heartbeats extend its lease."""
         self.running = RunningRequest(request, attempt, slow)
-
-    def let_go(self) -> bool:
-        """Note that the request has ended; return whether a heartbeat may have entered it in RQ's
-        registry of started jobs.
-
-        This clears `running` first and reads the mark then; the thread marks first and then reads
-        `running`. So whichever comes first, every entry is removed by somebody.
-        """
-        running, self.running = self.running, None
-        return running is not None and running.registered
 
     def note_settling(self) -> None:
         """Note that the outcome is being delivered, so that a missing lease is not a lost one."""
         if self.running is not None:
             self.running.settling = True
+
+    def note_end(self) -> bool:
+        """Note that the request has ended; return whether RQ's registry may have an entry of it.
+
+        The caller removes that entry. This clears `running` first and reads the mark afterwards,
+        while `_beat` sets the mark first and reads `running` afterwards. So whichever comes first,
+        no entry stays behind.
+        """
+        running, self.running = self.running, None
+        return running is not None and running.registered
 
     def mark_suspect(self, suspect: bool) -> None:
         """Publish whether this worker's requests fail at once."""
@@ -193,20 +198,13 @@ class Heartbeat:
         with excuse_outage():
             mark(keys.suspects(self._queue), self._worker)
 
-    def unblock(self, client_id: Callable[[], int], hang_up: Callable[[], bool]) -> None:
-        """End the main thread's waits for a request from now on. Safe in a signal handler.
-
-        client_id: Redis's number of the connection that waits, 0 while none does. hang_up: breaks
-        that connection instead, when Redis cannot be reached; whether it did.
-        """
-        self._hang_up = hang_up
-        self._unblock = client_id
+    def end_waits(self) -> None:
+        """End the main thread's waits for a request, from now on. Safe in a signal handler."""
+        self._ends_waits = True
         self._wake.set()
 
     def stop(self) -> None:
-        """Stop beating. The worker counts as alive until `forget`, or until its deadline has
-        passed.
-        """
+        """Stop beating. The worker counts as alive until `forget` or the end of its deadline."""
         self._closing.set()
         self._wake.set()
         if self._thread.is_alive():
@@ -214,8 +212,10 @@ class Heartbeat:
         self._wake.close()
 
     def forget(self) -> None:
-        """Delete the worker's deadline, so that a wait for a request that Redis still holds gets
-        nothing.
+        """Delete the worker's deadline, and close the connection.
+
+        Redis may still hold a call by which this worker waited for a request. Without the deadline
+        that call gets none.
         """
         self._client.hdel(keys.rq_worker(self._worker), "until")
         self._client.zrem(keys.workers(self._queue), self._worker)
@@ -225,21 +225,22 @@ class Heartbeat:
     # -- the thread
     # ----------------------------------------------------------------------------------------------
 
-    def _live(self) -> None:
+    def _run(self) -> None:
         """Beat when a heartbeat is due, until `stop`; an error costs one heartbeat."""
-        due = time.monotonic()  # requests of a dead worker must not wait for the first tick
+        due = time.monotonic()  # at once: requests of a dead worker must not wait for the first one
         while not self._closing.is_set():
-            left = due - time.monotonic()
-            if self._unblock:
-                self._closing.wait(max(0.0, min(left, UNBLOCK_EVERY_S)))
+            # sleep until a heartbeat is due, or something else is to be done
+            left_s = due - time.monotonic()
+            if self._ends_waits:
+                self._closing.wait(max(0.0, min(left_s, UNBLOCK_EVERY_S)))
             else:
-                self._wake.wait(left)
+                self._wake.wait(left_s)
                 self._wake.clear()
             try:
-                # a stopping worker may be just about to wait for a request: so this is repeated
-                client_id = self._unblock() if self._unblock else 0
-                if client_id:
-                    self._client.client_unblock(client_id)
+                # The main thread may be just about to wait for a request, and begin after this. So
+                # this is repeated every UNBLOCK_EVERY_S.
+                if self._ends_waits:
+                    self._unblock_main_thread()
                 if self._sampling:
                     self._sampling.send(self._client)
                 if time.monotonic() >= due:
@@ -247,48 +248,56 @@ class Heartbeat:
                     self._beat()
                     try:
                         self._renew()
-                    finally:  # it has the turn to reap, whatever becomes of its own leases
-                        due = min(due, time.monotonic() + self._reap_in_turn())
+                    finally:  # it has the turn to reap, whatever becomes of its other leases
+                        if self._has_turn:
+                            due = min(due, time.monotonic() + self._reap())
             except Exception as error:
                 due = min(due, time.monotonic() + RETRY_S)
+                text = cut_text(str(error), 200)
                 # A server that hangs, or vanished without closing its connections, would keep a
                 # stopping worker in a read for half a minute.
-                if self._hang_up():
+                if self._ends_waits and self.lane is not None and self.lane.hang_up():
                     logger.warning(
-                        "worker %s is idle and stops without Redis: %s",
-                        self._worker,
-                        cut_text(str(error), 200),
+                        "worker %s is idle and stops without Redis: %s", self._worker, text
                     )
                 if not is_transient(error):  # the main thread logs outages
-                    logger.error(
-                        "worker %s: heartbeat failed: %s", self._worker, cut_text(str(error), 200)
-                    )
+                    logger.error("worker %s: heartbeat failed: %s", self._worker, text)
                 self._closing.wait(RETRY_S)
+
+    def _unblock_main_thread(self) -> None:
+        """Let Redis end the main thread's wait for a request, if it waits."""
+        lane = self.lane
+        # Redis knows the connection by a number, which is 0 before there is one
+        if lane is not None and lane.idle and lane.client_id:
+            self._client.client_unblock(lane.client_id)
 
     def _beat(self) -> None:
         """Send one heartbeat, and act on its answer."""
-        running, pending = self.running, self.lane.pending if self.lane else None
+        # In this order: a request that ends in between is found in the call that delivers it.
+        running = self.running
+        pending = self.lane.pending if self.lane else None
         if running is not None:
             running.registered = True
-            if self.running is not running:  # it has just ended: see `let_go`
+            if self.running is not running:  # it has just ended: see `note_end`
                 running = None
-        # When Redis does not have the details that were sent before, the heartbeat is sent again
-        # with all of them.
-        is_known = False
-        while not is_known:
-            details = dict(self._details())
-            # Forgotten until the answer is here: after a heartbeat whose answer is lost, all
-            # details are sent again.
-            sent, self._sent_details = self._sent_details, {}
-            changed = {name: text for name, text in details.items() if sent.get(name) != text}
-            is_held, is_answered, has_turn, known, *sampled = self._call_beat(
-                running, pending, changed
+
+        # Send what changed of the details. When Redis does not have what was sent before, send the
+        # heartbeat again with all of them.
+        details = dict(self._details())
+        sent_before = self._sent_details
+        changed = {name: text for name, text in details.items() if sent_before.get(name) != text}
+        self._sent_details = {}  # until the answer is here: when it is lost, all are sent again
+        for sent in (changed, details):
+            is_held, is_answered, has_turn, has_sent_before, *node_answer = self._call_beat(
+                running, pending, sent
             )
-            self._reaps = self._reaps or bool(has_turn)
-            is_known = bool(known) or changed == details
+            self._has_turn = self._has_turn or bool(has_turn)
+            if has_sent_before or sent == details:
+                break
         self._sent_details = details
+
         if self._sampling:
-            self._sampling.take_answer(sampled)
+            self._sampling.take_answer(node_answer)
         if not is_held and running is self.running and running is not None and not running.settling:
             logger.warning(
                 "worker %s lost its lease on request %s, finishing it nevertheless",
@@ -300,32 +309,30 @@ class Heartbeat:
                 "worker %s: an answer of Redis was lost on its way, asking again", self._worker
             )
 
-    def _break_off_unanswered(self, pending: PendingCall | None, answered: bool) -> bool:
-        """Break off the lane's connection when the answer was missing at an earlier heartbeat as
-        well; return whether that was done.
+    def _break_off_unanswered(self, pending: PendingCall | None, is_answered: bool) -> bool:
+        """Break the main thread's connection if an answer was lost on it; return whether it was.
 
-        pending: the call that waited when this heartbeat was sent. answered: whether Redis had
-        answered it then.
+        pending: the call that the main thread waited for when this heartbeat was sent. is_answered:
+        whether Redis had answered it then.
         """
-        before, now = self._unanswered, time.monotonic()
+        earlier, now = self._unanswered, time.monotonic()
         self._unanswered = None
         if pending is None:
             return False
-        if before is None or before.call != pending.call:
-            self._unanswered = UnansweredCall(pending.call, now, answered)
+        if earlier is None or earlier.call != pending.call:
+            # another call than at the last heartbeat: its answer may be on its way
+            self._unanswered = UnansweredCall(pending.call, now, is_answered)
             return False
-        if not before.answered and now - before.since < pending.block_s:
-            # it may still wait for a request to arrive
-            self._unanswered = before
-            before.answered = answered
+        if not earlier.answered and now - earlier.since < pending.block_s:
+            # Redis may still be waiting for a request to arrive before it answers
+            earlier.answered = is_answered
+            self._unanswered = earlier
             return False
+        # not if the main thread got its answer, and has begun its next call, in the meantime
         return self.lane is not None and self.lane.pending is pending and self.lane.break_off()
 
     def _call_beat(
-        self,
-        running: RunningRequest | None,
-        pending: PendingCall | None,
-        changed: Mapping[str, str | int | float],
+        self, running: RunningRequest | None, pending: PendingCall | None, changed: Details
     ) -> Any:
         """Call lua/beat.lua, whose head explains the keys, the arguments and the answer."""
         version_before = self._version
@@ -363,14 +370,8 @@ class Heartbeat:
             ],
         )
 
-    def _reap_in_turn(self) -> float:
-        """Reap if a heartbeat gave this worker the turn; return in how many seconds to come
-        again.
-        """
-        return self._reap() if self._reaps else self._tick_s
-
     def _reap(self) -> float:
         """Take back requests of dead workers; return in how many seconds to check again."""
         next_s = reap(self._client, self._queue, self._max_attempts, self._interval_us).next_s
-        self._reaps = False
-        return self._tick_s if next_s is None else max(SOONEST_LOOK_S, next_s)
+        self._has_turn = False
+        return self._tick_s if next_s is None else max(SOONEST_REAP_S, next_s)

@@ -39,11 +39,8 @@ def encode(request: Request) -> bytes:
 
 def rq_timeout(request: Request) -> int:
     """Return the job's RQ timeout in seconds, longer than any limit of ours."""
-    return (
-        math.ceil(request.time_limit_s) + TIMEOUT_SLACK_S
-        if request.time_limit_s
-        else NO_LIMIT_TIMEOUT_S
-    )
+    limit_s = request.time_limit_s
+    return math.ceil(limit_s) + TIMEOUT_SLACK_S if limit_s else NO_LIMIT_TIMEOUT_S
 
 
 def decode(data: bytes) -> tuple[tuple[str, ...], float]:
@@ -54,10 +51,10 @@ def decode(data: bytes) -> tuple[tuple[str, ...], float]:
             raise InvalidValue(
                 f"the job calls {checks.cut_text(str(function), 80)}, not {FUNCTION}"
             )
-        values, limit = arguments
-        if not isinstance(values, list):
+        words, limit_s = arguments
+        if not isinstance(words, list):
             raise InvalidValue("the job's arguments are not a list")
-        return checks.arguments(values), checks.seconds(limit, "time limit")
+        return checks.arguments(words), checks.seconds(limit_s, "time limit")
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidValue(
             f"the job's data cannot be read: {checks.cut_text(str(error), 200)}"
@@ -81,8 +78,9 @@ def wait_for_stored_reply(redis: Redis, request_id: str, timeout_s: float) -> Re
 
 
 def read_stored_reply(redis: Redis, request_id: str) -> Reply:
-    """Return the stored reply. InvalidValue for an unknown request, WaitTimeout while it waits or
-    runs.
+    """Return the stored reply.
+
+    InvalidValue for an unknown request, WaitTimeout while it waits or runs.
     """
     try:
         job: Any = Job.fetch(request_id, connection=redis, serializer=JSONSerializer)
@@ -92,13 +90,12 @@ def read_stored_reply(redis: Redis, request_id: str) -> Reply:
             hint="its result may have expired, or it was submitted without <keep>",
         ) from error
     latest = job.latest_result()
-    if latest is None and job.get_status().value == "failed":
-        return Reply(request_id, Outcome.FAILED, Reason.POISON, error=job.exc_info or "")
-    if latest is None:
-        raise WaitTimeout(
-            f"request {request_id} is {job.get_status().value}", hint="ask again later"
-        )
-    if isinstance(latest.return_value, dict):
+    if latest is None:  # no worker finished it
+        status = job.get_status().value
+        if status == "failed":
+            return Reply(request_id, Outcome.FAILED, Reason.POISON, error=job.exc_info or "")
+        raise WaitTimeout(f"request {request_id} is {status}", hint="ask again later")
+    if isinstance(latest.return_value, dict):  # our function returned a reply (entry.py)
         try:
             return Reply.from_dict(latest.return_value)
         except InvalidValue as error:

@@ -68,78 +68,88 @@ RQ_WORKERS = f"{RQ}workers"
 OWN_QUEUE = f"{OWN}queue:"
 
 
-def _named(before: str, after: str = "") -> Callable[[str], str]:
-    """Return the key of a kind by the name of the queue, client, request or worker that it belongs
-    to.
-    """
+def _key_of(prefix: str, suffix: str = "") -> Callable[[str], str]:
+    """Return a function that makes the key of a queue, client, request or worker by its name."""
 
     def key(name: str) -> str:
-        return f"{before}{name}{after}"
+        return f"{prefix}{name}{suffix}"
 
     return key
 
 
 # Hash of counters.
-counters = _named(OWN_QUEUE, ":counters")
+counters = _key_of(OWN_QUEUE, ":counters")
 # Numbers that count ended requests (model/queue_counts.py).
-ended = _named(OWN_QUEUE, ":ended")
+ended = _key_of(OWN_QUEUE, ":ended")
 # Ring of ten-second slots.
-slots = _named(OWN_QUEUE, ":slots")
+slots = _key_of(OWN_QUEUE, ":slots")
 # String that is present while the queue is paused.
-paused = _named(OWN_QUEUE, ":paused")
+paused = _key_of(OWN_QUEUE, ":paused")
 # Leases of running requests.
-leases = _named(f"{OWN}leases:")
+leases = _key_of(f"{OWN}leases:")
 # Deadlines of the queue's workers.
-workers = _named(f"{OWN}workers:")
+workers = _key_of(f"{OWN}workers:")
 # The queue's suspect workers.
-suspects = _named(f"{OWN}suspects:")
+suspects = _key_of(f"{OWN}suspects:")
 # Samples of the nodes of the queue's workers.
-samples = _named(f"{OWN}samples:")
+samples = _key_of(f"{OWN}samples:")
 # Hash of the worker that samples each node.
-samplers = _named(f"{OWN}samplers:")
+samplers = _key_of(f"{OWN}samplers:")
 # The queue's last failures.
-failures = _named(f"{OWN}failures:")
+failures = _key_of(f"{OWN}failures:")
 # Time when one of the queue's workers reaps it next.
-reaps = _named(f"{OWN}reaps:")
+reaps = _key_of(f"{OWN}reaps:")
 # A client's last call.
-client = _named(f"{OWN}client:")
+client = _key_of(f"{OWN}client:")
 # A client's stream of replies.
-replies = _named(f"{OWN}replies:")
+replies = _key_of(f"{OWN}replies:")
 # Set of ids that a client is cancelling.
-cancelled = _named(f"{OWN}cancelled:")
+cancelled = _key_of(f"{OWN}cancelled:")
 # Target of blocking moves.
-taking = _named(OWN_QUEUE, ":taking")
+taking = _key_of(OWN_QUEUE, ":taking")
 # How far a run is.
-progress = _named(f"{RUNS_IN_PROGRESS}:")
+progress = _key_of(f"{RUNS_IN_PROGRESS}:")
 # RQ's list of waiting job ids.
-rq_queue = _named(f"{RQ}queue:")
+rq_queue = _key_of(f"{RQ}queue:")
 # RQ's hash of a job.
-rq_job = _named(f"{RQ}job:")
+rq_job = _key_of(f"{RQ}job:")
 # RQ's stream of a job's results.
-rq_results = _named(f"{RQ}results:")
+rq_results = _key_of(f"{RQ}results:")
 # RQ's registry of started jobs.
-rq_started = _named(f"{RQ}wip:")
+rq_started = _key_of(f"{RQ}wip:")
 # RQ's registry of failed jobs.
-rq_failed = _named(f"{RQ}failed:")
+rq_failed = _key_of(f"{RQ}failed:")
 # RQ's registry of finished jobs.
-rq_finished = _named(f"{RQ}finished:")
+rq_finished = _key_of(f"{RQ}finished:")
 # RQ's hash of a worker.
-rq_worker = _named(f"{RQ}worker:")
+rq_worker = _key_of(f"{RQ}worker:")
 # RQ's set of worker keys of a queue.
-rq_queue_workers = _named(f"{RQ}workers:")
+rq_queue_workers = _key_of(f"{RQ}workers:")
 
 
 def device(node: str, identity: str) -> str:
-    """Leases of the slots of one device of a node."""
+    """Return the key of the leases of one device of a node."""
     return f"{OWN}device:{node}:{identity}"
 
 
 def agents(rendezvous: str, part: str) -> str:
-    """Return a part of a rendezvous of load agents."""
+    """Return the key of a part of a rendezvous of load agents."""
     return f"{OWN}agents:{rendezvous}:{part}"
 
 
 def of_queue(queue: str) -> list[str]:
-    """Our own keys of a queue, to delete when the queue is removed."""
-    kinds = (counters, ended, slots, paused, taking, leases, workers, suspects, samples)
-    return [key(queue) for key in (*kinds, samplers, failures, reaps)]
+    """Return our own keys of a queue, to delete when the queue is removed."""
+    return [
+        counters(queue),
+        ended(queue),
+        slots(queue),
+        paused(queue),
+        taking(queue),
+        leases(queue),
+        workers(queue),
+        suspects(queue),
+        samples(queue),
+        samplers(queue),
+        failures(queue),
+        reaps(queue),
+    ]

@@ -49,7 +49,7 @@ class DeclaredQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueState(DeclaredQueue):
-    """A queue with the figures that describe it in a few numbers."""
+    """A queue at one instant, with its times in a few numbers."""
 
     workers: int  # that live
     # median and 95th percentile of finished requests, in seconds; empty when none finished
@@ -72,7 +72,7 @@ class QueueState(DeclaredQueue):
             suspects,
             row_ended,
         ) = row
-        past = queue_counts.read(row_ended)
+        ended = queue_counts.read(row_ended)
         entry = QueueEntry.from_json(declared)
         return cls(
             name=name,
@@ -84,10 +84,10 @@ class QueueState(DeclaredQueue):
             paused=bool(paused),
             oldest_waiting_s=None if oldest is None else int(oldest) / 1e6,
             counters=queue_counts.add_counts(
-                {text_of(key): int(value) for key, value in pairs_of(counts)}, past.outcomes
+                {text_of(key): int(value) for key, value in pairs_of(counts)}, ended.outcomes
             ),
-            wait_s=_quantiles(past.wait),
-            run_s=_quantiles(past.run),
+            wait_s=_quantiles(ended.wait),
+            run_s=_quantiles(ended.run),
             suspects=tuple(sorted(text_of(name) for name in suspects)),
         )
 
@@ -120,12 +120,9 @@ def split_entries(rows: Any) -> tuple[dict[str, QueueEntry], dict[bytes, str]]:
 
 
 def printable_name(name: bytes | str) -> str:
-    """Return a printable name: control characters and invalid bytes are escaped, long names are
-    cut.
-    """
-    return checks.cut_text(
-        name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name, 200
-    )
+    """Return a name with its control characters and invalid bytes escaped, and cut when long."""
+    text = name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name
+    return checks.cut_text(text, 200)
 
 
 def text_of(value: bytes | str | None) -> str:
@@ -134,6 +131,7 @@ def text_of(value: bytes | str | None) -> str:
 
 
 def _quantiles(counts: dict[int, int]) -> dict[str, float]:
+    """Return median and 95th percentile of a histogram, by the names of the output."""
     values = {
         "p50": histogram.histogram_quantile(counts, 0.5),
         "p95": histogram.histogram_quantile(counts, 0.95),
@@ -142,7 +140,7 @@ def _quantiles(counts: dict[int, int]) -> dict[str, float]:
 
 
 def pairs_of(flat: list[Any]) -> list[tuple[Any, Any]]:
-    """Return names and values of a hash, which scripts answer in one row."""
+    """Return names and values of a hash, which scripts answer in one row by turns."""
     return list(zip(flat[::2], flat[1::2], strict=True))
 
 

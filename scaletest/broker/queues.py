@@ -31,7 +31,7 @@ logger = logging.getLogger("scaletest.broker")
 # Entries that one call drops, deletes or reads: each call blocks Redis for a few milliseconds.
 PURGE_BATCH = 150
 REMOVE_BATCH = 150
-LOOK_BATCH = 1000
+READ_BATCH = 1000
 # Entries that are not queues, and that this process has logged.
 _logged: set[bytes] = set()
 
@@ -57,7 +57,7 @@ class Queues:
 
     def names(self) -> list[str]:
         """Return sorted names of declared queues; entries that are not queues are logged once."""
-        return sorted(self._declared())
+        return sorted(self._read_entries())
 
     def foreign(self, name: str) -> list[bytes]:
         """Return raw entries that are not queues and are shown under this name."""
@@ -67,7 +67,8 @@ class Queues:
             if printable_name(raw) == name
         ]
 
-    def _declared(self) -> dict[str, QueueEntry]:
+    def _read_entries(self) -> dict[str, QueueEntry]:
+        """Return the entries of queues by name; log others once."""
         queues, foreign = split_entries(self._redis.hgetall(keys.QUEUES))
         for raw in foreign.keys() - _logged:
             _logged.add(raw)
@@ -128,49 +129,53 @@ class Queues:
         return states, errors
 
     def check(self, name: str) -> list[str]:
-        """Errors in a queue's accounts, one line each; nothing is repaired. Counts change during
-        the check, so a queue at rest gives the surest answer.
+        """Return errors in a queue's accounts, one line each; nothing is repaired.
+
+        Counts change during the check, so a queue at rest gives the surest answer.
         """
         checks.queue_name(name)
         try:
             state = self.state(name)
         except InvalidValue as error:
             return [error.message]
+        # read the ids of all waiting and all running requests, and what RQ knows of their jobs
         key = keys.rq_queue(name)
         waiting: list[str] = []
-        for start in range(0, state.waiting, LOOK_BATCH):
-            waiting += map(text_of, self._redis.lrange(key, start, start + LOOK_BATCH - 1))
+        for start in range(0, state.waiting, READ_BATCH):
+            waiting += map(text_of, self._redis.lrange(key, start, start + READ_BATCH - 1))
         leased = [
             text_of(member).split(":")[0]
-            for member, _ in self._redis.zscan_iter(keys.leases(name), count=LOOK_BATCH)
+            for member, _ in self._redis.zscan_iter(keys.leases(name), count=READ_BATCH)
         ]
-        uncounted, missing = self._look_at(waiting)
-        wrong = []
+        uncounted, missing = self._count_jobs(waiting)
+        _, lost = self._count_jobs(leased)
+
+        errors = []
         if state.balance + uncounted + missing:
-            wrong.append(
+            errors.append(
                 f"submitted {state.counters.get('submitted', 0)} is not waiting {state.waiting} +"
                 f" running {state.running} + ended"
                 f" {sum(state.counters.get(key, 0) for key in OUTCOMES)} (stock jobs not yet"
                 f" counted: {uncounted})"
             )
         if missing:
-            wrong.append(
+            errors.append(
                 f"{missing} waiting entries have no job: RQ deleted or expired them; workers skip"
                 " them"
             )
-        lost = self._look_at(leased)[1]
         if lost:
-            wrong.append(f"{lost} running requests have no job any more: somebody deleted them")
-        return wrong
+            errors.append(f"{lost} running requests have no job any more: somebody deleted them")
+        return errors
 
-    def _look_at(self, ids: list[str]) -> tuple[int, int]:
-        """Return how many of these jobs are stock RQ's and not counted yet, and how many are
-        unknown.
+    def _count_jobs(self, ids: list[str]) -> tuple[int, int]:
+        """Return how many of these jobs are stock RQ's and not counted yet, and how many unknown.
+
+        Stock RQ does not count what it submits: our scripts do, when they take it.
         """
         uncounted = missing = 0
-        for start in range(0, len(ids), LOOK_BATCH):
+        for start in range(0, len(ids), READ_BATCH):
             pipe = self._redis.pipeline(transaction=False)
-            for job in ids[start : start + LOOK_BATCH]:
+            for job in ids[start : start + READ_BATCH]:
                 pipe.hmget(keys.rq_job(job), "data", "booked", "enqueued_us", "attempts", "counted")
             for row in pipe.execute(raise_on_error=False):
                 fields = row if isinstance(row, list) else [None]
@@ -195,20 +200,19 @@ class Queues:
         return bool(self._redis.delete(keys.paused(name)))
 
     def purge(self, name: str) -> int:
-        """Drop every waiting request, answer their clients, and count them as purged; return how
-        many.
+        """Drop every waiting request, answering their clients; return how many.
+
+        They count as purged.
         """
         self.require(name)
         return self._drop_waiting(name)
 
     def _drop_waiting(self, name: str) -> int:
+        """Drop every waiting request of a queue, declared or not; return how many."""
+        names = [keys.rq_queue(name), keys.counters(name)]
         total = 0
         while True:
-            dropped = int(
-                script("purge")(
-                    self._redis, [keys.rq_queue(name), keys.counters(name)], [PURGE_BATCH]
-                )
-            )
+            dropped = int(script("purge")(self._redis, names, [PURGE_BATCH]))
             total += dropped
             if dropped < PURGE_BATCH:
                 return total
@@ -239,7 +243,7 @@ class Queues:
     def remove_abandoned(self) -> list[str]:
         """Remove queues whose owner, a client, is gone, as after a killed run; return names."""
         removed = []
-        for name, entry in self._declared().items():
+        for name, entry in self._read_entries().items():
             if entry.owner and self._redis.zscore(keys.CLIENTS, entry.owner) is None:
                 self.remove(name)
                 removed.append(name)

@@ -20,26 +20,27 @@ from scaletest.broker.scripts import script
 
 logger = logging.getLogger("scaletest.broker")
 
-# Entries that one script checks, and scripts a tick that check queues, for all queues together. A
-# tick of the exporter comes every 2.5 s, so it takes a few percent of Redis where very many wait,
-# and minutes for a million.
-PIECE = 200
-MOST_PIECES = 100
+# Entries that one call checks, and calls a tick, for all queues together. A tick of the exporter
+# comes every 2.5 s, so it takes a few percent of Redis where very many wait, and minutes for a
+# million.
+CHECK_BATCH = 200
+CALLS_A_TICK = 100
 # Leases, workers and clients that one call takes back: each call blocks Redis for milliseconds.
 REAP_BATCH = 50
 
 
-class Reaped(NamedTuple):
-    """Counts of requests taken back."""
+class ReapCounts(NamedTuple):
+    """How many requests were taken back from dead workers."""
 
     requeued: int
-    failed: int
+    failed: int  # as lost, after too many workers
     next_s: float | None  # until the next lease ends unless it is extended; None for none
 
 
-def reap(redis: Redis, queue: str, max_attempts: int, interval_us: int) -> Reaped:
-    """Take back requests of one queue's dead workers: put them back, or fail them as lost after
-    `max_attempts` workers.
+def reap(redis: Redis, queue: str, max_attempts: int, interval_us: int) -> ReapCounts:
+    """Take back requests of one queue's dead workers.
+
+    They are put back, or fail as lost after `max_attempts` workers.
     """
     names = [
         keys.leases(queue),
@@ -57,17 +58,19 @@ def reap(redis: Redis, queue: str, max_attempts: int, interval_us: int) -> Reape
         back, lost, more, next_us = script("reap")(
             redis, names, [queue, max_attempts, interval_us, REAP_BATCH]
         )
-        requeued, failed = requeued + back, failed + lost
+        requeued += back
+        failed += lost
     if requeued or failed:
         logger.warning(
             "queue %s: %d lost requests put back, %d failed as lost", queue, requeued, failed
         )
-    return Reaped(requeued, failed, None if next_us is None else next_us / 1e6)
+    return ReapCounts(requeued, failed, None if next_us is None else next_us / 1e6)
 
 
 class Watcher:
-    """Reaps every declared queue, and drops requests of dead clients from it, for a process that is
-    not a worker. Call `tick` twice an interval.
+    """Reaps every declared queue, and drops requests of dead clients from it.
+
+    For a process that is not a worker, which calls `tick` twice an interval.
 
     It also keeps the clock of deadlines going, which stands still without heartbeats: on a queue
     without workers and clients nobody else would.
@@ -77,33 +80,37 @@ class Watcher:
         self._redis = redis
         self._interval_us = int(interval_s * 1e6)
         self._max_attempts = max_attempts
-        # where the next tick continues in a queue that is too long for one tick
-        self._places: dict[str, int] = {}
+        # where the next tick continues to check a queue that is too long for one tick
+        self._positions: dict[str, int] = {}
 
     def tick(self) -> tuple[int, int]:
-        """Return how many requests were put back, and how many failed as lost. An error of one
-        queue is raised at the end.
+        """Reap all queues; return how many requests were put back, and failed as lost.
+
+        An error of one queue is raised when all queues are done.
         """
         script("watch")(self._redis, [keys.DEVICES], [self._interval_us])
         requeued = failed = 0
         first_error: ResponseError | None = None
         names = Queues(self._redis).names()
-        pieces = max(1, MOST_PIECES // max(1, len(names)))
+        calls = max(1, CALLS_A_TICK // max(1, len(names)))
         for name in names:
             try:
-                back, lost, _ = reap(self._redis, name, self._max_attempts, self._interval_us)
-                # check so many pieces of it, from where the last tick ended, at most all once
-                place, dropped = self._places.get(name, 0), 0
-                for _ in range(pieces):
-                    place, count = script("desert")(
+                reaped = reap(self._redis, name, self._max_attempts, self._interval_us)
+                requeued += reaped.requeued
+                failed += reaped.failed
+                # check the next part of what waits, from where the last tick ended
+                position = self._positions.get(name, 0)
+                dropped = 0
+                for _ in range(calls):
+                    position, count = script("desert")(
                         self._redis,
                         [keys.rq_queue(name), keys.counters(name)],
-                        [place, PIECE, self._interval_us],
+                        [position, CHECK_BATCH, self._interval_us],
                     )
                     dropped += count
-                    if place < 0:
+                    if position < 0:  # the end of the queue
                         break
-                self._places[name] = max(0, place)
+                self._positions[name] = max(0, position)
                 if dropped:
                     logger.warning(
                         "queue %s: %d requests dropped, since their clients are gone", name, dropped
@@ -113,9 +120,7 @@ class Watcher:
                     raise
                 # the keys of this queue contain something else: the others are reaped nevertheless
                 first_error = first_error or error
-                continue
-            requeued, failed = requeued + back, failed + lost
-        self._places = {name: place for name, place in self._places.items() if name in names}
+        self._positions = {name: place for name, place in self._positions.items() if name in names}
         if first_error is not None:
             raise first_error
         return requeued, failed

@@ -35,6 +35,17 @@ REDIS_ERRORS = (exceptions.RedisError,)
 # Refusals that waiting does not end. They are ConnectionErrors in redis-py, hence checked first.
 LOGIN_REFUSED = (exceptions.AuthenticationError, exceptions.AuthorizationError)
 REFUSED = (*LOGIN_REFUSED, exceptions.NoPermissionError)
+# What to do about a command that the server refuses, by a part of its answer in small letters.
+_USER_HINT = "give this user of Redis the rights that the users of the chart have (redis.users)"
+_HINTS = {
+    "db index": "correct the database, the number at the end of the Redis URL",
+    "permission": _USER_HINT,
+    "acl failure": _USER_HINT,
+    "unknown command": (
+        "correct the Redis URL: it names a server of another type, such as Redis instead of"
+        " Sentinel"
+    ),
+}
 _PASSING = re.compile(
     r"\b(BUSY|LOADING|OOM|READONLY|MASTERDOWN|TRYAGAIN|UNKILLABLE|MISCONF|NOREPLICAS|UNBLOCKED)\b"
 )
@@ -49,10 +60,11 @@ def is_full(error: BaseException) -> bool:
 
 def is_transient(error: BaseException) -> bool:
     """Return whether it is right to wait and try the same again."""
-    passes = isinstance(error, TRANSIENT) or (
+    if isinstance(error, REFUSED):
+        return False
+    return isinstance(error, TRANSIENT) or (
         isinstance(error, exceptions.ResponseError) and bool(_PASSING.search(str(error)))
     )
-    return passes and not isinstance(error, REFUSED)
 
 
 @contextmanager
@@ -79,22 +91,12 @@ def explain_redis_errors(url: str) -> Iterator[None]:
         if is_full(error):
             raise Unreachable(f"{FULL}: {mask_passwords(url)}", hint=REMEDY) from error
         if isinstance(error, exceptions.ResponseError) and not is_transient(error):
+            # the server answers, but refuses the command
             message = str(error)
-            hint = "look at what its keys hold"
-            if "DB index" in message:
-                hint = "correct the database, the number at the end of the Redis URL"
-            elif "permission" in message or "ACL failure" in message:
-                hint = (
-                    "give this user of Redis the rights that the users of the chart have"
-                    " (redis.users)"
-                )
-            elif "unknown command" in message.lower():
-                hint = (
-                    "correct the Redis URL: it names a server of another type, such as Redis"
-                    " instead of Sentinel"
-                )
+            hints = [hint for part, hint in _HINTS.items() if part in message.lower()]
             raise Unreachable(
-                f"Redis at {mask_passwords(url)} answers with an error: {message}", hint=hint
+                f"Redis at {mask_passwords(url)} answers with an error: {message}",
+                hint=hints[0] if hints else "look at what its keys hold",
             ) from error
         raise Unreachable(
             f"Redis at {mask_passwords(url)} cannot be reached: {error}",

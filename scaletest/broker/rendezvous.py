@@ -1,5 +1,4 @@
-"""The rendezvous of load agents: they share one plan, begin each order at one instant, and return
-their results.
+"""The rendezvous of load agents, who share one plan and begin each order at one instant.
 
 Times are Redis server time, so that agents on several machines begin together: each knows the
 offset of its own clock, within half a round trip. The coordinator deletes everything when it closes
@@ -10,7 +9,6 @@ part of the plan: whoever may read this Redis may read them.
 import json
 import time
 import zlib
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -20,23 +18,23 @@ from scaletest.broker.redis_errors import REDIS_ERRORS
 from scaletest.model.errors import UsageError
 from scaletest.model.wire import decompress
 
-# Keys live so long without their coordinator, which looks for results every second. It may be
+# Keys live so long without their coordinator, which asks for results every second. It may be
 # suspended for a while.
 EXPIRE_S = 600
 # How long one call waits for an order or a result.
 POLL_S = 1.0
+# How often the offset of the clock is measured: the quickest answer is the most exact one.
 CLOCK_READINGS = 9
-# An unpacked document at most.
+# How long an unpacked document may be.
 MOST_BYTES = 512 * 1024 * 1024
 
 
 class Rendezvous:
     """One rendezvous of a coordinator and its agents."""
 
-    def __init__(
-        self, redis: Redis, name: str, *, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._redis, self.name, self._clock = redis, name, clock
+    def __init__(self, redis: Redis, name: str) -> None:
+        self._redis = redis
+        self.name = name
 
     def _key(self, part: str) -> str:
         return keys.agents(self.name, part)
@@ -56,7 +54,7 @@ class Rendezvous:
         return dict(json.loads(text))
 
     def join(self) -> int:
-        """Register a new agent; its number, from 0."""
+        """Register a new agent; return its number, from 0."""
         pipe = self._redis.pipeline()
         pipe.incr(self._key("joined"))
         pipe.expire(self._key("joined"), EXPIRE_S)
@@ -68,6 +66,7 @@ class Rendezvous:
         return int(self._redis.get(self._key("joined")) or 0)
 
     def _keep_alive(self) -> None:
+        """Renew the plan's time to live, for the coordinator."""
         self._redis.expire(self._key("plan"), EXPIRE_S)
 
     def order(self, orders: list[dict[str, Any]]) -> None:
@@ -111,11 +110,14 @@ class Rendezvous:
         pipe.expire(self._key(part), EXPIRE_S)
 
     def _pop(self, part: str) -> dict[str, Any] | None:
-        """Unpack a document, at most so much: other writers to this Redis may be hostile."""
-        reply: Any = self._redis.blpop([self._key(part)], timeout=POLL_S)
-        if reply is None:
+        """Wait a second for a document, and unpack it.
+
+        Its length is limited, since other writers to this Redis may be hostile.
+        """
+        row: Any = self._redis.blpop([self._key(part)], timeout=POLL_S)
+        if row is None:
             return None
-        return dict(json.loads(decompress(reply[1], MOST_BYTES, "what an agent brought")))
+        return dict(json.loads(decompress(row[1], MOST_BYTES, "what an agent brought")))
 
     def close(self) -> None:
         """Delete all keys, which ends the agents; without Redis the keys expire."""
@@ -126,11 +128,10 @@ class Rendezvous:
 
     def offset_s(self) -> float:
         """Return Redis server time less this process's clock, by the quickest of some readings."""
-        best, offset = float("inf"), 0.0
+        readings = []
         for _ in range(CLOCK_READINGS):
-            before = self._clock()
+            before = time.monotonic()
             seconds, micros = self._redis.time()
-            after = self._clock()
-            if after - before < best:
-                best, offset = after - before, seconds + micros / 1e6 - (before + after) / 2
-        return offset
+            after = time.monotonic()
+            readings.append((after - before, seconds + micros / 1e6 - (before + after) / 2))
+        return min(readings)[1]

@@ -6,7 +6,6 @@ time-outs are too coarse: an idle server ends a blocked call up to 100 ms late, 
 for a load that follows a schedule.
 """
 
-import itertools
 import logging
 import re
 import time
@@ -45,56 +44,52 @@ class Reader:
         self._connection = own_connection(client, BLOCK_S + SLACK_S)
         self._stream = stream
         self._clock = clock
-        # answers that are still to come, and when they were asked for
-        self._answers = 0
+        # how many answers are still to come, and when they were asked for
+        self._awaited_answers = 0
         self._asked_at = 0.0
         self._position = BEGIN
-        self._anew = False
+        self._must_restart = False
 
     @property
     def position(self) -> str:
         """Id of the last entry that was read; BEGIN before the first."""
-        return BEGIN if self._anew else self._position
+        return BEGIN if self._must_restart else self._position
 
     def begin_anew(self) -> None:
         """Start over with the next read, since the stream was recreated. For any thread."""
-        self._anew = True
+        self._must_restart = True
 
     def read(self, timeout_s: float) -> list[Entry]:
-        """Return entries; waits up to `timeout_s` for the first.
+        """Return entries; wait up to `timeout_s` for the first.
 
         After an error the next call begins again where the last one ended.
         """
         deadline = self._clock() + timeout_s
-        if self._anew:
+        if self._must_restart:
             self.close()
-            self._position, self._anew = BEGIN, False
+            self._position, self._must_restart = BEGIN, False
         try:
-            if not self._answers:
-                # a blocking read, after the command that deletes what was read before
-                commands: list[tuple[Any, ...]] = [
-                    (
-                        *("XREAD", "COUNT", BATCH, "BLOCK", int(BLOCK_S * 1000)),
-                        *("STREAMS", self._stream, self._position),
-                    )
-                ]
+            if not self._awaited_answers:
+                # delete what was read before, and wait for what comes after it
+                commands: list[tuple[Any, ...]] = []
                 if self._position != BEGIN:
                     milliseconds, number = entry_order(self._position)
-                    commands.insert(
-                        0, ("XTRIM", self._stream, "MINID", f"{milliseconds}-{number + 1}")
+                    commands.append(
+                        ("XTRIM", self._stream, "MINID", f"{milliseconds}-{number + 1}")
                     )
+                options = ("COUNT", BATCH, "BLOCK", int(BLOCK_S * 1000))
+                commands.append(("XREAD", *options, "STREAMS", self._stream, self._position))
                 if not self._connection.is_connected:
                     self._connection.connect()
-                packets = itertools.starmap(self._connection.pack_command, commands)
-                self._connection.send_packed_command(
-                    list(itertools.chain.from_iterable(packets)), check_health=False
-                )
-                self._answers = len(commands)
+                packet = self._connection.pack_commands(commands)
+                self._connection.send_packed_command(packet, check_health=False)
+                self._awaited_answers = len(commands)
                 self._asked_at = self._clock()
+            # the deadline may pass: then the next call goes on waiting for the same answer
             while self._connection.can_read(max(0.0, deadline - self._clock())):
                 rows = self._connection.read_response()
-                self._answers -= 1
-                if not self._answers:  # the answer to XTRIM comes first
+                self._awaited_answers -= 1
+                if not self._awaited_answers:  # the answer to XTRIM comes first
                     return self._entries(rows)
             if self._clock() - self._asked_at > BLOCK_S + SLACK_S:
                 raise redis.exceptions.TimeoutError("no answer to a blocking read")
@@ -104,11 +99,12 @@ class Reader:
             raise
 
     def close(self) -> None:
-        """Close the connection."""
-        self._answers = 0
+        """Close the connection; the next read opens it again."""
+        self._awaited_answers = 0
         self._connection.disconnect()
 
     def _entries(self, rows: Any) -> list[Entry]:
+        """Return the entries in an answer to XREAD, and note the last one."""
         if not rows or not rows[0][1]:  # a stream that was recreated ends a read with nothing
             return []
         entries = [
@@ -132,8 +128,9 @@ class Finished(NamedTuple):
 
 
 def parse_replies(entries: Iterable[Entry]) -> Iterable[Finished]:
-    """Yield the replies in entries; one that cannot be read becomes a failed one, if it names its
-    request.
+    """Yield the replies in entries.
+
+    One that cannot be read becomes a failed one, if it names its request.
     """
     for entry, fields in entries:
         if b"r" not in fields:

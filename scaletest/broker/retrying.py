@@ -30,7 +30,7 @@ def longer_delay(delay_s: float) -> float:
 
 
 class Retrying:
-    """Runs calls until Redis answers; ends with the last error when `sleep` returns true."""
+    """Runs calls until Redis answers, or until it is time to give up."""
 
     def __init__(
         self,
@@ -41,6 +41,10 @@ class Retrying:
         clock: Callable[[], float] = time.monotonic,
         chance: Callable[[], float] = random.random,
     ) -> None:
+        """Prepare to retry. who: as the log calls the caller; patience_s: None for ever.
+
+        sleep: waits so many seconds; returns whether to give up.
+        """
         self._who = who
         self._patience_s = patience_s
         self._sleep = sleep or threading.Event().wait
@@ -48,20 +52,21 @@ class Retrying:
         self._chance = chance
 
     def run(self, call: Callable[[], T]) -> T:
-        """Return the call's result. Raises at once unless the error passes, and
-        Unreachable when patience ends.
+        """Return the call's result.
+
+        An error that does not pass is raised at once, and Unreachable when patience ends.
         """
         try:
             return call()
         except Exception as error:
             if not is_transient(error):
                 raise
-            return self.after(error, call)
+            return self.run_after(error, call)
 
-    def after(self, error: Exception, call: Callable[[], T]) -> T:
-        """Return the call's result, where a first try has failed with an `error` that passes."""
+    def run_after(self, error: Exception, call: Callable[[], T]) -> T:
+        """Return the call's result, after a first try that failed with an `error` that passes."""
         began = self._clock()
-        delay = longer_delay(0.0)
+        delay_s = longer_delay(0.0)
         logger.warning(
             "%s: %s, trying again",
             self._who,
@@ -77,14 +82,15 @@ class Retrying:
                     hint="start it again, then run again",
                 ) from error
             # full jitter, as many clients come back at once
-            if self._sleep(delay * (0.5 + 0.5 * self._chance())):
+            if self._sleep(delay_s * (0.5 + 0.5 * self._chance())):
                 raise error
-            delay = longer_delay(delay)
+            delay_s = longer_delay(delay_s)
             try:
                 result = call()
+            except Exception as next_error:
+                if not is_transient(next_error):
+                    raise
+                error = next_error
+            else:
                 logger.warning("%s: Redis is back after %.1f s", self._who, self._clock() - began)
                 return result
-            except Exception as problem:
-                if not is_transient(problem):
-                    raise
-                error = problem

@@ -22,9 +22,9 @@ MOST_BYTES = 64 * 1024
 
 
 def publish_progress(redis: Redis, progress: RunProgress) -> None:
-    """Tell how far a run is; again within EXPIRES_S, else it is forgotten."""
-    answer: Any = redis.time()
-    now = int(answer[0])
+    """Tell how far a run is. It is forgotten unless it is told again within EXPIRES_S."""
+    seconds, _ = redis.time()
+    now = int(seconds)
     pipe = redis.pipeline(transaction=False)
     pipe.zadd(keys.RUNS_IN_PROGRESS, {progress.run: now})
     pipe.zremrangebyscore(keys.RUNS_IN_PROGRESS, "-inf", now - EXPIRES_S)
@@ -35,17 +35,17 @@ def publish_progress(redis: Redis, progress: RunProgress) -> None:
 
 def read_published(redis: Redis) -> list[RunProgress]:
     """Return the runs in progress, the one told of last first; what is none is left out."""
-    names: Any = redis.zrevrange(keys.RUNS_IN_PROGRESS, 0, MOST_RUNS - 1)
+    members: Any = redis.zrevrange(keys.RUNS_IN_PROGRESS, 0, MOST_RUNS - 1)
     runs = []
-    for name in names:
-        text = name.decode("utf-8", "replace")
+    for member in members:
+        name = member.decode("utf-8", "replace")
         try:
-            content: Any = redis.getrange(keys.progress(text), 0, MOST_BYTES)
+            content: Any = redis.getrange(keys.progress(name), 0, MOST_BYTES)
             progress = RunProgress.from_json(content)
         except (ResponseError, InvalidValue) as error:  # a ResponseError for another type of key
-            logger.debug("what is published of run %r is none: %s", text, error)
+            logger.debug("what is published of run %r is none: %s", name, error)
             continue
         # a page asks for a run by this name
-        if progress.run == text:
+        if progress.run == name:
             runs.append(progress)
     return runs

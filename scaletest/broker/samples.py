@@ -38,7 +38,7 @@ AT_FIRST_S, AFTERWARDS_S = 10.0, 5.0
 FRESH_S = 2.0
 # Samples that one call reads.
 READ_AT_ONCE = 1000
-# What `latest` shows: samples at most so old, of so many nodes.
+# What `latest_samples` shows: samples at most so old, of so many nodes.
 SHOWN_S, MOST_NODES = 10.0, 200
 # What is left out of a sample that is too long: the largest first, and 0 for all other resources.
 _DROP_ORDER = {NETWORK: 3, DISK: 2, DEVICE: 1}
@@ -67,10 +67,10 @@ def encode(sample: NodeSample) -> bytes:
 
 def decode(packed: bytes, at_s: float) -> NodeSample:
     """Unpack a sample that Redis received at `at_s`; InvalidValue when it is not a sample."""
-    return NodeSample.from_dict({**_unpacked(packed), "at_s": at_s})
+    return NodeSample.from_dict({**_unpack(packed), "at_s": at_s})
 
 
-def _unpacked(packed: bytes) -> dict[str, Any]:
+def _unpack(packed: bytes) -> dict[str, Any]:
     return wire.load(wire.decompress(packed, MOST_JSON_BYTES, "a sample"), "a sample")
 
 
@@ -80,28 +80,33 @@ def _received_s(entry: bytes) -> float:
 
 
 class SamplerLease:
-    """A worker's right to sample its node for its queue. The heartbeat renews it; a sampling thread
-    uses it.
+    """A worker's right to sample its node for its queue.
+
+    The heartbeat renews it, and a sampling thread uses it.
     """
 
     def __init__(
         self, queue: str, node: str, worker: str, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.queue, self.node, self.worker = queue, node, worker
+        self.queue = queue
+        self.node = node
+        self.worker = worker
         # seconds between samples
         self.interval_s = INTERVAL_S
         # makes the heartbeat's thread look for a sample at once
         self.wake: Callable[[], None] = lambda: None
         self._clock = clock
         # set while this worker holds the lease, and for good when sampling has ended
-        self._owned = threading.Event()
-        self._ended = self._given_back = False
+        self._holds_lease = threading.Event()
+        self._has_ended = False
+        self._given_back = False
+        # until when the queue counts as one that has work
         self._work_until = 0.0
         # requests that the queue had got at the last answer
-        self._submitted: int | None = None
+        self._submitted_before: int | None = None
         # a sample that the heartbeat shall send, and when it was offered
         self._waiting: tuple[float, bytes] | None = None
-        self._warned = False
+        self._has_warned = False
 
     # -- for the heartbeat
     # ----------------------------------------------------------------------------------------------
@@ -109,32 +114,32 @@ class SamplerLease:
     @property
     def requested_node(self) -> str:
         """The node that this worker could sample; "" when it does not sample any more."""
-        return "" if self._ended else self.node
+        return "" if self._has_ended else self.node
 
     def take_answer(self, row: Sequence[int]) -> None:
         """Take a heartbeat's answer: empty when another samples, else nodes, running, submitted."""
-        if not row or self._ended:
-            self._lose()
+        if not row or self._has_ended:
+            self._note_loss()
             return
         nodes, running, submitted = row
         self.interval_s = max(INTERVAL_S, nodes / MOST_SAMPLES_PER_S)
-        if not self._owned.is_set():
-            self._submitted = None
+        if not self._holds_lease.is_set():
+            self._submitted_before = None
             self._work_until = self._clock() + AT_FIRST_S
-        self._note(running, submitted)
-        self._owned.set()
+        self._note_queue(running, submitted)
+        self._holds_lease.set()
 
     def send(self, client: Redis) -> None:
         """Send the sample that waits. A sample that does not arrive is lost, and nothing else."""
         queue = self.queue
         try:
-            if self._ended and not self._given_back:
+            if self._has_ended and not self._given_back:
                 # others respect our lease while this worker lives; one that saw it dead holds it by
                 # now
                 self._given_back = True
                 if client.hget(keys.samplers(queue), self.node) == self.worker.encode():
                     client.hdel(keys.samplers(queue), self.node)
-            if self._ended:
+            if self._has_ended:
                 return
             waiting, self._waiting = self._waiting, None
             if waiting is None or self._clock() - waiting[0] > FRESH_S:
@@ -151,12 +156,12 @@ class SamplerLease:
                 [queue, self.node, self.worker, STREAM_LENGTH, waiting[1]],
             )
             if row is None:
-                self._lose()
+                self._note_loss()
             else:
-                self._note(*row)
+                self._note_queue(*row)
         except Exception as error:  # warn once; an outage is logged elsewhere
-            if not is_transient(error) and not self._warned:
-                self._warned = True
+            if not is_transient(error) and not self._has_warned:
+                self._has_warned = True
                 logger.warning(
                     "worker %s: samples of its node are lost: %s",
                     self.worker,
@@ -165,9 +170,9 @@ class SamplerLease:
 
     def end(self) -> None:
         """End sampling, so that another worker may. A thread that waits for the lease goes on."""
-        if not self._ended:
-            self._ended = True
-            self._owned.set()
+        if not self._has_ended:
+            self._has_ended = True
+            self._holds_lease.set()
             self.wake()
 
     # -- for the sampling thread
@@ -175,8 +180,8 @@ class SamplerLease:
 
     def wait(self) -> bool:
         """Wait until this worker holds the lease; False when sampling has ended."""
-        self._owned.wait()
-        return not self._ended
+        self._holds_lease.wait()
+        return not self._has_ended
 
     @property
     def has_work(self) -> bool:
@@ -190,37 +195,39 @@ class SamplerLease:
     def offer(self, sample: NodeSample) -> None:
         """Give the heartbeat a sample to send; it replaces one that still waits."""
         self._waiting = (self._clock(), encode(sample))
-        if not self._ended:  # otherwise the heartbeat may be closed already
+        if not self._has_ended:  # otherwise the heartbeat may be closed already
             self.wake()
 
-    def _lose(self) -> None:
+    def _note_loss(self) -> None:
         """Note that the lease is lost. A waiting thread must notice an `end` at this instant."""
-        self._owned.clear()
-        if self._ended:
-            self._owned.set()
+        self._holds_lease.clear()
+        if self._has_ended:
+            self._holds_lease.set()
 
-    def _note(self, running: int, submitted: int) -> None:
-        if running or self._submitted not in (None, submitted):
+    def _note_queue(self, running: int, submitted: int) -> None:
+        """Note whether the queue has work: requests that run, or that it got since last time."""
+        if running or self._submitted_before not in (None, submitted):
             self.note_work()
-        self._submitted = submitted
+        self._submitted_before = submitted
 
 
 class SampleReader:
     """Reads a queue's samples that arrive from now on. position: the last entry that was read."""
 
     def __init__(self, client: Redis, queue: str, position: str = "") -> None:
-        """position: an earlier reader's, to go on from there."""
-        self._client, self._key = client, keys.samples(queue)
+        """Begin at the end of the stream, or at an earlier reader's position."""
+        self._client = client
+        self._key = keys.samples(queue)
         if not position:
             rows: Any = client.xrevrange(self._key, count=1)
             position = rows[0][0].decode() if rows else BEGIN
         self.position = position
 
     def read(self) -> list[NodeSample]:
-        """Return samples since the last call, at most READ_AT_ONCE, without waiting. Raises what
-        redis-py raises.
+        """Return samples since the last call, at most READ_AT_ONCE, without waiting.
 
-        Entries that are not samples are left out: anybody may write to Redis.
+        Entries that are not samples are left out: anybody may write to Redis. Raises what redis-py
+        raises.
         """
         rows: Any = self._client.xread({self._key: self.position}, count=READ_AT_ONCE)
         entries = rows[0][1] if rows else []
@@ -238,11 +245,14 @@ def latest_samples(client: Redis, nodes: Mapping[str, int]) -> dict[str, list[No
 
     At most MOST_NODES samples in all. Queues without a fresh sample are left out.
     """
-    asked, left = {}, MOST_NODES
+    # how many nodes to read of each queue
+    asked: dict[str, int] = {}
+    left = MOST_NODES
     for queue, count in nodes.items():
-        if part := min(count, left):
-            asked[queue] = part
-            left -= part
+        share = min(count, left)
+        if share:
+            asked[queue] = share
+            left -= share
     if not asked:
         return {}
     seconds, micros = client.time()
@@ -260,7 +270,7 @@ def latest_samples(client: Redis, nodes: Mapping[str, int]) -> dict[str, list[No
         newest: dict[str, NodeSample] = {}
         for name, fields in row:
             with suppress(InvalidValue, KeyError, TypeError):
-                document = _unpacked(fields[b"s"])
+                document = _unpack(fields[b"s"])
                 if document.get("node") not in newest:
                     sample = NodeSample.from_dict({**document, "at_s": _received_s(name)})
                     newest.setdefault(sample.node, sample)

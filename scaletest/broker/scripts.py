@@ -67,15 +67,15 @@ class Script:
 
 @cache
 def script(name: str) -> Script:
-    """Return the script lua/<name>.lua, after the CONSTANTS that it uses; `--@include part` lines
-    are replaced with lua/<part>.lua.
+    """Return the script lua/<name>.lua, after the CONSTANTS that it uses.
+
+    Its lines `--@include part` are replaced with lua/<part>.lua.
     """
     folder = resources.files("scaletest.broker") / "lua"
     text = (folder / f"{name}.lua").read_text("utf-8")
     for line in re.findall(r"^--@include .*$", text, re.MULTILINE):
         text = text.replace(line, (folder / f"{line.split()[1]}.lua").read_text("utf-8"))
     used = set(re.findall(r"\b[A-Z_]+\b", text))
-    text = "".join(
-        [*(f"local {name} = {CONSTANTS[name]!r}\n" for name in CONSTANTS if name in used), text]
-    )
+    constants = [f"local {name} = {CONSTANTS[name]!r}\n" for name in CONSTANTS if name in used]
+    text = "".join([*constants, text])
     return Script(name, text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())

@@ -20,8 +20,7 @@ _warned: set[str] = set()
 
 
 def warn_of_limits(client: redis.Redis, name: str, hosts: list[str]) -> None:
-    """Log once what happens when the server's memory is full, and when its connections are nearly
-    used up.
+    """Log once what happens when the server's memory or its connections are used up.
 
     name: the server, fit for messages. hosts: where it listens; none for a socket. Silent where
     INFO is forbidden.

@@ -137,12 +137,12 @@ def read_snapshot(redis: Redis) -> Snapshot:
     heads: list[tuple[float, int]] = []  # of each page: its time, and the living clients
     names = sorted({name for name, _ in redis.hscan_iter(keys.QUEUES, count=PAGE_QUEUES)})
     start = 0
-    while not heads or start < len(names):
+    while not heads or start < len(names):  # at least one call, for the clients
         at_us, clients, *rows = script("metrics")(
             redis, [keys.QUEUES, keys.CLIENTS], names[start : start + PAGE_QUEUES]
         )
         heads.append((int(at_us) / 1e6, int(clients)))
-        start += max(1, len(rows))
+        start += max(1, len(rows))  # a call may read fewer queues than it was asked for
         for row in rows:
             if len(row) < 2:  # no queue any more
                 continue
@@ -172,21 +172,20 @@ def _read_queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
         suspects,
         row_ended,
     ) = row
-    past = queue_counts.read(row_ended)
+    ended = queue_counts.read(row_ended)
     entry = QueueEntry.from_json(declared)
     if workers is None:
         # too many workers for the call that reads the queue: their rows come page by page
         queue = checks.queue_name(name.decode())
         names = sorted(living_workers(redis, queue))
-        rows: list[list[Any]] = []
+        workers = []
         for start in range(0, len(names), PAGE_WORKERS):
             try:
-                rows += script("roster")(redis, [], names[start : start + PAGE_WORKERS])
+                workers += script("roster")(redis, [], names[start : start + PAGE_WORKERS])
             except ResponseError as error:
                 if is_transient(error):
                     raise
                 raise ValueError(str(error)) from error
-        workers = rows
         suspects = list(redis.sscan_iter(keys.suspects(queue), count=PAGE_WORKERS))
     return QueueSnapshot(
         name=checks.queue_name(name.decode()),
@@ -198,10 +197,10 @@ def _read_queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
         paused=bool(paused),
         oldest_waiting_s=None if oldest is None else int(oldest) / 1e6,
         counters=queue_counts.add_counts(
-            {key.decode(): _count(value) for key, value in pairs_of(counters)}, past.outcomes
+            {key.decode(): _count(value) for key, value in pairs_of(counters)}, ended.outcomes
         ),
-        ended=past,
-        slots=time_slots.unpack_slots(dict(pairs_of(ring)), past.slots),
+        ended=ended,
+        slots=time_slots.unpack_slots(dict(pairs_of(ring)), ended.slots),
         workers=_read_workers(workers, set(suspects)),
     )
 
@@ -251,8 +250,9 @@ class RqState:
 
 
 def read_rq_state(redis: Redis, queues: Sequence[str]) -> RqState:
-    """Return RQ's state of these queues, by reads whose cost is bounded. Raises what redis-py
-    raises when Redis is away.
+    """Return RQ's state of these queues, by reads whose cost is bounded.
+
+    Raises what redis-py raises when Redis is away.
     """
     suspended = bool(redis.exists(keys.RQ_SUSPENDED))
     failed: dict[str, int] = {}

@@ -1,7 +1,7 @@
-"""Simulated autoscaling rules as a report: the best rule and its settings, the figures of all rules
-side by side, why some of them do worse, and each rule's course over time.
+"""Simulated autoscaling rules as a report.
 
-The charts are on one scale, so that rules can be compared.
+It shows the best rule and its settings, the figures of all rules side by side, why some of them do
+worse, and each rule's course over time. The charts are on one scale, so that rules can be compared.
 """
 
 import re
@@ -11,24 +11,17 @@ from typing import Any
 
 import yaml
 
-from scaletest.capacity.autoscale.choice import (
-    BestRule,
-    PlayedRule,
-    Weakness,
-    choose_best,
-    find_weaknesses,
-    mean_run_s,
-)
+from scaletest.capacity.autoscale.best_rule import BestRule, PlayedRule, choose_best
 from scaletest.capacity.autoscale.load import Arrivals
 from scaletest.capacity.autoscale.rule import to_values
 from scaletest.capacity.autoscale.simulation import SimulationResult
+from scaletest.capacity.autoscale.weaknesses import Weakness, find_weaknesses
 from scaletest.model import Verdict, VerdictKind
-from scaletest.render import contents
 from scaletest.render.axis import Axis, axis_end
 from scaletest.render.blocks import Block, Facts, Figure, Pairs, Table, Text
 from scaletest.render.chart import Chart, Point
-from scaletest.render.contents import Head, Report, Section, Sheet
-from scaletest.render.numbers import NOTHING, format_duration, format_seconds, plural
+from scaletest.render.contents import Head, Report, Section, Sheet, make_page
+from scaletest.render.numbers import format_duration, format_seconds, plural
 
 WIDTH, HEIGHT = 860.0, 240.0
 PHONE = (360.0, 260.0)
@@ -49,6 +42,10 @@ MEANINGS = (
 CLOCK = (
     "HPA and KEDA compute as their controllers do, on a virtual clock. The same seed gives the same"
     " result."
+)
+USE = (
+    "Put this into the values of the chart, with the name of your queue for NAME. The part behavior"
+    " fits into any HorizontalPodAutoscaler too."
 )
 COLUMNS = (
     "rule",
@@ -76,7 +73,7 @@ class Simulation:
     @property
     def choice(self) -> BestRule:
         """The best rule."""
-        return choose_best(self.played, mean_run_s(self.arrivals))
+        return choose_best(self.played, self.arrivals.mean_run_s)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -106,29 +103,25 @@ def simulation_report(simulation: Simulation) -> Report:
         facts=[
             ("requests killed", str(best.killed)),
             ("direction changes", str(best.flips)),
-            ("mean wait", _seconds(best.mean_wait_s)),
+            ("mean wait", format_seconds(best.mean_wait_s)),
             ("pod-seconds", f"{best.pod_s:.0f}"),
             ("most pods at once", str(best.peak)),
         ],
         environment={"command_line": list(simulation.command_line)},
     )
-    rules, reasons = _rules_table(simulation, choice), _reason_lines(simulation)
+    rules, weaknesses = _rules_table(simulation, choice), _weakness_lines(simulation)
+    # a row for each rule, with the names and base units of JSON
+    rows = [played.result.to_dict() for played in simulation.played]
     return Report(
         head=head,
-        summary=lambda: [rules, Text(reasons), Text(MEANINGS, "soft", optional=True)],
-        comment=lambda: [rules, Text(reasons, "list")],
-        sections=lambda: sections(simulation, choice),
-        sheet=lambda: _sheet(simulation),
+        summary=lambda: [rules, Text(weaknesses), Text(MEANINGS, "soft", optional=True)],
+        comment=lambda: [rules, Text(weaknesses, "list")],
+        sections=lambda: make_sections(simulation, choice),
+        sheet=lambda: Sheet(list(rows[0]), [list(row.values()) for row in rows]),
         cases=list,
         data=simulation.to_dict,
-        picture=lambda: charts(simulation, choice),
+        picture=lambda: draw_courses(simulation, choice),
     )
-
-
-def _sheet(simulation: Simulation) -> Sheet:
-    """Make a row for each rule, with the names and base units of JSON."""
-    rows = [played.result.to_dict() for played in simulation.played]
-    return Sheet(list(rows[0]), [list(row.values()) for row in rows])
 
 
 def _reason(simulation: Simulation, choice: BestRule) -> str:
@@ -144,21 +137,20 @@ def _reason(simulation: Simulation, choice: BestRule) -> str:
     if best.flips:
         turned = f"turn {plural(best.flips, 'time')} between growing and shrinking"
     reason = (
-        f"{best.rule}: {ended}, {killed}, the mean wait is {_seconds(best.mean_wait_s)}, and the"
-        f" replicas {turned}"
+        f"{best.rule}: {ended}, {killed}, the mean wait is {format_seconds(best.mean_wait_s)},"
+        f" and the replicas {turned}"
     )
     if len(simulation.played) == 1:
         return f"{reason}; no other rule was played"
-    return (
-        f"{reason}; it is chosen of {len(simulation.played)} rules by: {choice.steps[-1].criterion}"
-    )
+    deciding = list(choice.left_after)[-1]
+    return f"{reason}; it is chosen of {len(simulation.played)} rules by: {deciding}"
 
 
-def sections(simulation: Simulation, choice: BestRule) -> list[Section]:
+def make_sections(simulation: Simulation, choice: BestRule) -> list[Section]:
     """Return all sections of a page."""
-    order = Table(
+    criteria = Table(
         ("criterion", "rules left"),
-        [(step.criterion, ", ".join(step.left)) for step in choice.steps],
+        [(criterion, ", ".join(left)) for criterion, left in choice.left_after.items()],
         texts=(0, 1),
         layout="wrapped",
         title="How it was chosen",
@@ -168,25 +160,21 @@ def sections(simulation: Simulation, choice: BestRule) -> list[Section]:
         {"queues": {"NAME": to_values(choice.played.rule)}}, sort_keys=False
     ).rstrip()
     courses: list[Block] = []
-    drawn = zip(_best_first(simulation, choice), charts(simulation, choice), strict=True)
-    for played, chart_of_rule in drawn:
+    rules = zip(_best_first(simulation, choice), draw_courses(simulation, choice), strict=True)
+    for played, chart_of_rule in rules:
         caption = f"{chart_of_rule.title}. The rule: {played.rule.note}."
         courses.append(Figure(chart_of_rule, caption, PHONE))
-    use = (
-        "Put this into the values of the chart, with the name of your queue for NAME. The part"
-        " behavior fits into any HorizontalPodAutoscaler too."
-    )
-    return contents.make_page(
+    return make_page(
         {
             f"Settings of {choice.played.rule.name}": [
                 Text([choice.played.rule.note], "soft"),
                 Text([settings], "copy"),
-                Text([use], "soft"),
-                order,
+                Text([USE], "soft"),
+                criteria,
             ],
             "All rules": [_rules_table(simulation, choice), Text(MEANINGS, "soft")],
             "Why rules kill requests or change their direction": [
-                Text(_reason_lines(simulation), "list")
+                Text(_weakness_lines(simulation), "list")
             ],
             "Replicas and requests over time": courses,
             "What was played": [Facts(simulation.load), Text([CLOCK], "soft")],
@@ -201,12 +189,12 @@ def _rules_table(simulation: Simulation, choice: BestRule) -> Table:
         result = played.result
         rows.append(
             [
-                _marked(result.rule, played.rule.name == best),
+                _rule_title(result.rule, played.rule.name == best),
                 str(result.changes),
                 str(result.flips),
                 str(result.killed),
-                _seconds(result.mean_wait_s),
-                _seconds(result.wait_s(0.95)),
+                format_seconds(result.mean_wait_s),
+                format_seconds(result.wait_s(0.95)),
                 "never" if result.makespan_s is None else format_duration(result.makespan_s),
                 f"{result.pod_s:.0f}",
                 str(result.peak),
@@ -215,15 +203,11 @@ def _rules_table(simulation: Simulation, choice: BestRule) -> Table:
     return Table(COLUMNS, rows, texts=(0,), spare=("replica changes", "most pods"))
 
 
-def _marked(rule: str, is_best: bool) -> str:
+def _rule_title(rule: str, is_best: bool) -> str:
     return f"{rule} (best)" if is_best else rule
 
 
-def _seconds(wait_s: float | None) -> str:
-    return NOTHING if wait_s is None else format_seconds(wait_s)
-
-
-def _reason_lines(simulation: Simulation) -> list[str]:
+def _weakness_lines(simulation: Simulation) -> list[str]:
     """Say why rules kill requests or turn, with the names of those of which each is true."""
     rules: dict[Weakness, list[str]] = {}
     for played in simulation.played:
@@ -235,18 +219,18 @@ def _reason_lines(simulation: Simulation) -> list[str]:
     ]
 
 
-def charts(simulation: Simulation, choice: BestRule) -> list[Chart]:
+def draw_courses(simulation: Simulation, choice: BestRule) -> list[Chart]:
     """Draw a chart of each rule, the best one first, all on one scale."""
     results = [played.result for played in _best_first(simulation, choice)]
-    until_s, top = scales(results)
-    return [chart(result, until_s, top, is_best=result is results[0]) for result in results]
+    until_s, top = common_scale(results)
+    return [draw_course(result, until_s, top, is_best=result is results[0]) for result in results]
 
 
 def _best_first(simulation: Simulation, choice: BestRule) -> list[PlayedRule]:
     return sorted(simulation.played, key=lambda played: played is not choice.played)
 
 
-def scales(results: Sequence[SimulationResult]) -> tuple[float, int]:
+def common_scale(results: Sequence[SimulationResult]) -> tuple[float, int]:
     """Return the scale of all charts: the latest end in seconds, and the largest number."""
     until_s, largest = 0.0, 1
     for result in results:
@@ -256,37 +240,33 @@ def scales(results: Sequence[SimulationResult]) -> tuple[float, int]:
     return until_s or 1.0, largest
 
 
-def chart(result: SimulationResult, until_s: float, top: int, *, is_best: bool = False) -> Chart:
+def draw_course(
+    result: SimulationResult, until_s: float, top: int, *, is_best: bool = False
+) -> Chart:
     """Draw one rule's course: what waits and runs, and the wanted replicas, as steps."""
     title = (
-        f"{_marked(result.rule, is_best)}: {plural(result.flips, 'direction change')},"
-        f" {result.killed} killed, mean wait {_seconds(result.mean_wait_s)}"
+        f"{_rule_title(result.rule, is_best)}: {plural(result.flips, 'direction change')},"
+        f" {result.killed} killed, mean wait {format_seconds(result.mean_wait_s)}"
     )
+    most_marks = min(6, top + 1)  # whole counts have no more
     drawn = Chart(
         re.sub(r"[^A-Za-z0-9]+", "-", f"course-{result.rule}"),
         title,
         "requests that wait and run, and the replicas that the rule wants, over time",
         Axis("time, min", 0.0, until_s / 60, max_marks=9),
-        Axis(
-            "requests, replicas", 0.0, axis_end(top, _most_marks(top)), max_marks=_most_marks(top)
-        ),
+        Axis("requests, replicas", 0.0, axis_end(top, most_marks), max_marks=most_marks),
         WIDTH,
         HEIGHT,
     )
     for name, (css, explanation) in LINES.items():
         drawn.legend(explanation, css)
-        # a value holds until the next one
+        # as steps: a value holds until the next one
         points: list[Point] = []
         for point in result.course:
-            at, value = point.at_s / 60, float(getattr(point, name))
+            at_min, value = point.at_s / 60, float(getattr(point, name))
             if not points:
-                points.append((at, value))
+                points.append((at_min, value))
             elif value != points[-1][1] or point is result.course[-1]:
-                points += [(at, points[-1][1]), (at, value)]
+                points += [(at_min, points[-1][1]), (at_min, value)]
         drawn.line(points, css)
     return drawn
-
-
-def _most_marks(top: int) -> int:
-    """Return how many marks an axis of whole counts up to this one has at most."""
-    return min(6, top + 1)

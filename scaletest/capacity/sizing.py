@@ -1,5 +1,4 @@
-"""How many pods and nodes a request rate needs: the article's formulas, and pods placed node by
-node. Pure.
+"""How many pods and nodes a request rate needs: by formula, and pods placed node by node. Pure.
 
 The formulas (Grecoe, "Scaling Azure Container Service Clusters", 2018):
 
@@ -9,8 +8,8 @@ The formulas (Grecoe, "Scaling Azure Container Service Clusters", 2018):
 
 with 0.7 CPU of overhead on each node, and 3 shared front ends of 1.3 CPU. They state no rounding
 (here both are rounded up), pool CPU over the cluster although a pod cannot be split between nodes,
-and know neither memory, devices nor a limit of pods. `packed` places pods: the shared ones spread
-as the scheduler does, then ours, and counts nodes.
+and know neither memory, devices nor a limit of pods. `packed_nodes` places pods: the shared ones
+spread as the scheduler does, then ours, and counts nodes.
 
 Measured against the formula, short requests reach less (the article's table): EFFICIENCY. Azure
 ML's formula adds a target utilisation, here `headroom`: replicas = rate x latency / (concurrency x
@@ -46,24 +45,21 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class PodSize:
-    """The requests of a pod: cores, GiB, devices. concurrency: requests that it serves at once."""
+    """What a pod asks for, and serves."""
 
-    cpu: Annotated[AboveZero, Meta(title="a pod's CPU")]
-    memory: Annotated[Amount, Meta(title="a pod's memory")] = 0.0
+    cpu: Annotated[AboveZero, Meta(title="a pod's CPU")]  # cores
+    memory: Annotated[Amount, Meta(title="a pod's memory")] = 0.0  # GiB
     devices: Annotated[Amount, Meta(title="a pod's number of devices")] = 0.0
+    # requests that it serves at once
     concurrency: Annotated[AboveZero, Meta(title="a pod's concurrency")] = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityDemand:
-    """The load to be served, and the pods and nodes for it.
+    """The load to be served, and the pods and nodes for it."""
 
-    rate: requests a second. latency_s: of one request under several in flight, not under overload.
-    per_pod: measured saturation of one pod in requests a second; then neither latency nor
-    concurrency count.
-    """
-
-    rate: Annotated[AboveZero, Meta(title="the request rate")]
+    rate: Annotated[AboveZero, Meta(title="the request rate")]  # requests a second
+    # of one request under several in flight, not under overload
     latency_s: Annotated[AboveZero, Meta(title="the latency")]
     pod: PodSize
     node: NodeSize
@@ -71,7 +67,13 @@ class CapacityDemand:
         SHARED_PODS
     )
     shared_cpu: Annotated[Amount, Meta(title="a shared pod's CPU")] = SHARED_CPU
+    # measured saturation of one pod in requests a second; then latency and concurrency do not count
     per_pod: Annotated[Amount, Meta(title="the measured rate of a pod")] = 0.0
+
+    @property
+    def shared_cpu_total(self) -> float:
+        """The cores that all shared pods ask for."""
+        return self.shared_pods * self.shared_cpu
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -123,20 +125,18 @@ def chart_values(pod: PodSize, pods: int, headroom: float) -> dict[str, Any]:
 
 
 def efficiency(latency_s: float) -> tuple[float, float]:
-    """Return the lowest and highest part of the formula's rate that services of this latency
-    reached.
-    """
+    """Return the lowest and highest part of the formula's rate that was measured at a latency."""
     return next((low, high) for begin, low, high in reversed(EFFICIENCY) if latency_s >= begin)
 
 
-def per_pod(demand: CapacityDemand, part: float = 1.0) -> float:
+def pod_rate(demand: CapacityDemand, part: float = 1.0) -> float:
     """Return requests a second of one pod: measured, or by the formula times `part`."""
     return demand.per_pod or demand.pod.concurrency / demand.latency_s * part
 
 
 def formula_pods(demand: CapacityDemand, part: float = 1.0) -> int:
     """Return pods by the formula, rounded up; part: of what the formula promises."""
-    return max(1, math.ceil(demand.rate / per_pod(demand, part) - _ROUNDING))
+    return max(1, math.ceil(demand.rate / pod_rate(demand, part) - _ROUNDING))
 
 
 def formula_nodes(demand: CapacityDemand, pods: int) -> int | None:
@@ -144,12 +144,11 @@ def formula_nodes(demand: CapacityDemand, pods: int) -> int | None:
     left = demand.node.cpu - demand.node.overhead_cpu
     if left <= 0:
         return None
-    return max(1, math.ceil((pods * demand.pod.cpu + _shared_cpu(demand)) / left - _ROUNDING))
+    return max(1, math.ceil((pods * demand.pod.cpu + demand.shared_cpu_total) / left - _ROUNDING))
 
 
 def pods_that_fit(demand: CapacityDemand, nodes: int) -> int:
-    """Return pods of ours that fit onto so many nodes, one by one, beside the shared ones; 0 when
-    those do not fit.
+    """Return how many pods of ours fit onto so many nodes; 0 when the shared ones do not fit.
 
     Nodes are alike, and each shared pod lies on the emptiest, so they are dealt out in turn.
     """
@@ -162,11 +161,10 @@ def pods_that_fit(demand: CapacityDemand, nodes: int) -> int:
 
 
 def packed_nodes(demand: CapacityDemand, pods: int, spare: int = 0) -> int | None:
-    """Return the fewest nodes for shared pods and ours, also after losing `spare`; None when none
-    fit.
-    """
+    """Return the fewest nodes for shared pods and ours, and `spare` more; None if no pod fits."""
     if not _pods_in(demand.pod, demand.node.free):
         return None
+    # double until there are enough, then bisect
     enough = 1
     while pods_that_fit(demand, enough) < pods:
         enough *= 2
@@ -175,15 +173,16 @@ def packed_nodes(demand: CapacityDemand, pods: int, spare: int = 0) -> int | Non
     return 1 + bisect_left(range(1, enough), pods, key=partial(pods_that_fit, demand)) + spare
 
 
-def sizes(demand: CapacityDemand, headroom: float = HEADROOM, spare: int = 1) -> list[Size]:
-    """Return the alternatives, from the article's bare formula to pods with headroom and lost
-    nodes.
+def size_alternatives(
+    demand: CapacityDemand, headroom: float = HEADROOM, spare: int = 1
+) -> list[Size]:
+    """Return the alternatives, from the bare formula to pods with headroom and spare nodes.
 
     InvalidValue for a demand that makes no sense.
     """
     for checked in (demand, demand.pod, demand.node):
         check_fields(checked)
-    if demand.rate / per_pod(demand, EFFICIENCY[0][1]) > 10 * MOST_NODES:
+    if demand.rate / pod_rate(demand, EFFICIENCY[0][1]) > 10 * MOST_NODES:
         raise InvalidValue(
             "more than a million pods would be needed", hint="look at the units of rate and latency"
         )
@@ -196,48 +195,53 @@ def sizes(demand: CapacityDemand, headroom: float = HEADROOM, spare: int = 1) ->
             f"{spare} nodes may be lost", hint="give <spare> a number from 0 to 1000"
         )
     alternatives = []
+    # pods by the formula, at the efficiency of short requests, and with headroom as well
     part = efficiency(demand.latency_s)[0]
     plain, real = formula_pods(demand), formula_pods(demand, part)
-    safe = max(1, math.ceil(demand.rate / (per_pod(demand, part) * headroom) - _ROUNDING))
+    safe = max(1, math.ceil(demand.rate / (pod_rate(demand, part) * headroom) - _ROUNDING))
     if not demand.per_pod:
         nodes = formula_nodes(demand, plain)
         # the formula pools CPU, but a pod cannot be split between nodes
         room = pods_that_fit(demand, nodes) if nodes else plain
         note = f"only {room} of these pods fit on {nodes} nodes" if room < plain else ""
-        alternatives.append(_size(demand, "formula", plain, nodes, 1.0, note))
+        alternatives.append(_alternative(demand, "formula", plain, nodes, part=1.0, note=note))
         if real != plain:
             nodes = formula_nodes(demand, real)
             note = f"short requests reach {part:.0%} of the formula"
-            alternatives.append(_size(demand, "formula, efficiency", real, nodes, part, note))
+            alternatives.append(
+                _alternative(demand, "formula, efficiency", real, nodes, part=part, note=note)
+            )
     method, note = f"placed, at {headroom:.0%}", "runs below its saturation point"
     alternatives += [
-        _size(demand, "placed", real, packed_nodes(demand, real), part),
-        _size(demand, method, safe, packed_nodes(demand, safe), part, note),
+        _alternative(demand, "placed", real, packed_nodes(demand, real), part=part),
+        _alternative(demand, method, safe, packed_nodes(demand, safe), part=part, note=note),
     ]
     if spare:
         method += f", N-{spare}"
         note = f"and when {'a node is' if spare == 1 else f'{spare} nodes are'} lost"
         nodes = packed_nodes(demand, safe, spare)
-        alternatives.append(_size(demand, method, safe, nodes, part, note))
+        alternatives.append(_alternative(demand, method, safe, nodes, part=part, note=note))
     return alternatives
 
 
-def _size(
-    demand: CapacityDemand, method: str, pods: int, nodes: int | None, part: float, note: str = ""
+def _alternative(
+    demand: CapacityDemand,
+    method: str,
+    pods: int,
+    nodes: int | None,
+    *,
+    part: float,
+    note: str = "",
 ) -> Size:
-    holds = pods * per_pod(demand, part)
+    holds = pods * pod_rate(demand, part)
     if not nodes:
         return Size(method, pods, nodes, holds, 0.0, "a pod of this size fits on no such node")
-    used = (pods * demand.pod.cpu + _shared_cpu(demand)) / (nodes * demand.node.cpu)
+    used = (pods * demand.pod.cpu + demand.shared_cpu_total) / (nodes * demand.node.cpu)
     return Size(method, pods, nodes, holds, used, note)
 
 
-def _shared_cpu(demand: CapacityDemand) -> float:
-    return demand.shared_pods * demand.shared_cpu
-
-
 def _pods_beside(demand: CapacityDemand, shared: int) -> int | None:
-    """Return pods of ours on a node that holds so many shared ones; None when it cannot."""
+    """Return how many pods of ours fit beside so many shared ones; None if those do not fit."""
     cpu, memory, devices, pods = demand.node.free
     cpu, pods = cpu - shared * demand.shared_cpu, pods - shared
     if shared and (cpu < -_ROUNDING or pods < 0):

@@ -1,8 +1,8 @@
-"""Many objects of any kind: applied server-side, listed and deleted, with many calls in flight.
+"""Apply, list and delete many objects of any kind, with many calls in flight.
 
 A call that the API server defers (429, Retry-After) is sent again after the time that it sets, and
-all threads that share an `Objects` wait so long. Applying is idempotent: a call without an answer
-is repeated.
+all threads that share an `Objects` wait so long. Applying is idempotent, so a call without an
+answer is repeated.
 """
 
 import json
@@ -16,25 +16,27 @@ from itertools import repeat
 from typing import Any
 from urllib.parse import quote
 
-from scaletest.cluster.connection import (
+from scaletest.cluster.api_calls import (
     LONGEST_OBEYED_S,
     ApiCalls,
     Busy,
     Missing,
     Refused,
     read_message,
-    refusal,
     retry_after_s,
+    status_error,
 )
-from scaletest.cluster.objects import Resource
+from scaletest.cluster.resources import Resource
 from scaletest.model.checks import cut_text
 from scaletest.model.errors import ScaletestError
 
-LATER = (429, 500, 502, 503, 504)
-APPLY_TIMEOUT_S = 30.0
-DELETE_TIMEOUT_S = 30.0
-DELETES_AT_ONCE, DELETE_TRIES = 32, 5
+# Statuses of a server that throttles, or is broken for now.
+PASSING = (429, 500, 502, 503, 504)
+# A server that throttles thousands of calls takes long to answer one.
+TIMEOUT_S = 30.0
 LONGEST_PAUSE_S = 30.0
+DELETES_AT_ONCE = 32
+DELETE_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,42 +52,44 @@ class Applied:
 
 
 class Objects:
-    """Objects of a cluster.
+    """The objects of a cluster; any thread may use it.
 
-    manager: the field manager; fields of other managers are never taken over. patience_s: how
-    long an object is sent again before it counts as refused; with Retry-After the server
-    decides, up to an hour. stopping: when true, nothing is sent again.
+    manager: the field manager; fields of other managers are never taken over.
+    patience_s: how long an object is sent again before it counts as refused; with Retry-After the
+    server decides, up to an hour.
+    stopping: when true, nothing is sent again.
     """
 
     def __init__(
         self,
-        raw: ApiCalls,
+        api: ApiCalls,
         manager: str = "scaletest",
+        *,
         patience_s: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], object] = time.sleep,
         stopping: Callable[[], bool] = bool,
     ) -> None:
-        self._raw, self._manager, self._patience_s = raw, manager, patience_s
+        self._api, self._manager, self._patience_s = api, manager, patience_s
         self._clock, self._sleep, self._stopping = clock, sleep, stopping
-        self._known: dict[tuple[str, str], Resource] = {}
+        self._resources: dict[tuple[str, str], Resource] = {}  # by API version and kind
         self._lock = threading.Lock()
-        self._not_before = 0.0
+        self._not_before = 0.0  # on the clock: when the server takes calls again
 
     def resource(self, api_version: str, kind: str) -> Resource:
-        """Return the resource of a kind. Raises Missing when the cluster does not know the kind."""
+        """Look a kind up, once. Raises Missing when the cluster does not know it."""
         with self._lock:
-            if (api_version, kind) in self._known:
-                return self._known[api_version, kind]
-            api = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
-            status, body, _ = self._raw.fetch(api, f"look up {kind}", {})
+            if (api_version, kind) in self._resources:
+                return self._resources[api_version, kind]
+            group_path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+            status, body, _ = self._api.fetch(group_path, f"look up {kind}", {})
             if status not in (200, 404):
-                raise refusal(status, read_message(body), f"look up {kind} of {api_version}")
+                raise status_error(status, read_message(body), f"look up {kind} of {api_version}")
             for row in json.loads(body)["resources"] if status == 200 else ():
                 # a name with a slash is a subresource
                 if row["kind"] == kind and "/" not in row["name"]:
-                    found = Resource(kind, api, row["name"], bool(row["namespaced"]))
-                    return self._known.setdefault((api_version, kind), found)
+                    resource = Resource(kind, group_path, row["name"], bool(row["namespaced"]))
+                    return self._resources.setdefault((api_version, kind), resource)
         raise Missing(
             f"the cluster does not know {kind} of {api_version}",
             hint="install its definitions (CRDs) and controller",
@@ -93,106 +97,107 @@ class Objects:
 
     def apply(self, body: Mapping[str, Any], namespace: str) -> Applied:
         """Create the object, or change it if it differs. Never raises for the server's answer."""
-        path = self.resource(body["apiVersion"], body["kind"]).path(
-            namespace, body["metadata"]["name"]
-        )
-        encoded = json.dumps(body).encode()
+        resource = self.resource(body["apiVersion"], body["kind"])
         began_s = self._clock()
         tries = throttled = 0
         while True:
             self._wait_turn()
             tries += 1
             try:
-                status, answer, headers = self._raw.send(
+                status, answer, headers = self._api.send(
                     "PATCH",
-                    path,
+                    resource.path(namespace, body["metadata"]["name"]),
                     "apply",
                     {"Content-Type": "application/apply-patch+yaml"},
-                    encoded,
-                    APPLY_TIMEOUT_S,
-                    {"fieldManager": self._manager},
+                    json.dumps(body).encode(),
+                    timeout_s=TIMEOUT_S,
+                    query={"fieldManager": self._manager},
                 )
                 reason = "" if status in (200, 201) else read_message(answer)
-                server_s = retry_after_s(headers)
+                server_pause_s = retry_after_s(headers)
             except Busy as error:  # there was no answer
-                status, reason, server_s = 0, error.message, 0.0
+                status, reason, server_pause_s = 0, error.message, 0.0
             throttled += status == 429
-            pause_s = min(LONGEST_PAUSE_S, 0.25 * 2**tries) * random.uniform(0.5, 1.0)
-            after_s = max(pause_s, server_s)
-            longest_s = LONGEST_OBEYED_S if server_s else self._patience_s
+            # spread at random, so that threads that were refused together do not return together
+            own_pause_s = min(LONGEST_PAUSE_S, 0.25 * 2**tries) * random.uniform(0.5, 1.0)
+            pause_s = max(own_pause_s, server_pause_s)
+            patience_s = LONGEST_OBEYED_S if server_pause_s else self._patience_s
             if (
-                status not in (0, *LATER)
-                or self._clock() + after_s > began_s + longest_s
+                status not in (0, *PASSING)
+                or self._clock() + pause_s > began_s + patience_s
                 or self._stopping()
             ):
                 return Applied(
-                    status in (200, 201), status == 201, status, reason, tries, throttled
+                    accepted=status in (200, 201),
+                    created=status == 201,
+                    status=status,
+                    reason=reason,
+                    tries=tries,
+                    throttled=throttled,
                 )
-            self._hold(after_s, everyone=status == 429)
+            self._pause(pause_s, everyone=status == 429)
 
     def _wait_turn(self) -> None:
-        while not self._stopping() and (left := self._not_before - self._clock()) > 0:
-            self._sleep(left)
+        while not self._stopping() and (left_s := self._not_before - self._clock()) > 0:
+            self._sleep(left_s)
 
-    def _hold(self, seconds: float, *, everyone: bool) -> None:
-        """Wait; all threads wait when the server throttles."""
+    def _pause(self, seconds: float, *, everyone: bool) -> None:
+        """Wait; or let all threads, this one too, wait before their next call."""
         if everyone:
             with self._lock:
                 self._not_before = max(self._not_before, self._clock() + seconds)
         else:
             self._sleep(seconds)
 
-    def names(self, resource: Resource, namespace: str, selector: str) -> list[str]:
-        """Return the names of all objects with these labels that are not being deleted, listed in
-        pages.
-        """
-        names: list[str] = []
-        path, action = resource.path(namespace), f"list {resource.plural}"
-        for page in self._raw.pages(path, action, action, labelSelector=selector):
-            metas = [listed["metadata"] for listed in page["items"]]
-            names += [meta["name"] for meta in metas if "deletionTimestamp" not in meta]
+    def list_names(self, resource: Resource, namespace: str, selector: str) -> list[str]:
+        """Return the names of all objects with these labels that are not being deleted."""
+        names = []
+        for page in self._api.pages(
+            resource.path(namespace), f"list {resource.plural}", labelSelector=selector
+        ):
+            for listed in page["items"]:
+                if "deletionTimestamp" not in listed["metadata"]:
+                    names.append(listed["metadata"]["name"])
         return names
 
     def delete(self, resource: Resource, namespace: str, names: Sequence[str]) -> None:
         """Delete objects and what they own, many at once; a missing one is no error.
 
-        One call for the whole collection would exceed the API server's time limit with thousands of
-        objects. Raises Refused, Unreachable.
+        Raises Refused, Unreachable.
         """
+        # one call for the whole collection would exceed the API server's time limit with thousands
+        # of objects
         paths = [resource.path(namespace, name) for name in names]
         with ThreadPoolExecutor(DELETES_AT_ONCE) as pool:
-            # the list meets what a thread raised
+            # making the list raises here what a thread raised
             list(pool.map(self._delete, paths, repeat(f"delete {resource.plural}")))
 
     def _delete(self, path: str, action: str) -> None:
         for tries in range(1, DELETE_TRIES + 1):
             self._wait_turn()
             try:
-                status, body, headers = self._raw.send(
+                status, body, headers = self._api.send(
                     "DELETE",
                     path,
                     action,
                     {},
-                    timeout_s=DELETE_TIMEOUT_S,
+                    timeout_s=TIMEOUT_S,
                     query={"propagationPolicy": "Background"},
                 )
                 if status in (200, 202, 404):
                     return
-                if status not in LATER or tries == DELETE_TRIES:
-                    raise refusal(status, read_message(body), action, action)
-                self._hold(retry_after_s(headers) or 0.5 * 2**tries, everyone=status == 429)
+                if status not in PASSING or tries == DELETE_TRIES:
+                    raise status_error(status, read_message(body), action)
+                self._pause(retry_after_s(headers) or 0.5 * 2**tries, everyone=status == 429)
             except Busy:
                 if tries == DELETE_TRIES:
                     raise
                 self._sleep(0.5 * 2**tries)
 
     def check_namespace(self, name: str) -> None:
-        """Check that a namespace exists; Refused when it does not.
-
-        Without the right to read it, it counts as existing.
-        """
+        """Check that a namespace exists. Raises Refused when it does not."""
         try:
-            self._raw.get(
+            self._api.get(
                 f"/api/v1/namespaces/{quote(name)}", f"read namespace {name}", "get namespaces"
             )
         except Missing as error:
@@ -203,4 +208,5 @@ class Objects:
         except Busy:
             raise
         except ScaletestError:
+            # we may not read it, and then it counts as existing
             return

@@ -1,8 +1,8 @@
-"""CPU and memory of pods by the kubelets' cAdvisor metrics, for clusters without a metrics API.
+"""Read the CPU and memory of pods from cAdvisor, for clusters without a metrics API.
 
-CPU is a counter there, so its use is the difference of two samples; the first sample has memory
-only. kubelets renew their metrics every ten seconds or so and write when: that time counts, not
-ours.
+Kubelets serve its metrics and renew them every ten seconds or so. They write when, and that time
+counts, not ours. CPU is a counter, so its use is the difference of two samples, and the first
+sample has memory only.
 """
 
 import re
@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 from urllib.parse import quote
 
-from scaletest.cluster.connection import ApiCalls, Cluster
+from scaletest.cluster.api_calls import ApiCalls
+from scaletest.cluster.connection import Cluster
 from scaletest.model.errors import ScaletestError
 
 CPU, MEMORY = "container_cpu_usage_seconds_total", "container_memory_working_set_bytes"
@@ -20,58 +21,56 @@ _LINE = re.compile(rf"({CPU}|{MEMORY})\{{(.*)\}} (\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
-class Figures(NamedTuple):
-    """Usage of a pod at a time."""
+class PodCounters(NamedTuple):
+    """The counters of a pod: the sums of its containers."""
 
-    cpu_s: float  # CPU seconds since its start
-    memory: float  # bytes
-    at_s: float | None = None  # None if unknown
+    cpu_s: float = 0.0  # CPU seconds since its start
+    memory: float = 0.0  # bytes
+    read_s: float | None = None  # when the kubelet read the CPU, in epoch seconds
 
 
-def parse_usage(text: str, namespace: str) -> dict[str, Figures]:
-    """Parse the usage of each pod of a namespace in a page of cAdvisor: the sum of its containers.
-
-    Lines of a whole pod and of its pause container are left out, as they would count twice.
-    """
-    cpu: dict[str, float] = defaultdict(float)
-    memory: dict[str, float] = defaultdict(float)
-    at: dict[str, float] = {}
+def parse_usage(text: str, namespace: str) -> dict[str, PodCounters]:
+    """Parse the counters of each pod of a namespace in a page of cAdvisor."""
+    usage: dict[str, PodCounters] = defaultdict(PodCounters)
     for line in text.splitlines():
         match = _LINE.match(line)
         if not match:
             continue
         labels = dict(_LABEL.findall(match[2]))
-        if labels.get("namespace") != namespace or labels.get("container", "") in ("", "POD"):
+        # lines of a whole pod and of its pause container would count twice
+        is_container = labels.get("container", "") not in ("", "POD")
+        pod = labels.get("pod")
+        if labels.get("namespace") != namespace or not is_container or not pod:
             continue
-        pod = labels.get("pod", "")
+        total, amount = usage[pod], float(match[3])
         if match[1] == MEMORY:
-            memory[pod] += float(match[3])
+            usage[pod] = total._replace(memory=total.memory + amount)
             continue
-        cpu[pod] += float(match[3])
+        read_s = total.read_s
         if match[4]:
-            at[pod] = max(at.get(pod, 0.0), int(match[4]) / 1000)
-    return {
-        pod: Figures(cpu[pod], memory[pod], at.get(pod)) for pod in sorted({*cpu, *memory}) if pod
-    }
+            read_s = max(read_s or 0.0, int(match[4]) / 1000)
+        usage[pod] = total._replace(cpu_s=total.cpu_s + amount, read_s=read_s)
+    return dict(sorted(usage.items()))
 
 
 class Cadvisor:
     """Reads the metrics of nodes through the API server. Needs the right to get nodes/proxy."""
 
     def __init__(self, cluster: Cluster, clock: Callable[[], float] = time.monotonic) -> None:
-        self._raw, self._namespace, self._clock = ApiCalls(cluster), cluster.namespace, clock
-        self._before: dict[str, tuple[float, float]] = {}
+        self._api, self._namespace, self._clock = ApiCalls(cluster), cluster.namespace, clock
+        # by pod: when its CPU counter last grew, and to what
+        self._last_growth: dict[str, tuple[float, float]] = {}
 
     def sample(self, nodes: Iterable[str]) -> dict[str, tuple[float | None, float]]:
-        """Sample the cores (None for the first sample of a pod) and bytes of each pod on these
-        nodes.
+        """Sample the cores and bytes of each pod on these nodes.
 
-        Nodes that do not answer are left out.
+        The cores are None in the first sample of a pod, and where the kubelet has not renewed its
+        metrics since the last one. Nodes that do not answer are left out.
         """
         usage: dict[str, tuple[float | None, float]] = {}
         for node in nodes:
             try:
-                status, body, _ = self._raw.fetch(
+                status, body, _ = self._api.fetch(
                     f"/api/v1/nodes/{quote(node)}/proxy/metrics/cadvisor",
                     f"read the metrics of node {node}",
                     {},
@@ -80,12 +79,13 @@ class Cadvisor:
                 continue
             text = body.decode("utf-8", "replace") if status == 200 else ""
             now = self._clock()
-            for pod, (cpu_s, memory, written_s) in parse_usage(text, self._namespace).items():
-                at_s = now if written_s is None else written_s
-                before_s, before = self._before.get(pod, (at_s, cpu_s))
-                # where the metrics were not renewed since the last sample, the next one counts
-                if pod not in self._before or cpu_s != before:
-                    self._before[pod] = (at_s, cpu_s)
-                renewed = at_s > before_s and cpu_s > before
-                usage[pod] = ((cpu_s - before) / (at_s - before_s) if renewed else None, memory)
+            for pod, counters in parse_usage(text, self._namespace).items():
+                read_s = now if counters.read_s is None else counters.read_s
+                last_s, last_cpu_s = self._last_growth.get(pod, (read_s, counters.cpu_s))
+                if pod not in self._last_growth or counters.cpu_s != last_cpu_s:
+                    self._last_growth[pod] = (read_s, counters.cpu_s)
+                cores = None
+                if read_s > last_s and counters.cpu_s > last_cpu_s:
+                    cores = (counters.cpu_s - last_cpu_s) / (read_s - last_s)
+                usage[pod] = (cores, counters.memory)
         return usage

@@ -1,10 +1,8 @@
-"""Room on the nodes for more pods of a template: allocatable less requested, devices, and quotas.
+"""Count how many more pods of a template the nodes and the quotas of a cluster have room for.
 
-It is an upper bound: the scheduler also applies affinity, spread, quotas and priorities. Functions
-that compute and that read objects are pure.
-
-Devices of device plugins are resources like any other. Those of dynamic resource allocation only
-the scheduler can count.
+It is an upper bound: the scheduler also applies affinity, spread and priorities. Devices of device
+plugins are resources like any other. Those of dynamic resource allocation only the scheduler can
+count.
 """
 
 from collections import Counter, defaultdict
@@ -14,8 +12,8 @@ from decimal import Decimal
 from typing import Any, Self
 
 from scaletest.cluster import rights
-from scaletest.cluster.connection import ApiCalls, Cluster
-from scaletest.cluster.objects import NODES, PODS, QUOTAS
+from scaletest.cluster.api_calls import ApiCalls
+from scaletest.cluster.connection import Cluster
 from scaletest.cluster.pod_requests import (
     parse_quantities,
     parse_quantity,
@@ -23,7 +21,9 @@ from scaletest.cluster.pod_requests import (
     pod_requests,
     sum_amounts,
 )
+from scaletest.cluster.resources import NODES, PODS, QUOTAS
 
+# Effects of taints that keep pods away; PreferNoSchedule does not.
 BLOCKING = ("NoSchedule", "NoExecute")
 
 
@@ -54,7 +54,7 @@ def scarcest_resource(spec: Mapping[str, Any], nodes: Iterable[NodeCapacity]) ->
 
 
 def _fitting(spec: Mapping[str, Any], node: NodeCapacity) -> dict[str, int]:
-    """For how many further pods each resource that they request suffices on a node."""
+    """Return for how many further pods each resource that they request suffices on a node."""
     return {
         name: max(0, int(node.free.get(name, Decimal(0)) // amount))
         for name, amount in pod_requests(spec).items()
@@ -67,27 +67,26 @@ def quota_room(
 ) -> tuple[int, str] | None:
     """Count the further pods of this spec that the quotas admit, and name the quota that ends it.
 
-    None when no quota applies. quotas: ResourceQuota objects; those with scopes are left out, since
-    only the API server knows whether they apply.
+    None when no quota applies. quotas: ResourceQuota objects.
     """
-    requests, limits = pod_requests(spec), pod_limits(spec)
+    requests = pod_requests(spec)
+    # what one pod adds to each key of a quota; a bare name stands for the request
+    amounts = {
+        **requests,
+        **{f"requests.{name}": amount for name, amount in requests.items()},
+        **{f"limits.{name}": amount for name, amount in pod_limits(spec).items()},
+        "count/pods": Decimal(1),
+    }
     rooms: list[tuple[int, str]] = []
     for quota in quotas:
         if quota["spec"].get("scopes") or quota["spec"].get("scopeSelector"):
-            continue
+            continue  # only the API server knows whether it applies
         used = quota.get("status", {}).get("used", {})
         for key, hard in quota["spec"].get("hard", {}).items():
-            # what one pod adds to this key
-            prefix, _, name = key.partition(".")
-            if key == "count/pods":
-                amount: Decimal | None = Decimal(1)
-            elif name and prefix == "limits":
-                amount = limits.get(name)
-            else:
-                amount = requests.get(name if name and prefix == "requests" else key)
-            if amount:
+            if amounts.get(key):
                 left = max(Decimal(0), parse_quantity(hard) - parse_quantity(used.get(key, "0")))
-                rooms.append((int(left // amount), f"quota {quota['metadata']['name']}: {key}"))
+                pods = int(left // amounts[key])
+                rooms.append((pods, f"quota {quota['metadata']['name']}: {key}"))
     return min(rooms, default=None)
 
 
@@ -96,35 +95,36 @@ def read_nodes(cluster: Cluster) -> list[NodeCapacity]:
 
     Needs the right to list nodes and the pods of all namespaces.
     """
-    raw = ApiCalls(cluster)
-    nodes = raw.objects(NODES.path(""), NODES.plural)
-    used: dict[str, list[dict[str, Decimal]]] = defaultdict(list)
-    for pod in raw.get(PODS.path(""), "list all pods", "list pods of all namespaces")["items"]:
+    api = ApiCalls(cluster)
+    nodes = api.objects(NODES.path(""), NODES.plural)
+    requests: dict[str, list[dict[str, Decimal]]] = defaultdict(list)
+    for pod in api.get(PODS.path(""), "list all pods", "list pods of all namespaces")["items"]:
         if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
-            used[pod["spec"].get("nodeName", "")].append(pod_requests(pod["spec"]))
+            requests[pod["spec"].get("nodeName", "")].append(pod_requests(pod["spec"]))
     capacities = []
     for node in nodes:
         meta, spec, status = node["metadata"], node.get("spec", {}), node["status"]
         allocatable = parse_quantities(status.get("allocatable", {}))
-        taken = sum_amounts(used[meta["name"]])
+        taken = sum_amounts(requests[meta["name"]])
         ready = any(
             condition["type"] == "Ready" and condition["status"] == "True"
             for condition in status.get("conditions", [])
         )
         capacities.append(
             NodeCapacity(
-                meta["name"],
-                {name: amount - taken.get(name, 0) for name, amount in allocatable.items()},
-                meta.get("labels", {}),
-                tuple(spec.get("taints", ())),
-                ready and not spec.get("unschedulable", False),
-                allocatable,
+                name=meta["name"],
+                free={name: amount - taken.get(name, 0) for name, amount in allocatable.items()},
+                labels=meta.get("labels", {}),
+                taints=tuple(spec.get("taints", ())),
+                schedulable=ready and not spec.get("unschedulable", False),
+                allocatable=allocatable,
             )
         )
     return capacities
 
 
 def _admits(spec: Mapping[str, Any], node: NodeCapacity) -> bool:
+    """Return whether the scheduler may place a pod on a node, by node selector and taints."""
     if not node.schedulable or not (spec.get("nodeSelector") or {}).items() <= node.labels.items():
         return False
     tolerations = spec.get("tolerations") or []
@@ -139,7 +139,7 @@ def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, str]) -> bool:
     if toleration.get("effect") not in (None, "", taint["effect"]):
         return False
     if toleration.get("operator") == "Exists":
-        return toleration.get("key") in (None, "", taint["key"])
+        return toleration.get("key") in (None, "", taint["key"])  # no key stands for every one
     return toleration.get("key") == taint["key"] and toleration.get("value", "") == taint.get(
         "value", ""
     )
@@ -150,9 +150,9 @@ class Headroom:
     """Room for pods."""
 
     room: int | None  # pods that fit in all, None when unknown
-    by: str  # what limits it, the nodes or a quota
-    scarce: str  # the resource that runs out first on the nodes, where they limit it
     doubt: str  # what could not be counted, "" for nothing
+    by: str = ""  # what limits it, the nodes or a quota
+    scarce: str = ""  # the resource that runs out first on the nodes, where they limit it
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,31 +165,31 @@ class Supply:
 
     @classmethod
     def read(cls, cluster: Cluster) -> Self:
-        """Read what we may."""
-        free, quotas = None, None
+        """Read what we have the right to read."""
+        nodes, quotas = None, None
         unknown = []
         if lacking := rights.missing_rights(cluster, rights.CAPACITY):
             unknown.append(f"capacity is unknown: we may not {', '.join(map(str, lacking))}")
         else:
-            free = read_nodes(cluster)
+            nodes = read_nodes(cluster)
         if lacking := rights.missing_rights(cluster, rights.QUOTA):
             unknown.append(f"quotas are unknown: we may not {lacking[0]}")
         else:
             quotas = ApiCalls(cluster).objects(QUOTAS.path(cluster.namespace), QUOTAS.plural)
-        return cls(free, quotas, tuple(unknown))
+        return cls(nodes, quotas, tuple(unknown))
 
-    def headroom(self, spec: Mapping[str, Any], have: int) -> Headroom:
+    def headroom(self, spec: Mapping[str, Any], placed: int) -> Headroom:
         """Return how many pods of this spec fit, with those that are placed already."""
-        on_nodes = None if self.nodes is None else have + room_on_nodes(spec, self.nodes)
-        quota = quota_room(spec, self.quotas or ())
         doubt = ""
         if spec.get("resourceClaims"):
             doubt = (
                 "whether there are enough devices is unknown: only the scheduler can count resource"
                 " claims"
             )
-        if quota and (on_nodes is None or have + quota[0] < on_nodes):
-            return Headroom(have + quota[0], quota[1], "", doubt)
-        if self.nodes is None or on_nodes is None:
-            return Headroom(None, "", "", doubt)
-        return Headroom(on_nodes, "the nodes", scarcest_resource(spec, self.nodes), doubt)
+        on_nodes = None if self.nodes is None else placed + room_on_nodes(spec, self.nodes)
+        quota = quota_room(spec, self.quotas or ())
+        if quota and (on_nodes is None or placed + quota[0] < on_nodes):
+            return Headroom(placed + quota[0], doubt, by=quota[1])
+        if self.nodes is None:
+            return Headroom(None, doubt)
+        return Headroom(on_nodes, doubt, "the nodes", scarcest_resource(spec, self.nodes))

@@ -1,4 +1,4 @@
-"""What a run changes on a Deployment and its autoscalers, and how all of it is put back.
+"""Change a Deployment and its autoscalers for a run, and put all of it back.
 
 The annotation `scaletest/before` of an object says since when it is changed, and holds the patch
 that undoes that. It is written before the first change and removed with the undoing, so an object
@@ -17,16 +17,11 @@ from typing import Any
 
 import msgspec
 
-from scaletest.cluster.connection import (
-    MERGE_PATCH,
-    STRATEGIC_PATCH,
-    Busy,
-    Cluster,
-    Conflict,
-    Refused,
-)
+from scaletest.cluster.api_calls import MERGE_PATCH, STRATEGIC_PATCH, Busy, Conflict, Refused
+from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
-from scaletest.cluster.objects import SCALED_OBJECTS, Document, ObjectClient, Resource
+from scaletest.cluster.objects import Document, ObjectClient
+from scaletest.cluster.resources import SCALED_OBJECTS, Resource
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
 
 BEFORE = "scaletest/before"
@@ -44,7 +39,7 @@ class Patch(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 
 
 class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the annotation says."""
+    """The content of the annotation."""
 
     # when the object was first changed, to the microsecond, which tells the notes of two runs apart
     at: str
@@ -63,8 +58,9 @@ def read_note(title: str, text: str) -> Note:
 
 
 def refuse_changed(deployment: Deployment, own: Set[str] = frozenset()) -> None:
-    """UsageError while the Deployment is as another run set it. own: settings that do not matter,
-    because the run that asks sets them itself.
+    """Raise UsageError while the Deployment is as another run set it.
+
+    own: settings that do not matter, because the run that asks sets them itself.
     """
     text = deployment.annotations.get(BEFORE)
     if text is None:
@@ -82,7 +78,7 @@ def restore_command(deployment: Deployment) -> str:
 class Changes:
     """The changes of one run to a Deployment and its autoscalers.
 
-    Needs the rights to get and patch these objects. What was noted last is put back first.
+    What was noted last is put back first. Needs the rights to get and patch these objects.
     """
 
     def __init__(
@@ -92,14 +88,14 @@ class Changes:
         *,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
-        self._documents = ObjectClient(cluster)
+        self._objects = ObjectClient(cluster)
         self._deployment, self._sleep = deployment, sleep
-        self._notes: dict[tuple[Resource, str], str] = {}
-        # Calls run one after the other: when a signal ends the wait for a change, that change
-        # still ends before it is undone. The thread starts here: a signal while it starts would
-        # leave a thread that the pool does not know.
-        self._hand = ThreadPoolExecutor(1, "change")
-        self._hand.submit(int).result()
+        self._notes: dict[tuple[Resource, str], str] = {}  # annotations, by object
+        # Calls run one after the other in a thread: when a signal ends the wait for a change, that
+        # change still ends before it is undone. The thread starts here: a signal while it starts
+        # would leave a thread that the pool does not know.
+        self._thread = ThreadPoolExecutor(1, "change")
+        self._thread.submit(int).result()
 
     def take_over(self, resource: Resource, name: str, note: str | None) -> None:
         """Go on from what a killed run noted on an object, if it did, and put that back."""
@@ -117,7 +113,7 @@ class Changes:
         self._insist(partial(self._write, resource, name, patch, self._notes[resource, name]))
 
     def put_back(self) -> dict[str, str]:
-        """Undo all changes; by object, what to do where that failed, "" where it did not."""
+        """Undo all changes. Return by object what to do where that failed, "" where it did not."""
         remedies = {}
         for resource, name in reversed(list(self._notes)):
             title = f"{resource.kind} {name}"
@@ -139,12 +135,13 @@ class Changes:
                 logger.error("%s could not be put back: %s", title, remedy)
 
     def _insist(self, act: Callable[[], None]) -> None:
-        for left in reversed(range(TRIES)):
+        """Act until the API server is not busy, but not for ever."""
+        for tries_left in reversed(range(TRIES)):
             try:
-                self._hand.submit(act).result()
+                self._thread.submit(act).result()
                 return
             except Busy as error:
-                if not left:
+                if not tries_left:
                     raise
                 # while pods come and go, the controller often writes the same Deployment
                 if not isinstance(error, Conflict):
@@ -152,35 +149,38 @@ class Changes:
                 self._sleep(PAUSE_S)
 
     def _note(self, resource: Resource, name: str, patch: Patch) -> None:
-        document = self._documents.find(resource, self._deployment.namespace, name)
+        document = self._objects.find(resource, self._deployment.namespace, name)
         if document is None:
             raise Refused(f"{resource.kind} {name} no longer exists", hint="it was deleted")
-        noted = _annotations(document).get(BEFORE)
-        if noted is None:
-            note = Note(datetime.now(UTC).isoformat(), undo_patch(patch, document))
-            noted = msgspec.json.encode(note).decode()
+        text = _annotations(document).get(BEFORE)
+        if text is None:
+            note = Note(at=datetime.now(UTC).isoformat(), undo=undo_patch(patch, document))
+            text = msgspec.json.encode(note).decode()
             # known before it is written, so that it is undone even when no answer comes
-            self._notes[resource, name] = noted
+            self._notes[resource, name] = text
             # of two runs that begin at once, the second meets a conflict, and then this note
-            self._write(resource, name, Patch(), noted, document["metadata"]["resourceVersion"])
-        elif noted != self._notes.get((resource, name)):
+            self._write(
+                resource, name, Patch(), text, version=document["metadata"]["resourceVersion"]
+            )
+        elif text != self._notes.get((resource, name)):
             title = f"{resource.kind} {name}"
-            raise _changed_by_another(title, read_note(title, noted), self._deployment)
+            raise _changed_by_another(title, read_note(title, text), self._deployment)
 
     def _undo(self, resource: Resource, name: str) -> None:
         """Undo the changes of an object, unless it was deleted, or somebody did so already."""
         text = self._notes[resource, name]
-        document = self._documents.find(resource, self._deployment.namespace, name)
+        document = self._objects.find(resource, self._deployment.namespace, name)
         if document is not None and _annotations(document).get(BEFORE) == text:
             self._write(resource, name, read_note(f"{resource.kind} {name}", text).undo, None)
 
     def _write(
-        self, resource: Resource, name: str, patch: Patch, note: str | None, version: str = ""
+        self, resource: Resource, name: str, patch: Patch, note: str | None, *, version: str = ""
     ) -> None:
+        """Patch an object and its note. version: the one that the object must still have."""
         meta: Document = {"annotations": {**patch.annotations, BEFORE: note}}
         if version:
             meta["resourceVersion"] = version
-        self._documents.patch(
+        self._objects.patch(
             resource,
             self._deployment.namespace,
             name,
@@ -190,7 +190,7 @@ class Changes:
 
 
 def undo_patch(patch: Patch, document: Document) -> Patch:
-    """Return the patch that sets again what the object has now, wherever this one changes it."""
+    """Return the patch that sets what the object has now again, wherever this one changes it."""
     return Patch(
         _settings_now(patch.spec, document["spec"]),
         _settings_now(patch.annotations, _annotations(document)),
@@ -198,6 +198,7 @@ def undo_patch(patch: Patch, document: Document) -> Patch:
 
 
 def _settings_now(changes: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is set now wherever there is a change, at any depth."""
     return {name: _setting_now(change, now.get(name)) for name, change in changes.items()}
 
 
@@ -206,14 +207,16 @@ def _setting_now(change: Any, now: Any) -> Any:
         return _settings_now(change, now or {})
     if not (isinstance(change, list) and change and isinstance(change[0], dict)):
         return now
-    # a list of objects, which are merged by their names
-    entries = {entry["name"]: entry for entry in now or ()}
-    return [
-        {**_settings_now(entry, entries[entry["name"]]), "name": entry["name"]}
-        if entry["name"] in entries
-        else {"name": entry["name"], "$patch": "delete"}
-        for entry in change
-    ]
+    # a list of objects, which the API server merges by their names
+    entries_now = {entry["name"]: entry for entry in now or ()}
+    undone = []
+    for entry in change:
+        name = entry["name"]
+        if name in entries_now:
+            undone.append({**_settings_now(entry, entries_now[name]), "name": name})
+        else:
+            undone.append({"name": name, "$patch": "delete"})
+    return undone
 
 
 def _annotations(document: Document) -> dict[str, str]:

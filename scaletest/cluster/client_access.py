@@ -1,8 +1,9 @@
-"""The HTTP API of a client, by its URL or by the API server's proxy of its Service."""
+"""Reach the HTTP API of a client by its URL, or by the API server's proxy of its Service."""
 
 from collections.abc import Mapping
 
-from scaletest.cluster.connection import TIMEOUT_S, ApiCalls, Cluster, service_path
+from scaletest.cluster.api_calls import TIMEOUT_S, ApiCalls, service_path
+from scaletest.cluster.connection import Cluster
 from scaletest.model import checks
 from scaletest.model.errors import Unreachable
 
@@ -19,15 +20,12 @@ class ServiceProxy:
     def __init__(self, cluster: Cluster, service: str, port: str, token: str = "") -> None:
         self.name = f"svc/{service}:{port}"
         self._path = service_path(cluster.namespace, service, port)
-        self._raw = ApiCalls(cluster)
+        self._api = ApiCalls(cluster)
         self._headers = {TOKEN_HEADER: token} if token else {}
 
     def get(self, path: str, **query: str) -> tuple[int, bytes, Mapping[str, str]]:
-        """Return the status, body, headers.
-
-        Raises Unreachable when the API server does not answer.
-        """
-        return self._raw.fetch(self._path + path, f"reach {self.name}", self._headers, **query)
+        """Return the status, body and headers. Raises Unreachable without an answer."""
+        return self._api.fetch(self._path + path, f"reach {self.name}", self._headers, **query)
 
 
 class Direct:
@@ -41,7 +39,7 @@ class Direct:
         self._pool = urllib3.PoolManager(retries=False, timeout=TIMEOUT_S)
 
     def get(self, path: str, **query: str) -> tuple[int, bytes, Mapping[str, str]]:
-        """Return the status, body, headers. Raises Unreachable without an answer."""
+        """Return the status, body and headers. Raises Unreachable without an answer."""
         import urllib3.exceptions
 
         try:

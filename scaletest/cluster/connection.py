@@ -1,120 +1,30 @@
-"""Connect to a cluster and call its API server; refusals become errors.
+"""Find the cluster: that of a pod's service account, else that of the kubeconfig."""
 
-The cluster is that of a pod's service account, else of the kubeconfig. Calls are plain, with the
-client library's credentials: that library would turn answers into its own generated classes; other
-API groups, watches of thousands of objects and bodies that the proxy of a Service brings are needed
-as they are.
-"""
-
-import json
 import os
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
 
 from scaletest.model.checks import cut_text
-from scaletest.model.errors import ScaletestError, Unreachable
-
-# A server's Retry-After is obeyed, but no longer than this in all.
-LONGEST_OBEYED_S = 3600.0
-# Statuses of client errors that pass with time: timeout, conflict, the pages of a list have
-# expired, too early, too many requests.
-_LATER = (408, 409, 410, 425, 429)
-
-TIMEOUT_S = 5.0
-# Objects in a page of a long list.
-PAGE = 500
-MERGE_PATCH = "application/merge-patch+json"
-# It merges lists such as containers and variables by name; only Kubernetes' own kinds know it.
-STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+from scaletest.model.errors import Unreachable
 
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
-class Missing(ScaletestError):
-    """The object does not exist."""
-
-    exit_code = 2
-
-
-class Refused(ScaletestError):
-    """The API server refuses the call for good: trying again does not help."""
-
-    exit_code = 2
-
-
-class Busy(Unreachable):
-    """The API server is busy or unreachable (409, 429, 5xx, or a timeout): try again.
-
-    after_s: seconds until then, when the server says so; else 0.
-    """
-
-    after_s = 0.0
-
-
-class Conflict(Busy):
-    """The object exists already, or was changed since it was read (409)."""
-
-
-def retry_after_s(headers: Mapping[str, str]) -> float:
-    """Return the seconds until the API server takes the call again (Retry-After); 0 without."""
-    after = headers.get("retry-after", "")
-    return float(after) if after.isdigit() else 0.0
-
-
-def refusal(
-    status: int, reason: str, action: str, right: str = "", headers: Mapping[str, str] | None = None
-) -> ScaletestError:
-    """Return the error for an HTTP status of the API server; action and right as in `Raw.get`."""
-    if status == 404:
-        return Missing(f"cannot {action}: not found", hint="check its name and the namespace")
-    if status in (401, 403):
-        return Unreachable(
-            f"not allowed to {action}: {reason}",
-            hint=f"give the service account the right to {right or action} in this namespace",
-        )
-    if 400 <= status < 500 and status not in _LATER:
-        return Refused(
-            f"cannot {action}: {status} {reason}",
-            hint="correct the object; trying again does not help",
-        )
-    if status == 409:
-        return Conflict(
-            f"cannot {action}: {reason}", hint="it was changed meanwhile; read it again"
-        )
-    hint = "the API server is overloaded or broken; try again"
-    if status == 410:
-        hint = "the pages of the list have expired; list again"
-    busy = Busy(f"cannot {action}: {status} {reason}", hint=hint)
-    busy.after_s = retry_after_s(headers or {})
-    return busy
-
-
-def read_message(body: bytes) -> str:
-    """Read the message of a Status object, else the beginning of the body."""
-    try:
-        return cut_text(str(json.loads(body)["message"]), 200)
-    except (ValueError, KeyError, TypeError):
-        return cut_text(body.decode("utf-8", "replace"), 200)
-
-
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A client of an API server, and its default namespace."""
+    """A cluster that was found."""
 
-    client: Any
-    namespace: str
+    client: Any  # the client library's, with the address and credentials
+    namespace: str  # the one that was asked for, else the default
 
 
 def connect_cluster(namespace: str = "", context: str = "") -> Cluster:
-    """Find the cluster of a pod's service account, else of the kubeconfig; no API call is made.
+    """Find the cluster; no API call is made.
 
     Raises Unreachable when no cluster is configured.
     """
+    # imported here, because it takes long
     import kubernetes
     import yaml
     from kubernetes.config.config_exception import ConfigException
@@ -131,7 +41,7 @@ def connect_cluster(namespace: str = "", context: str = "") -> Cluster:
             path = os.environ.get("KUBECONFIG") or None
             config.load_kube_config(path, context=context or None, client_configuration=settings)
             contexts, active = config.list_kube_config_contexts(path)
-            chosen = next((known for known in contexts if known["name"] == context), active)
+            chosen = next((entry for entry in contexts if entry["name"] == context), active)
             default = str(chosen["context"].get("namespace", "") if chosen else "")
     except (
         yaml.YAMLError,
@@ -152,173 +62,3 @@ def connect_cluster(namespace: str = "", context: str = "") -> Cluster:
             hint="run it in a pod with a service account, or set KUBECONFIG",
         ) from error
     return Cluster(kubernetes.client.ApiClient(settings), namespace or default or "default")
-
-
-class ApiCalls:
-    """A pool of connections to the API server of a cluster; any thread may use it.
-
-    sent: number of calls so far.
-    """
-
-    def __init__(self, cluster: Cluster, connections: int = 2) -> None:
-        import urllib3
-
-        self._settings: Any = cluster.client.configuration
-        self._urllib3 = urllib3
-        self._pool = urllib3.PoolManager(
-            num_pools=2,
-            maxsize=connections,
-            retries=False,
-            timeout=TIMEOUT_S,
-            ca_certs=self._settings.ssl_ca_cert or None,
-            cert_file=self._settings.cert_file or None,
-            key_file=self._settings.key_file or None,
-            cert_reqs=None if self._settings.verify_ssl else "CERT_NONE",
-        )
-        self._own_headers = dict(cluster.client.default_headers)
-        self._counting = threading.Lock()
-        self.sent = 0
-
-    def get(self, path: str, action: str, right: str = "", **query: str) -> dict[str, Any]:
-        """Return the answer's JSON. Raises Missing, Busy, Unreachable.
-
-        action: as in "list pods", for messages. right: what a Role must allow, when it differs.
-        """
-        return _document(self.fetch(path, action, {}, **query), action, right)
-
-    def objects(self, path: str, plural: str, **query: str) -> list[dict[str, Any]]:
-        """Return the objects of a collection, which one page holds. Raises as `get`."""
-        return list(self.get(path, f"list {plural}", f"list {plural}", **query)["items"])
-
-    def pages(
-        self, path: str, action: str, right: str = "", **query: str
-    ) -> Iterator[dict[str, Any]]:
-        """Yield the pages of a long collection.
-
-        Raises as `get`; Busy when they expire meanwhile.
-        """
-        query["limit"] = str(PAGE)
-        while True:
-            page = self.get(path, action, right, **query)
-            yield page
-            query["continue"] = page["metadata"].get("continue", "")
-            if not query["continue"]:
-                return
-
-    def write(
-        self,
-        method: str,
-        path: str,
-        body: dict[str, Any],
-        action: str,
-        right: str,
-        patch_form: str = MERGE_PATCH,
-    ) -> dict[str, Any]:
-        """Return the JSON that answers a document.
-
-        Raises Conflict when the object exists, or was changed; and as `get`.
-        """
-        form = patch_form if method == "PATCH" else "application/json"
-        headers = {"Content-Type": form, "Accept": "application/json"}
-        return _document(
-            self.send(method, path, action, headers, json.dumps(body).encode()), action, right
-        )
-
-    def fetch(
-        self, path: str, action: str, headers: Mapping[str, str], **query: str
-    ) -> tuple[int, bytes, Mapping[str, str]]:
-        """Return the status, body and headers, whatever the status is. Raises Busy without an
-        answer.
-        """
-        return self.send("GET", path, action, headers, query=query)
-
-    def send(
-        self,
-        method: str,
-        path: str,
-        action: str,
-        headers: Mapping[str, str],
-        body: bytes | None = None,
-        timeout_s: float = TIMEOUT_S,
-        query: Mapping[str, str] | None = None,
-    ) -> tuple[int, bytes, Mapping[str, str]]:
-        """Like `fetch`, with any method and body."""
-        try:
-            answer = self._request(method, path, headers, query or {}, body=body, timeout=timeout_s)
-        except (self._urllib3.exceptions.HTTPError, OSError) as error:
-            raise self._no_answer(action, error) from error
-        return answer.status, answer.data, answer.headers
-
-    @contextmanager
-    def stream(
-        self, path: str, action: str, silence_s: float, **query: str
-    ) -> Iterator[tuple[int, Iterator[bytes], Mapping[str, str]]]:
-        """Yield the status, the body in pieces as they arrive, and headers.
-
-        Raises Busy when nothing arrives for `silence_s`.
-        """
-        answer = None
-        try:
-            answer = self._request(
-                "GET",
-                path,
-                {},
-                query,
-                timeout=self._urllib3.Timeout(connect=TIMEOUT_S, read=silence_s),
-                preload_content=False,
-            )
-            yield answer.status, answer.stream(65536, decode_content=True), answer.headers
-        except (self._urllib3.exceptions.HTTPError, OSError) as error:
-            raise self._no_answer(action, error) from error
-        finally:
-            if answer is not None:
-                # a connection that was not read to its end cannot be used again
-                answer.close()
-
-    def _request(
-        self,
-        method: str,
-        path: str,
-        headers: Mapping[str, str],
-        query: Mapping[str, str],
-        **options: Any,
-    ) -> Any:
-        url = f"{self._settings.host}{path}" + (f"?{urlencode(query)}" if query else "")
-        headers = {**self._own_headers, **headers, **credentials(self._settings)}
-        with self._counting:
-            self.sent += 1
-        return self._pool.request(method, url, headers=headers, **options)
-
-    def _no_answer(self, action: str, error: Exception) -> Busy:
-        return Busy(
-            f"cannot {action}: {cut_text(str(error), 200)}",
-            hint="is the API server of the kubeconfig reachable?",
-        )
-
-
-def _document(
-    answer: tuple[int, bytes, Mapping[str, str]], action: str, right: str
-) -> dict[str, Any]:
-    """Return the JSON of an answer; the error that stands for any other one."""
-    status, body, headers = answer
-    if not 200 <= status < 300:
-        raise refusal(status, read_message(body), action, right, headers)
-    try:
-        document: dict[str, Any] = json.loads(body)
-    except ValueError as error:
-        raise Busy(f"cannot {action}: the answer is not JSON") from error
-    return document
-
-
-def credentials(settings: Any) -> dict[str, str]:
-    """Return the headers with our credentials, by the client library's settings."""
-    return {
-        setting["key"]: setting["value"]
-        for setting in settings.auth_settings().values()
-        if setting.get("in") == "header" and setting.get("value")
-    }
-
-
-def service_path(namespace: str, name: str, port: str) -> str:
-    """Return the path under which the API server forwards requests to a Service."""
-    return f"/api/v1/namespaces/{quote(namespace)}/services/{quote(name)}:{quote(port)}/proxy"

@@ -1,10 +1,12 @@
-"""One Deployment: its number of pods, their states, and why it is not ready. Reads only."""
+"""Read a Deployment: its number of pods, their states, and why it is not ready."""
 
 from typing import Any
 
-from scaletest.cluster.connection import ApiCalls, Cluster
-from scaletest.cluster.objects import DEPLOYMENTS, EVENTS, PODS, read_log
+from scaletest.cluster.api_calls import ApiCalls
+from scaletest.cluster.connection import Cluster
+from scaletest.cluster.objects import read_log
 from scaletest.cluster.pods import PodState, PodWarning, first_failing, pod_state, pod_warning
+from scaletest.cluster.resources import DEPLOYMENTS, EVENTS, PODS
 from scaletest.model.errors import ScaletestError
 
 LOG_LINES = 15
@@ -28,7 +30,7 @@ class Deployment:
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         self.name, self.namespace = name, cluster.namespace
-        self._raw = ApiCalls(cluster)
+        self._api = ApiCalls(cluster)
         self._title = f"deployment {name} in namespace {cluster.namespace}"
         deployment = self._read()
         self.template: dict[str, Any] = deployment["spec"]["template"]
@@ -44,7 +46,7 @@ class Deployment:
 
     def pods(self) -> list[PodState]:
         """Return its pods, also terminating ones, but not those of Jobs with the same labels."""
-        pods = self._raw.get(
+        pods = self._api.get(
             PODS.path(self.namespace),
             f"list the pods of {self._title}",
             "list pods",
@@ -61,52 +63,43 @@ class Deployment:
         return sum(not pod.going and bool(pod.node) for pod in self.pods())
 
     def warnings(self) -> list[PodWarning]:
-        """Return the warnings about pods of the namespace, its own among them. Needs the right to
-        list events.
+        """Return the warnings about all pods of the namespace.
+
+        Needs the right to list events.
         """
-        return [
-            pod_warning(event)
-            for event in self._raw.objects(
-                EVENTS.path(self.namespace),
-                EVENTS.plural,
-                fieldSelector="involvedObject.kind=Pod,type=Warning",
-            )
-        ]
+        return list(map(pod_warning, self._events("involvedObject.kind=Pod,type=Warning")))
 
     def trouble(self) -> str:
-        """Describe the states of the pods; of the first failing one also events and the end of its
-        log.
-        """
+        """Describe the states of the pods, and for the first failing one its events and log."""
         pods = self.pods()
         lines = [str(pod) for pod in pods] or ["there is no pod"]
         failing = first_failing(pods)
         if failing:
-            for read in (self._events, self._log):
+            for describe in (self._describe_events, self._describe_log):
                 try:
-                    lines += read(failing)
+                    lines += describe(failing)
                 except ScaletestError as error:
                     lines.append(f"({error.message})")
         return "\n  ".join(lines)
 
     def _read(self) -> dict[str, Any]:
-        return self._raw.get(
+        return self._api.get(
             DEPLOYMENTS.path(self.namespace, self.name), f"read {self._title}", "get deployments"
         )
 
-    def _events(self, failing: PodState) -> list[str]:
-        events = self._raw.objects(
-            EVENTS.path(self.namespace),
-            EVENTS.plural,
-            fieldSelector=f"involvedObject.name={failing.name}",
-            limit="20",
-        )
+    def _events(self, selector: str, **query: str) -> list[dict[str, Any]]:
+        path = EVENTS.path(self.namespace)
+        return self._api.objects(path, EVENTS.plural, fieldSelector=selector, **query)
+
+    def _describe_events(self, failing: PodState) -> list[str]:
+        events = self._events(f"involvedObject.name={failing.name}", limit="20")
         return [f"event {event.get('reason')}: {event.get('message', '')}" for event in events][-5:]
 
-    def _log(self, failing: PodState) -> list[str]:
+    def _describe_log(self, failing: PodState) -> list[str]:
         query = {"tailLines": str(LOG_LINES), "container": failing.container}
         if failing.restarts:
-            query["previous"] = "true"
-        status, text = read_log(self._raw, self.namespace, failing.name, **query)
+            query["previous"] = "true"  # the container that ended says why
+        status, text = read_log(self._api, self.namespace, failing.name, **query)
         if status == 403:
             return ["(no log: we may not get pods/log)"]
         if status != 200:

@@ -1,11 +1,13 @@
-"""What the API server serves: its API groups, and whether the metrics APIs answer.
+"""Ask what the API server serves: its API groups, and whether the metrics APIs answer.
 
 Every authenticated user may ask; no Role is needed.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 
-from scaletest.cluster.connection import ApiCalls, Cluster
+from scaletest.cluster.api_calls import ApiCalls
+from scaletest.cluster.connection import Cluster
 from scaletest.model.errors import ScaletestError
 
 KEDA = "keda.sh"
@@ -38,20 +40,17 @@ def api_groups(cluster: Cluster) -> dict[str, str]:
 
 
 def metrics_apis(cluster: Cluster, served: dict[str, str]) -> list[MetricsApi]:
-    """Return the three metrics APIs and their state.
-
-    One that is registered may still not answer.
-    """
-    raw = ApiCalls(cluster)
+    """Return the three metrics APIs and their state. served: as `api_groups` returns it."""
+    api = ApiCalls(cluster)
     apis = []
     for group, why in METRICS.items():
         state = "absent"
         if group in served:
             path = f"/apis/{group}/{served[group]}"
-            try:
-                listed = raw.get(path, f"read {path}", f"get {path}")
-                state = "available" if "resources" in listed else "silent"
-            except ScaletestError:
-                state = "silent"
+            # one that is registered may still not answer
+            state = "silent"
+            with suppress(ScaletestError):
+                if "resources" in api.get(path, f"read {path}", f"get {path}"):
+                    state = "available"
         apis.append(MetricsApi(group, served.get(group, ""), state, why))
     return apis

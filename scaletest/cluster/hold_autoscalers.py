@@ -1,4 +1,4 @@
-"""The HPAs and ScaledObjects of a Deployment, and how a run holds them.
+"""Hold the HPAs and ScaledObjects of a Deployment for a run.
 
 An HPA cannot be paused, but it can be held: while its minimum and maximum are the same number of
 replicas, it changes nothing. KEDA's own HPA is held by the pause annotation of its ScaledObject.
@@ -6,18 +6,21 @@ replicas, it changes nothing. KEDA's own HPA is held by the pause annotation of 
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from scaletest.cluster import discovery
+from scaletest.cluster.api_calls import ApiCalls, Busy
 from scaletest.cluster.changes import BEFORE, Changes, Patch
-from scaletest.cluster.connection import ApiCalls, Busy, Cluster
+from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
-from scaletest.cluster.objects import DEPLOYMENTS, HPAS, SCALED_OBJECTS, Document, Resource
+from scaletest.cluster.resources import DEPLOYMENTS, HPAS, SCALED_OBJECTS, Resource
 from scaletest.model.errors import UsageError, WaitTimeout
 
 PAUSED = "autoscaling.keda.sh/paused"
-RELEASE_S, INTERVAL_S = 60.0, 0.5
+# How long KEDA may take to delete the HPA of a paused ScaledObject.
+RELEASE_S = 60.0
+INTERVAL_S = 0.5
 
 logger = logging.getLogger("scaletest.cluster")
 
@@ -37,7 +40,7 @@ class Autoscaler:
 
 
 class Autoscalers:
-    """HPAs and ScaledObjects whose target is this Deployment, as they are when it is made.
+    """The HPAs and ScaledObjects that scale a Deployment, as they are when this is made.
 
     Needs the rights to list them.
     """
@@ -50,27 +53,19 @@ class Autoscalers:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
-        self._raw, self._namespace = ApiCalls(cluster), cluster.namespace
+        self._api, self._namespace = ApiCalls(cluster), cluster.namespace
         self._deployment = deployment
         self._clock, self._sleep = clock, sleep
-        self.all = self._hpas()
+        self.all = self._list(HPAS)
         # without KEDA its objects cannot be listed
         if discovery.KEDA in discovery.api_groups(cluster):
-            for meta in self._metadata_of(SCALED_OBJECTS):
-                annotations = meta.get("annotations", {})
-                self.all.append(
-                    Autoscaler(
-                        SCALED_OBJECTS,
-                        meta["name"],
-                        paused=annotations.get(PAUSED, "false") == "true",
-                        note=annotations.get(BEFORE),
-                    )
-                )
+            self.all += self._list(SCALED_OBJECTS)
 
     def active(self, *, may_hold: bool) -> list[Autoscaler]:
-        """Return those that may change the number of pods, or that a run holds. UsageError when
-        there are any and they may not be held: two who scale one Deployment would measure each
-        other.
+        """Return those that may change the number of pods, or that a run holds.
+
+        UsageError when there are any and they may not be held: two who scale one Deployment would
+        measure each other.
         """
         # the HPA of a ScaledObject is held by pausing that one
         active = [
@@ -92,7 +87,7 @@ class Autoscalers:
         WaitTimeout when KEDA does not delete the HPA of a paused ScaledObject, which would continue
         to scale.
         """
-        limit = max(1, replicas)
+        limit = max(1, replicas)  # an HPA has no maximum of 0
         for scaler in self.active(may_hold=True):
             changes.take_over(scaler.resource, scaler.name, scaler.note)
             if scaler.resource == HPAS:
@@ -104,7 +99,8 @@ class Autoscalers:
                 self._await_release(scaler.name)
 
     def scale(self, patch: Patch, changes: Changes) -> None:
-        """Change the Deployment and its number of pods, with the autoscalers held at that number.
+        """Change the Deployment and its number of pods, and hold the autoscalers at that number.
+
         Raises as `hold`.
         """
         # noted before an HPA is held at the new number: it would scale to that by itself
@@ -113,10 +109,11 @@ class Autoscalers:
         changes.change(DEPLOYMENTS, self._deployment, patch)
 
     def _await_release(self, scaled_object: str) -> None:
+        """Wait until KEDA has deleted the HPA of a paused ScaledObject."""
         deadline = self._clock() + RELEASE_S
         while True:
             try:
-                if all(hpa.owner != scaled_object for hpa in self._hpas()):
+                if all(hpa.owner != scaled_object for hpa in self._list(HPAS)):
                     return
             except Busy as error:
                 logger.warning("%s; trying again", error)
@@ -131,36 +128,38 @@ class Autoscalers:
                 )
             self._sleep(INTERVAL_S)
 
-    def _hpas(self) -> list[Autoscaler]:
-        hpas = []
-        for meta in self._metadata_of(HPAS):
+    def _list(self, resource: Resource) -> list[Autoscaler]:
+        """List the objects of a kind that scale the Deployment."""
+        scalers = []
+        for scaler in self._api.objects(resource.path(self._namespace), resource.plural):
+            target = scaler["spec"].get("scaleTargetRef", {})
+            is_deployment = target.get("kind", DEPLOYMENTS.kind) == DEPLOYMENTS.kind
+            if not is_deployment or target.get("name") != self._deployment:
+                continue
+            meta = scaler["metadata"]
+            annotations = meta.get("annotations", {})
             owners = (
                 reference["name"]
                 for reference in meta.get("ownerReferences", [])
                 if reference["kind"] == SCALED_OBJECTS.kind
             )
-            hpas.append(
+            scalers.append(
                 Autoscaler(
-                    HPAS,
+                    resource,
                     meta["name"],
                     owner=next(owners, ""),
-                    note=meta.get("annotations", {}).get(BEFORE),
+                    # KEDA may copy the annotation to its HPA, where it pauses nothing
+                    paused=resource == SCALED_OBJECTS and annotations.get(PAUSED) == "true",
+                    note=annotations.get(BEFORE),
                 )
             )
-        return hpas
-
-    def _metadata_of(self, resource: Resource) -> Iterator[Document]:
-        """Yield the metadata of each object of a kind that scales the Deployment."""
-        for scaler in self._raw.objects(resource.path(self._namespace), resource.plural):
-            target = scaler["spec"].get("scaleTargetRef", {})
-            is_deployment = target.get("kind", DEPLOYMENTS.kind) == DEPLOYMENTS.kind
-            if is_deployment and target.get("name") == self._deployment:
-                yield scaler["metadata"]
+        return scalers
 
 
 def restore(cluster: Cluster, name: str) -> dict[str, str]:
-    """Put back what a killed run left changed on a Deployment and its autoscalers; by object, what
-    to do where that failed, "" where it did not.
+    """Put back what a killed run left changed on a Deployment and its autoscalers.
+
+    Returns by object what to do where that failed, "" where it did not.
     """
     deployment = Deployment(cluster, name)
     changes = Changes(cluster, deployment)

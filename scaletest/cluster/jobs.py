@@ -1,10 +1,11 @@
-"""Load agents as the pods of one Job. The Redis URL may hold a password, so it is in a Secret."""
+"""Run load agents as the pods of one Job."""
 
 import logging
-from typing import Any
 
-from scaletest.cluster.connection import ApiCalls, Busy, Cluster, Missing
-from scaletest.cluster.objects import JOBS, SECRETS, ObjectClient
+from scaletest.cluster.api_calls import ApiCalls, Busy, Missing
+from scaletest.cluster.connection import Cluster
+from scaletest.cluster.objects import Document, ObjectClient
+from scaletest.cluster.resources import JOBS, SECRETS, Resource
 from scaletest.model.errors import AgentLost, ScaletestError
 
 logger = logging.getLogger("scaletest.cluster")
@@ -14,55 +15,42 @@ REQUESTS = {"cpu": "500m", "memory": "256Mi"}
 
 
 class AgentJob:
-    """A Job of load agents and its Secret.
+    """A Job of load agents, and a Secret for the Redis URL, which may hold a password.
 
     Needs the rights to create and delete jobs and secrets, and to get jobs.
     """
 
     def __init__(
-        self,
-        cluster: Cluster,
-        rendezvous: str,
-        image: str,
-        agents: int,
-        redis_url: str,
+        self, cluster: Cluster, rendezvous: str, image: str, agents: int, redis_url: str
     ) -> None:
         self.name = f"scaletest-agents-{rendezvous}"
-        self._rendezvous, self._agents, self._url = rendezvous, agents, redis_url
-        self._image = image
+        self._rendezvous, self._agents, self._image = rendezvous, agents, image
+        self._redis_url = redis_url
         self._namespace = cluster.namespace
-        self._raw = ApiCalls(cluster)
-        self._documents = ObjectClient(cluster)
+        self._api = ApiCalls(cluster)
+        self._objects = ObjectClient(cluster)
 
     def create(self) -> None:
         """Create the Job and its Secret, which it owns, so both are deleted together."""
-        job = self._raw.write(
-            "POST",
-            JOBS.path(self._namespace),
-            self.manifest(),
-            f"create job {self.name}",
-            "create jobs",
-        )
+        job = self._create(JOBS, self.manifest())
         owner = {
             "apiVersion": "batch/v1",
             "kind": "Job",
             "name": self.name,
             "uid": job["metadata"]["uid"],
         }
-        # the pods cannot start before the Secret exists, so the order does no harm
         secret = {
             "metadata": {"name": self.name, "ownerReferences": [owner]},
-            "stringData": {"url": self._url},
+            "stringData": {"url": self._redis_url},
         }
-        self._raw.write(
-            "POST",
-            SECRETS.path(self._namespace),
-            secret,
-            f"create secret {self.name}",
-            "create secrets",
-        )
+        # the pods cannot start before the Secret exists, so it does no harm that it comes second
+        self._create(SECRETS, secret)
 
-    def manifest(self) -> dict[str, Any]:
+    def _create(self, resource: Resource, body: Document) -> Document:
+        action, right = f"create {resource.kind.lower()} {self.name}", f"create {resource.plural}"
+        return self._api.write("POST", resource.path(self._namespace), body, action, right)
+
+    def manifest(self) -> Document:
         """Make the Job: a pod for each agent, without retries and API rights, spread over nodes."""
         labels = {
             "app.kubernetes.io/name": "scaletest",
@@ -112,9 +100,9 @@ class AgentJob:
         }
 
     def check(self) -> None:
-        """Raises AgentLost when a pod has ended or the Job was deleted before the run ended."""
+        """Raise AgentLost when a pod has ended or the Job was deleted before the run ended."""
         try:
-            status = self._raw.get(
+            status = self._api.get(
                 JOBS.path(self._namespace, self.name), f"read job {self.name}", "get jobs"
             ).get("status", {})
         except Missing as error:
@@ -135,6 +123,6 @@ class AgentJob:
         """Delete both; it is no error if they do not exist."""
         for resource in (JOBS, SECRETS):
             try:
-                self._documents.delete(resource, self._namespace, self.name)
+                self._objects.delete(resource, self._namespace, self.name)
             except ScaletestError as error:
                 logger.error("delete %s %s yourself: %s", resource.kind.lower(), self.name, error)

@@ -1,6 +1,6 @@
-"""The size of a pod, and the nodes for it, as a cluster has them now."""
+"""Read the size of a Deployment's pods, and of the nodes for them, from a cluster."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import NamedTuple
 
 from scaletest.cluster import capacity, pod_requests, rights
@@ -12,43 +12,55 @@ GIB = 2.0**30
 
 
 class LiveSize(NamedTuple):
-    """A pod's requests in cores and GiB, 0 for none, and the cluster's kinds of node."""
+    """The requests of a pod, and the nodes of the cluster."""
 
-    cpu: float
-    memory: float
-    nodes: list[NodeSize]
-    notes: list[str]
+    cpu: float  # cores, 0 for none
+    memory: float  # GiB, 0 for none
+    nodes: list[NodeSize]  # one of each size, the most common first
+    notes: list[str]  # what was read, for people
 
 
 def live_size(cluster: Cluster, name: str) -> LiveSize:
-    """Read a Deployment and the nodes; the largest requests of other pods on a node are its
-    overhead.
+    """Read the pods of a Deployment, and the nodes that take pods.
+
+    The largest requests of other pods on a node of a size count as the overhead of that size.
     """
-    live = Deployment(cluster, name)
-    asked = pod_requests.pod_requests(live.template["spec"])
-    cpu, memory = float(asked.get("cpu", 0)), float(asked.get("memory", 0)) / GIB
+    deployment = Deployment(cluster, name)
+    requests = pod_requests.pod_requests(deployment.template["spec"])
+    cpu, memory = float(requests.get("cpu", 0)), float(requests.get("memory", 0)) / GIB
     notes = [
-        f"deployment {name}: {live.replicas()} replicas, {cpu:g} CPU and {memory:.3g} GiB each"
+        f"deployment {name}: {deployment.replicas()} replicas, {cpu:g} CPU and {memory:.3g} GiB"
+        " each"
     ]
     if rights.missing_rights(cluster, rights.CAPACITY):
         return LiveSize(cpu, memory, [], [*notes, "the nodes may not be listed: give <node>"])
-    placed = Counter(pod.node for pod in live.pods())
-    kinds: Counter[tuple[float, float, int]] = Counter()
-    taken: dict[tuple[float, float, int], tuple[float, float]] = {}
+    placed = Counter(pod.node for pod in deployment.pods())
+    # by size, which is cores, GiB and pods: the overheads of each of its nodes, in cores and GiB
+    overheads: dict[tuple[float, float, int], list[tuple[float, float]]] = defaultdict(list)
     for node in capacity.read_nodes(cluster):
         if not node.schedulable:
             continue
         cores = float(node.allocatable.get("cpu", 0))
         gib = float(node.allocatable.get("memory", 0)) / GIB
-        kind = cores, gib, int(node.allocatable.get("pods", 110))
-        before, ours = taken.get(kind, (0.0, 0.0)), placed[node.name]
-        taken[kind] = (
-            max(before[0], cores - float(node.free.get("cpu", 0)) - ours * cpu),
-            max(before[1], gib - float(node.free.get("memory", 0)) / GIB - ours * memory),
+        our_pods = placed[node.name]
+        overheads[cores, gib, int(node.allocatable.get("pods", 110))].append(
+            (
+                cores - float(node.free.get("cpu", 0)) - our_pods * cpu,
+                gib - float(node.free.get("memory", 0)) / GIB - our_pods * memory,
+            )
         )
-        kinds[kind] += 1
     nodes = []
-    for (cores, gib, pods), count in kinds.most_common():
-        notes.append(f"{count} nodes of {cores:g} CPU, {gib:.3g} GiB")
-        nodes.append(NodeSize(cores, gib, 0.0, pods, *taken[cores, gib, pods]))
+    for (cores, gib, pods), taken in sorted(overheads.items(), key=lambda size: -len(size[1])):
+        notes.append(f"{len(taken)} nodes of {cores:g} CPU, {gib:.3g} GiB")
+        overhead_cpu = max(0.0, *(taken_cpu for taken_cpu, _ in taken))
+        overhead_memory = max(0.0, *(taken_memory for _, taken_memory in taken))
+        nodes.append(
+            NodeSize(
+                cpu=cores,
+                memory=gib,
+                pods=pods,
+                overhead_cpu=overhead_cpu,
+                overhead_memory=overhead_memory,
+            )
+        )
     return LiveSize(cpu, memory, nodes, notes)

@@ -1,4 +1,4 @@
-"""What one node offers to pods."""
+"""The size of a node, and what it offers to pods."""
 
 import math
 from dataclasses import dataclass
@@ -6,7 +6,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
+# What the kubelet and the agents of a usual cluster take, in cores.
 NODE_OVERHEAD_CPU = 0.7
+# The default of the kubelet.
 PODS_A_NODE = 110
 Amount = Annotated[float, Meta(ge=0, le=1e9)]
 AboveZero = Annotated[float, Meta(gt=0, le=1e9)]
@@ -14,7 +16,7 @@ AboveZero = Annotated[float, Meta(gt=0, le=1e9)]
 
 @dataclass(frozen=True, slots=True)
 class NodeSize:
-    """A node: cores, GiB, devices, pods, and overhead before our pods come."""
+    """A node. Memory is in GiB, and the overhead is what it needs before our pods come."""
 
     cpu: Annotated[AboveZero, Meta(title="a node's CPU")]
     memory: Annotated[
@@ -27,7 +29,7 @@ class NodeSize:
 
     @property
     def free(self) -> tuple[float, float, float, float]:
-        """Cores, GiB, devices and pods that are left."""
+        """The cores, GiB, devices and pods that are left beside the overhead."""
         return (
             self.cpu - self.overhead_cpu,
             self.memory - self.overhead_memory,

@@ -1,11 +1,11 @@
-"""What pods request, and their limits, as numbers. Pure."""
+"""Parse what pods request, and their limits."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-# Kubernetes's suffixes of quantities; a longer one comes before its own end.
+# The suffixes of Kubernetes' quantities; the first that fits counts, and longer ones come first.
 SUFFIXES = {
     **{f"{prefix}i": Decimal(1024**power) for power, prefix in enumerate("KMGTPE", 1)},
     **{prefix: Decimal(1000**power) for power, prefix in enumerate("kMGTPE", 1)},
@@ -29,8 +29,10 @@ def parse_quantity(text: str | int) -> Decimal:
 
 
 def pod_requests(spec: Mapping[str, Any]) -> dict[str, Decimal]:
-    """Return the requests of a pod: the sum of its containers, or its largest init container; and
-    one pod.
+    """Return the requests of a pod by resource, and one of the resource "pods".
+
+    Of each resource it is the sum of the containers, or the largest init container: these run one
+    after the other before the containers start.
     """
     largest = sum_amounts(map(container_requests, spec.get("containers", [])))
     for container in spec.get("initContainers", []):
@@ -45,24 +47,22 @@ def pod_limits(spec: Mapping[str, Any]) -> dict[str, Decimal]:
     return sum_amounts(parse_quantities(amounts.get("limits") or {}) for amounts in resources)
 
 
-def sum_amounts(parts: Iterable[Mapping[str, Decimal]]) -> dict[str, Decimal]:
-    """Return the sums of amounts by their names."""
+def sum_amounts(requests: Iterable[Mapping[str, Decimal]]) -> dict[str, Decimal]:
+    """Return the sum of each resource."""
     total: dict[str, Decimal] = defaultdict(Decimal)
-    for part in parts:
-        for name, amount in part.items():
+    for amounts in requests:
+        for name, amount in amounts.items():
             total[name] += amount
     return total
 
 
 def parse_quantities(texts: Mapping[str, str | int]) -> dict[str, Decimal]:
-    """Return quantities as numbers, by their names."""
+    """Parse the quantity of each resource."""
     return {name: parse_quantity(text) for name, text in texts.items()}
 
 
 def container_requests(container: Mapping[str, Any]) -> dict[str, Decimal]:
-    """Return the requests of a container; as in Kubernetes, a limit without a request is also the
-    request.
-    """
+    """Return the requests of a container; as in Kubernetes, a limit is the request by default."""
     resources = container.get("resources") or {}
     return parse_quantities(
         {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
@@ -74,10 +74,8 @@ def warn_of_removed(name: str, spec: Mapping[str, Any]) -> list[str]:
 
     name: of what the pod belongs to, for the text.
     """
-    requested = sum_amounts(
-        map(container_requests, [*spec.get("initContainers", []), *spec.get("containers", [])])
-    )
-    names = [resource for resource in REMOVED if resource in requested]
+    requests = pod_requests(spec)
+    names = [resource for resource in REMOVED if resource in requests]
     if not names:
         return []
     return [

@@ -1,4 +1,4 @@
-"""States of pods, and warnings about them, as objects of the API server say them. Pure."""
+"""Parse the states of pods, and warnings about them, from objects of the API server."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from scaletest.model.checks import cut_text
 
 @dataclass(frozen=True, slots=True)
 class PodState:
-    """A pod, as its object says."""
+    """The state of a pod."""
 
     name: str
-    node: str
+    node: str  # "" before it is scheduled
     phase: str
     ready: bool
-    going: bool
+    going: bool  # it is being deleted
     reason: str = ""  # why it is not ready, "" when unknown
     container: str = ""  # the one that is not ready
     restarts: int = 0
@@ -25,20 +25,20 @@ class PodState:
         state = "ready" if self.ready else self.phase
         if self.going:
             state = "terminating"
-        why = f": {self.reason}" if self.reason and not self.ready else ""
-        again = f", {self.restarts} restarts" if self.restarts else ""
-        return f"pod {self.name} on {self.node or 'no node'} is {state}{why}{again}"
+        reason = f": {self.reason}" if self.reason and not self.ready else ""
+        restarts = f", {self.restarts} restarts" if self.restarts else ""
+        return f"pod {self.name} on {self.node or 'no node'} is {state}{reason}{restarts}"
 
 
 def pod_state(pod: dict[str, Any]) -> PodState:
     """Parse a Pod object."""
     status, meta, spec = pod.get("status", {}), pod["metadata"], pod.get("spec", {})
     conditions = {condition["type"]: condition for condition in status.get("conditions", [])}
-    failing, reason = _first_failure(status)
-    scheduled = conditions.get("PodScheduled", {})
+    containers = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
+    failing, reason = _first_failure(containers)
+    scheduled, ready = conditions.get("PodScheduled", {}), conditions.get("Ready", {})
     if not reason and scheduled.get("status") == "False":
         reason = f"{scheduled.get('reason', '')}: {scheduled.get('message', '')}"
-    ready = conditions.get("Ready", {})
     return PodState(
         name=meta["name"],
         node=spec.get("nodeName", ""),
@@ -47,7 +47,7 @@ def pod_state(pod: dict[str, Any]) -> PodState:
         going="deletionTimestamp" in meta,
         reason=cut_text(reason, 300),
         container=failing or spec.get("containers", [{}])[0].get("name", ""),
-        restarts=sum(container.get("restartCount", 0) for container in _containers(status)),
+        restarts=sum(container.get("restartCount", 0) for container in containers),
         since=str(ready.get("lastTransitionTime") or ""),
     )
 
@@ -63,8 +63,8 @@ class PodWarning:
 
 
 def pod_warning(event: dict[str, Any]) -> PodWarning:
-    """Parse an Event object; newer ones count in their series."""
-    series = event.get("series") or {}
+    """Parse an Event object."""
+    series = event.get("series") or {}  # where newer ones have their count
     return PodWarning(
         uid=event["metadata"].get("uid", ""),
         pod=event.get("involvedObject", {}).get("name", ""),
@@ -75,17 +75,13 @@ def pod_warning(event: dict[str, Any]) -> PodWarning:
 
 def first_failing(pods: Sequence[PodState]) -> PodState | None:
     """Return the pod to explain first: one that restarts, else one that is not ready."""
-    waiting = [pod for pod in pods if not pod.ready and not pod.going]
-    return max(waiting, key=lambda pod: (pod.restarts > 0, bool(pod.reason)), default=None)
+    unready = [pod for pod in pods if not pod.ready and not pod.going]
+    return max(unready, key=lambda pod: (pod.restarts > 0, bool(pod.reason)), default=None)
 
 
-def _containers(status: dict[str, Any]) -> list[dict[str, Any]]:
-    return [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
-
-
-def _first_failure(status: dict[str, Any]) -> tuple[str, str]:
-    """Return the first container that waits or failed, and why."""
-    for container in _containers(status):
+def _first_failure(containers: Sequence[dict[str, Any]]) -> tuple[str, str]:
+    """Return the name of the first container that waits or failed, and why."""
+    for container in containers:
         state = container.get("state", {})
         waiting, ended = state.get("waiting"), state.get("terminated")
         reason = ""

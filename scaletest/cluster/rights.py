@@ -1,9 +1,10 @@
-"""Rights, checked before a run begins, so that it does not fail half-way without one."""
+"""Check our rights before a run begins, so that it does not fail half-way without one."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from scaletest.cluster.connection import ApiCalls, Cluster
+from scaletest.cluster.api_calls import ApiCalls
+from scaletest.cluster.connection import Cluster
 from scaletest.model.errors import Unreachable
 
 
@@ -20,17 +21,6 @@ class Right(NamedTuple):
         name = f"{self.resource}.{self.group}" if self.group else self.resource
         scope = " in all namespaces" if self.everywhere else ""
         return f"{self.verb} {name}{scope}"
-
-    def attributes(self, namespace: str) -> dict[str, str]:
-        """Return what the API server is asked about it."""
-        resource, _, subresource = self.resource.partition("/")
-        return {
-            "verb": self.verb,
-            "group": self.group,
-            "resource": resource,
-            "subresource": subresource,
-            "namespace": namespace,
-        }
 
 
 # Required for a validation.
@@ -63,13 +53,13 @@ LISTED = (
 )
 QUOTA = (Right("list", "", "resourcequotas", "how many pods the quota admits"),)
 CAPACITY = (
-    Right("list", "", "nodes", "how many pods the nodes can take", True),
-    Right("list", "", "pods", "how many pods the nodes can take", True),
+    Right("list", "", "nodes", "how many pods the nodes can take", everywhere=True),
+    Right("list", "", "pods", "how many pods the nodes can take", everywhere=True),
 )
 
 
 def refusal(lacking: Iterable[object], namespace: str) -> Unreachable:
-    """Return the error of who may not do what must be done. lacking: rights, or their texts."""
+    """Return the error for missing rights. lacking: rights, or their texts."""
     return Unreachable(
         f"we may not {', '.join(map(str, lacking))} in namespace {namespace}",
         hint=(
@@ -81,11 +71,18 @@ def refusal(lacking: Iterable[object], namespace: str) -> Unreachable:
 
 def missing_rights(cluster: Cluster, wanted: tuple[Right, ...]) -> list[Right]:
     """Return the rights of `wanted` that the API server does not grant us."""
-    raw = ApiCalls(cluster)
+    api = ApiCalls(cluster)
     lacking = []
     for right in wanted:
-        attributes = right.attributes("" if right.everywhere else cluster.namespace)
-        answer = raw.write(
+        resource, _, subresource = right.resource.partition("/")
+        attributes = {
+            "verb": right.verb,
+            "group": right.group,
+            "resource": resource,
+            "subresource": subresource,
+            "namespace": "" if right.everywhere else cluster.namespace,
+        }
+        answer = api.write(
             "POST",
             "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
             {"spec": {"resourceAttributes": attributes}},

@@ -1,12 +1,13 @@
-"""A Service: its address, ready endpoints, HTTP API, and Deployment."""
+"""Read a Service: its address, its ready endpoints, and its Deployment."""
 
 import re
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.cluster.connection import ApiCalls, Cluster, credentials, service_path
+from scaletest.cluster.api_calls import ApiCalls, credentials, service_path
+from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment, pod_templates
-from scaletest.cluster.objects import ENDPOINT_SLICES, SERVICES
+from scaletest.cluster.resources import ENDPOINT_SLICES, SERVICES
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
 
@@ -35,42 +36,40 @@ def parse_reference(text: str) -> Reference:
 
 
 class Service:
-    """One Service. Needs the rights to get services, list endpointslices, list deployments."""
+    """A Service. Needs the rights to get services, list endpointslices and list deployments."""
 
     def __init__(self, cluster: Cluster, text: str) -> None:
         self.reference = parse_reference(text)
-        self._cluster, self._raw = cluster, ApiCalls(cluster)
+        self._cluster, self._api = cluster, ApiCalls(cluster)
         self.namespace = cluster.namespace
-        spec = self._raw.get(
+        spec = self._api.get(
             SERVICES.path(self.namespace, self.reference.name),
             f"read service {self.reference.name} in namespace {self.namespace}",
             "get services",
         )["spec"]
         self.address = str(spec.get("clusterIP", ""))
         self._selector: dict[str, str] = spec.get("selector") or {}
-        # the port that the reference wants, by number or name, else the only one
+        # the port that the reference names, by number or name, else the only one
         ports, wanted = spec.get("ports", []), self.reference.port
-        known = [str(port["port"]) for port in ports]
+        numbers = [str(port["port"]) for port in ports]
+        matching = [port for port in ports if wanted in ("", str(port["port"]), port.get("name"))]
         checks.raise_first_mistake(
             (
                 not wanted and len(ports) != 1,
                 f"service {self.reference.name} has {len(ports)} ports",
-                f"choose one: svc/{self.reference.name}:{'|'.join(known)}",
-            )
-        )
-        matching = [port for port in ports if wanted in ("", str(port["port"]), port.get("name"))]
-        checks.raise_first_mistake(
+                f"choose one: svc/{self.reference.name}:{'|'.join(numbers)}",
+            ),
             (
                 not matching,
                 f"service {self.reference.name} has no port {wanted}",
-                f"it has {', '.join(known) or 'none'}",
-            )
+                f"it has {', '.join(numbers) or 'none'}",
+            ),
         )
         self.port = str(matching[0]["port"])
 
     def endpoints(self) -> tuple[int, int]:
         """Return the number of ready addresses, and of all addresses."""
-        slices = self._raw.objects(
+        slices = self._api.objects(
             ENDPOINT_SLICES.path(self.namespace),
             ENDPOINT_SLICES.plural,
             labelSelector=f"kubernetes.io/service-name={self.reference.name}",
@@ -85,10 +84,7 @@ class Service:
         return ready, len(endpoints)
 
     def deployment(self) -> Deployment | None:
-        """Return the Deployment whose pods the Service selects.
-
-        None unless there is exactly one.
-        """
+        """Return the Deployment whose pods the Service selects; None unless there is just one."""
         if not self._selector:
             return None
         names = [
@@ -103,8 +99,7 @@ class Service:
         return f"http://{self.reference.name}.{self.namespace}.svc:{self.port}{self.reference.path}"
 
     def proxied(self) -> tuple[str, dict[str, str], str]:
-        """Return the URL through the API server, headers with our credentials, and the file of its
-        CA.
+        """Return the URL through the API server, headers with our credentials, and its CA's file.
 
         UsageError with client certificates, which the load does not support.
         """

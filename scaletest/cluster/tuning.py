@@ -1,4 +1,4 @@
-"""Tuning: change settings of a Deployment's pods for a measurement.
+"""Change settings of a Deployment's pods for a measurement.
 
 CPU and memory are set as both requests and limits, so a pod gets exactly what is measured. Other
 settings, such as the concurrency, are set where the program reads them: in variables or arguments.
@@ -9,16 +9,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from scaletest.cluster.api_calls import ApiCalls
 from scaletest.cluster.cadvisor import Cadvisor
 from scaletest.cluster.changes import Changes, Patch
-from scaletest.cluster.connection import ApiCalls, Cluster
+from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import Autoscalers
-from scaletest.cluster.objects import DEPLOYMENTS, Resource
 from scaletest.cluster.pod_requests import container_requests, parse_quantity
+from scaletest.cluster.resources import DEPLOYMENTS, Resource
 from scaletest.model.errors import ScaletestError, WaitTimeout
 
-# What of a setting is no variable of the environment.
+# Names in a setting that are no variables of the environment.
 NAMES = ("cpu", "memory", "replicas")
 POD_METRICS = Resource("PodMetrics", "/apis/metrics.k8s.io/v1beta1", "pods", True)
 INTERVAL_S = 0.5
@@ -34,7 +35,7 @@ class Usage:
 
 
 class Tuning:
-    """Tuning of the first container of a Deployment. replicas: their number before any change.
+    """Tuning of the first container of a Deployment.
 
     Needs the right to get pods.metrics.k8s.io.
     """
@@ -49,12 +50,12 @@ class Tuning:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._raw = ApiCalls(cluster)
+        self._api = ApiCalls(cluster)
         self._cadvisor = Cadvisor(cluster)
         self._deployment, self._scalers, self._changes = deployment, scalers, changes
         self._clock, self._sleep = clock, sleep
         self._original = deployment.template["spec"]["containers"][0]
-        self.replicas = deployment.replicas()
+        self.replicas = deployment.replicas()  # before any change
 
     def resources(self) -> tuple[float, float]:
         """Return the cores and bytes that the container requests; 0 where it has no request."""
@@ -62,8 +63,9 @@ class Tuning:
         return float(requested.get("cpu", 0)), float(requested.get("memory", 0))
 
     def apply(self, setting: Mapping[str, str]) -> None:
-        """Apply a setting: cpu, memory, replicas, variables and arguments. All settings of a tuning
-        name the same of these.
+        """Apply a setting: cpu, memory, replicas, variables and arguments.
+
+        All settings of a tuning name the same of these, so that each replaces the one before.
         """
         container = {**container_changes(self._original, setting), "name": self._original["name"]}
         patch = Patch(
@@ -75,12 +77,9 @@ class Tuning:
         self._scalers.scale(patch, self._changes)
 
     def wait(self, patience_s: float, stopped: Callable[[], bool] = lambda: False) -> None:
-        """Wait until all pods have the setting and are ready, or `stopped`.
-
-        WaitTimeout with the reason.
-        """
+        """Wait until all pods have the setting and are ready, or `stopped`. Raises WaitTimeout."""
         deadline = self._clock() + patience_s
-        while not stopped() and not self._settled():
+        while not stopped() and not self._is_settled():
             if self._clock() > deadline:
                 raise WaitTimeout(
                     f"{self._deployment.name} did not become ready within {patience_s:.0f} s\n"
@@ -90,21 +89,18 @@ class Tuning:
             self._sleep(INTERVAL_S)
 
     def usage(self) -> list[Usage]:
-        """Return the current usage of each pod by the metrics API, else by cAdvisor; [] without
-        both.
-        """
+        """Return the current usage of each pod by the metrics API, else by cAdvisor; else []."""
         try:
-            metrics = self._raw.get(
+            metrics = self._api.get(
                 POD_METRICS.path(self._deployment.namespace),
                 "read the usage of pods",
                 "list pods.metrics.k8s.io",
                 labelSelector=self._deployment.selector,
             )["items"]
         except ScaletestError:
-            pods = [pod for pod in self._deployment.pods() if pod.node and not pod.going]
-            samples = self._cadvisor.sample(sorted({pod.node for pod in pods}))
-            names = {pod.name for pod in pods}
-            return [Usage(name, *sample) for name, sample in samples.items() if name in names]
+            nodes = {pod.name: pod.node for pod in self._deployment.pods() if not pod.going}
+            samples = self._cadvisor.sample(sorted(set(filter(None, nodes.values()))))
+            return [Usage(name, *sample) for name, sample in samples.items() if name in nodes]
         usages = []
         for pod in metrics:
             containers = [container["usage"] for container in pod["containers"]]
@@ -117,15 +113,16 @@ class Tuning:
             )
         return usages
 
-    def _settled(self) -> bool:
-        deployment = self._raw.get(
+    def _is_settled(self) -> bool:
+        """Return whether all pods have the setting and are ready, as kubectl rollout does."""
+        deployment = self._api.get(
             DEPLOYMENTS.path(self._deployment.namespace, self._deployment.name),
             f"read deployment {self._deployment.name}",
             "get deployments",
         )
         status, wanted = deployment.get("status", {}), deployment["spec"].get("replicas", 0)
         if status.get("observedGeneration", 0) < deployment["metadata"].get("generation", 0):
-            return False
+            return False  # the status is older than the setting
         return all(
             status.get(name, 0) == wanted
             for name in ("updatedReplicas", "readyReplicas", "replicas")
@@ -133,7 +130,7 @@ class Tuning:
 
 
 def container_changes(container: Mapping[str, Any], setting: Mapping[str, str]) -> dict[str, Any]:
-    """Return what the setting changes of a container."""
+    """Return the fields of a container that the setting changes."""
     changes: dict[str, Any] = {}
     if amounts := {name: setting[name] for name in ("cpu", "memory") if name in setting}:
         changes["resources"] = {"requests": amounts, "limits": amounts}

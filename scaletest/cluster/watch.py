@@ -1,4 +1,4 @@
-"""Events of the objects of a collection: listed once, then watched, with times of arrival.
+"""Watch collections of objects, and note when each event arrived.
 
 A reader thread for each collection only reads and adds the time, so the time is that of the
 arrival, not of its processing. Lines wait in one bounded queue, which `Feeds.events` empties. A
@@ -15,45 +15,45 @@ import queue
 import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from scaletest.cluster.connection import LONGEST_OBEYED_S, ApiCalls, Busy, read_message, refusal
+from scaletest.cluster.api_calls import LONGEST_OBEYED_S, ApiCalls, Busy, read_message, status_error
 from scaletest.cluster.objects import selector_query
 from scaletest.model.errors import ScaletestError
 
 logger = logging.getLogger("scaletest.cluster")
 
-# The API server ends a watch after this long, and sends a bookmark every minute.
-WATCH_S, SILENCE_S = 290, 100.0
+# The API server ends a watch after this long.
+WATCH_S = 290
+# It sends a bookmark every minute, so a longer silence means that the connection is dead.
+SILENCE_S = 100.0
 # Lines that may wait to be processed.
-WAITING = 1024
+MOST_WAITING = 1024
 LONGEST_PAUSE_S = 15.0
+# The API server no longer knows the version from which to go on.
 GONE = 410
 # Events that happened between two watches arrive all at once when the next one opens. If the gap
 # was longer than the first, events that arrive within the second have no time of their own.
-UNWATCHED_S, CATCHING_UP_S = 0.05, 1.0
+UNWATCHED_S = 0.05
+CATCHING_UP_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Collection:
     """Objects to watch."""
 
-    role: str  # name for the caller
+    role: str  # what they are to the caller, who finds it in each event
     path: str  # as in /api/v1/namespaces/n/pods
     selector: str = ""
     fields: str = ""
 
-    @property
-    def query(self) -> dict[str, str]:
-        """The selectors, as a query."""
-        return selector_query(self.selector, self.fields)
-
 
 class WatchEvent(NamedTuple):
-    """An event."""
+    """An event of a collection, or what its list shows."""
 
-    role: str
+    role: str  # of the collection
     kind: str  # ADDED, MODIFIED, DELETED; LISTED; or SYNCED, when a list is complete
     object: dict[str, Any]  # of SYNCED the `uids` of all listed objects
     # time of arrival, seconds since the epoch; None for a listed object, and for an event between
@@ -62,87 +62,84 @@ class WatchEvent(NamedTuple):
 
 
 class _EventLine(NamedTuple):
+    """A line of a watch, which the reader of the queue parses."""
+
     feed: _Feed
-    at_s: float | None
+    at_s: float | None  # when it arrived, as in WatchEvent
     text: bytes
 
 
 class _Feed:
-    """One collection's thread."""
+    """The thread that reads one collection."""
 
     def __init__(self, feeds: Feeds, collection: Collection) -> None:
-        self.collection = collection
-        self._feeds = feeds
-        self.version = ""
+        self._feeds, self._role, self._path = feeds, collection.role, collection.path
+        self._query = selector_query(collection.selector, collection.fields)
+        self._version = ""  # from which to go on; "" to list first
         self._unwatched_since = feeds.clock()
-        self.sees_from: float | None = None
-        threading.Thread(target=self._run, name=f"watch {collection.path}", daemon=True).start()
+        self.sees_from: float | None = None  # since when events arrive as they happen
+        threading.Thread(target=self._run, name=f"watch {self._path}", daemon=True).start()
 
     def _run(self) -> None:
-        pause = 0.1
+        pause_s = 0.1
         while not self._feeds.stopped.is_set():
             try:
-                if not self.version:
-                    # list all pages
-                    path, asked_s = self.collection.path, self._feeds.clock()
-                    self._unwatched_since, self.sees_from = asked_s, None
-                    uids = set()
-                    for page in self._feeds.raw.pages(
-                        path, f"list {path}", f"list and watch {path}", **self.collection.query
-                    ):
-                        for listed in page["items"]:
-                            uids.add(listed["metadata"]["uid"])
-                            self._feeds.put(
-                                WatchEvent(self.collection.role, "LISTED", listed, None)
-                            )
-                    self.version = page["metadata"]["resourceVersion"]
-                    self._feeds.put(
-                        WatchEvent(self.collection.role, "SYNCED", {"uids": uids}, asked_s)
-                    )
+                if not self._version:
+                    self._list()
                 self._watch()
-                pause = 0.1
+                pause_s = 0.1
             except Busy as error:
                 logger.info("%s; trying again", error)
                 # a server that sets a time for the next call is overloaded: calling
                 # sooner makes it worse
                 self._feeds.pause(
-                    max(pause * random.uniform(0.5, 1.0), min(error.after_s, LONGEST_OBEYED_S))
+                    max(pause_s * random.uniform(0.5, 1.0), min(error.after_s, LONGEST_OBEYED_S))
                 )
-                pause = min(LONGEST_PAUSE_S, pause * 2)
+                pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
             except Exception as error:
-                self._feeds.put(error)
+                self._feeds.put(error)  # for the caller of `Feeds.events`
                 return
 
+    def _list(self) -> None:
+        """Queue all objects that there are now, and that these were all."""
+        path, asked_s = self._path, self._feeds.clock()
+        self._unwatched_since, self.sees_from = asked_s, None
+        uids = set()
+        for page in self._feeds.api.pages(
+            path, f"list {path}", f"list and watch {path}", **self._query
+        ):
+            for listed in page["items"]:
+                uids.add(listed["metadata"]["uid"])
+                self._feeds.put(WatchEvent(self._role, "LISTED", listed, None))
+        self._version = page["metadata"]["resourceVersion"]
+        self._feeds.put(WatchEvent(self._role, "SYNCED", {"uids": uids}, asked_s))
+
     def _watch(self) -> None:
-        """Read one watch to its end, and wait until its lines, which set `version`, are read."""
+        """Read one watch to its end, and wait until its lines, which set the version, are read."""
         query = {
-            **self.collection.query,
+            **self._query,
             "watch": "true",
             "allowWatchBookmarks": "true",
-            "resourceVersion": self.version,
+            "resourceVersion": self._version,
             "timeoutSeconds": str(WATCH_S),
         }
-        action = f"watch {self.collection.path}"
+        action = f"watch {self._path}"
         try:
-            with self._feeds.raw.stream(self.collection.path, action, SILENCE_S, **query) as (
+            with self._feeds.api.stream(self._path, action, SILENCE_S, **query) as (
                 status,
                 pieces,
                 headers,
             ):
                 if status == GONE:
-                    self.version = ""
+                    self._version = ""
                     return
                 if status != 200:
-                    raise refusal(
-                        status,
-                        read_message(b"".join(pieces)),
-                        action,
-                        f"list and {action}",
-                        headers,
-                    )
+                    message = read_message(b"".join(pieces))
+                    raise status_error(status, message, action, f"list and {action}", headers)
                 opened_s = self._feeds.clock()
-                late = opened_s - self._unwatched_since > UNWATCHED_S
-                self.sees_from = opened_s + (CATCHING_UP_S if late else 0.0)
+                is_late = opened_s - self._unwatched_since > UNWATCHED_S
+                self.sees_from = opened_s + (CATCHING_UP_S if is_late else 0.0)
+                # lines may be cut in pieces anywhere
                 unfinished = b""
                 for piece in pieces:
                     now = self._feeds.clock()
@@ -165,33 +162,34 @@ class _Feed:
         event = json.loads(line.text)
         if event["type"] == "ERROR":
             # 410 in most cases; a new list helps in all
-            self.version = ""
+            self._version = ""
             return None
-        if self.version:
-            self.version = event["object"]["metadata"]["resourceVersion"]
+        if self._version:
+            self._version = event["object"]["metadata"]["resourceVersion"]
         if event["type"] == "BOOKMARK":
             return None
-        return WatchEvent(self.collection.role, event["type"], event["object"], line.at_s)
+        return WatchEvent(self._role, event["type"], event["object"], line.at_s)
 
 
 class Feeds:
-    """Several collections at once. clock: seconds since the epoch.
+    """The events of several collections.
 
-    pause: waits some seconds before a refused call is repeated, or until the feeds are closed.
+    clock: seconds since the epoch. pause: waits before a refused call is repeated; by default until
+    the feeds are closed at most.
     """
 
     def __init__(
         self,
-        raw: ApiCalls,
+        api: ApiCalls,
         collections: Sequence[Collection],
         clock: Callable[[], float],
         pause: Callable[[float], object] | None = None,
     ) -> None:
-        self.raw, self.clock = raw, clock
+        self.api, self.clock = api, clock
         self.stopped = threading.Event()
         self.pause = pause or self.stopped.wait
         self._queue: queue.Queue[_EventLine | WatchEvent | threading.Event | Exception] = (
-            queue.Queue(WAITING)
+            queue.Queue(MOST_WAITING)
         )
         self._feeds = [_Feed(self, collection) for collection in collections]
 
@@ -202,13 +200,11 @@ class Feeds:
         return all(feed.sees_from is not None and now >= feed.sees_from for feed in self._feeds)
 
     def put(self, message: _EventLine | WatchEvent | threading.Event | Exception) -> None:
-        """Queue a message of a reader; waits while the queue is full and not closed."""
+        """Queue a message of a reader; wait while the queue is full and not closed."""
         while not self.stopped.is_set():
-            try:
+            with suppress(queue.Full):
                 self._queue.put(message, timeout=0.5)
                 return
-            except queue.Full:
-                continue
 
     def events(self, seconds: float) -> Iterator[WatchEvent]:
         """Yield events so far, waiting for the first one at most `seconds`.

@@ -1,7 +1,7 @@
-"""The exporter's HTTP: /metrics, /api/v1/queues, /healthz, /readyz and a page. GET only, read only.
+"""Serve /metrics, /api/v1/queues, /healthz, /readyz and a page.
 
-It answers only under host names that no stranger can register; see `scaletest.pages.security`.
-Whatever is refused is refused in JSON, for programs.
+Nothing can be changed here. It answers only under host names that no stranger can register; see
+`scaletest.pages.security`. Whatever is refused is refused in JSON, for programs.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -28,14 +28,14 @@ Read = Callable[[], ExporterView]
 
 @dataclass(frozen=True, slots=True)
 class _Queues(Collector):
-    """Metrics of a scrape, read again each time."""
+    """The metrics, read again for each scrape."""
 
     read: Read
     intel_names: bool
     log_interval_s: int
 
     def collect(self) -> Iterator[Family]:
-        """Yield all families, or `scaletest_up 0` alone."""
+        """Yield all metrics, or `scaletest_up 0` alone while Redis is away."""
         try:
             view = self.read()
         except Unreachable:
@@ -61,16 +61,16 @@ def make_app(
     """
     turns = ReadingTurns()
 
-    def view() -> ExporterView:
+    def read_in_turn() -> ExporterView:
         with turns.take():
             return read()
 
-    queues = _Queues(view, intel_names, log_interval_s)
+    queues = _Queues(read_in_turn, intel_names, log_interval_s)
 
     def metrics() -> Response:
         try:
             encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-        except (ValueError, TypeError):  # not a version
+        except (ValueError, TypeError):  # the version that it accepts is none
             encode, content_type = choose_encoder("")
         return Response(encode(queues), content_type=content_type)
 
@@ -78,18 +78,18 @@ def make_app(
         return ("ok\n", 200) if alive() else ("the background thread has ended\n", 500)
 
     def readyz() -> ResponseReturnValue:
-        view()
+        read_in_turn()
         return "ok\n"
 
     routes: list[Route] = [
         ("/metrics", READ, metrics),
         ("/healthz", READ, healthz),
         ("/readyz", READ, readyz),
-        *_api(view),
+        *_queue_routes(read_in_turn),
     ]
     app = make_site("scaletest.exporter", routes, "exporter", hosts=hosts)
     app.json.sort_keys = False  # type: ignore[attr-defined]
-    app.register_error_handler(HTTPException, _refused)
+    app.register_error_handler(HTTPException, _answer_refusal)
     app.register_error_handler(Unreachable, lambda error: _error(503, error.message, error.hint))
     return app
 
@@ -98,8 +98,8 @@ def _error(status: int, message: str, hint: str) -> tuple[Response, int]:
     return jsonify(schema_version=wire.SCHEMA_VERSION, error=message, hint=as_options(hint)), status
 
 
-def _refused(error: HTTPException) -> ResponseReturnValue:
-    """Answer what is not served, or not to this reader."""
+def _answer_refusal(error: HTTPException) -> ResponseReturnValue:
+    """Answer a request for what is not served, or not to this reader."""
     served = "see /, /metrics, /api/v1/queues, /healthz, /readyz"
     if isinstance(error, NotFound):
         return _error(404, f"there is nothing at {request.path}", served)
@@ -111,8 +111,8 @@ def _refused(error: HTTPException) -> ResponseReturnValue:
     return *_error(error.code or 500, error.description or error.name, served), allowed
 
 
-def _api(read: Read) -> list[Route]:
-    """Serve the queues as JSON, and the page that tells what is served."""
+def _queue_routes(read: Read) -> list[Route]:
+    """Return the routes that serve the queues as JSON and as a page."""
 
     def queues() -> Response:
         view = read()
@@ -130,15 +130,15 @@ def _api(read: Read) -> list[Route]:
         for queue_view in view.queues:
             if queue_view.queue.name == name:
                 return jsonify({**queue_view.to_dict(), "at_s": queue_view.queue.at_s})
-        for lost, why in view.unreadable:
-            if lost == name:
+        for unreadable, reason in view.unreadable:
+            if unreadable == name:
                 raise Unreachable(
-                    f"queue {name} cannot be read: {why}", hint="check the content of its keys"
+                    f"queue {name} cannot be read: {reason}", hint="check the content of its keys"
                 )
-        known = ", ".join(queue_view.queue.name for queue_view in view.queues) or "none"
+        declared = ", ".join(queue_view.queue.name for queue_view in view.queues) or "none"
         return _error(
             404,
-            f"this queue is not declared (declared: {known})",
+            f"this queue is not declared (declared: {declared})",
             "declare it with: scaletest queue add",
         )
 

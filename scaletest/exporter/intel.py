@@ -1,4 +1,4 @@
-"""Metric names of Intel's device scalability tester, for HPA rules and dashboards that use them.
+"""Offer the metric names of Intel's device scalability tester, for rules and dashboards.
 
 The values have the same meaning, except that maxima cover a window, not the time since the last
 scrape. With a log interval the maxima cover that interval, in the ten-second slots of Redis.
@@ -16,28 +16,18 @@ from scaletest.model.time_slots import window_within
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """An old metric name, the current name, and the value for a queue."""
+    """A metric by its name there and its name here, and its value for a queue."""
 
     name: str
     ours: str
     value: Callable[[QueueView], float]
-
-    @property
-    def counts(self) -> bool:
-        """Whether it is a counter."""
-        return self.name.endswith("_total")
-
-    @property
-    def longest(self) -> bool:
-        """Whether it is the longest duration of a window."""
-        return "_max" in self.name
 
 
 def _count(view: QueueView, *counters: str) -> int:
     return sum(map(view.queue.counter, counters))
 
 
-QUEUES = (
+QUEUE_ALIASES = (
     Alias("hpa_queue_all", "scaletest_queue_demand", lambda v: v.queue.waiting + v.queue.running),
     Alias("hpa_queue_waiting", "scaletest_queue_waiting", lambda v: v.queue.waiting),
     Alias("hpa_queue_running", "scaletest_queue_running", lambda v: v.queue.running),
@@ -72,7 +62,7 @@ QUEUES = (
 )
 
 # Each request was a connection of its own.
-TOTALS = (
+TOTAL_ALIASES = (
     Alias(
         "hpa_client_connections_total",
         "sum(scaletest_requests_submitted_total) + sum(scaletest_requests_rejected_total)",
@@ -88,26 +78,27 @@ TOTALS = (
 
 
 def families(view: ExporterView, interval_s: int = 0) -> Iterator[Family]:
-    """Yield all old metrics.
+    """Yield all metrics by the names of that tester.
 
     interval_s: the log interval in whole slots that the maxima cover, which a label names; 0 for
     the window.
     """
     views = list(view.queues)
-    for number, queue in enumerate(views if interval_s else ()):
-        views[number] = replace(
-            queue, window=window_within(queue.queue.slots, view.at_s, interval_s)
-        )
-    for alias in TOTALS:
+    if interval_s:
+        views = [
+            replace(queue, window=window_within(queue.queue.slots, view.at_s, interval_s))
+            for queue in views
+        ]
+    for alias in TOTAL_ALIASES:
         yield CounterMetricFamily(
             alias.name, f"As {alias.ours}.", value=sum(map(alias.value, views))
         )
-    for alias in QUEUES:
+    for alias in QUEUE_ALIASES:
         text, labels = f"As {alias.ours}.", {}
-        if interval_s and alias.longest:
+        if interval_s and "_max" in alias.name:
             text = f"As {alias.ours}, for requests that ended in the last {interval_s} s at most."
             labels = {"interval": f"{interval_s}s"}
-        make = CounterMetricFamily if alias.counts else GaugeMetricFamily
+        make = CounterMetricFamily if alias.name.endswith("_total") else GaugeMetricFamily
         family: CounterMetricFamily | GaugeMetricFamily = make(
             alias.name, text, labels=("name", *labels)
         )

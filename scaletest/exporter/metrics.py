@@ -1,4 +1,4 @@
-"""Table of all metrics, from which text for Prometheus and docs/reference/metrics.md come.
+"""Define all metrics, from which text for Prometheus and docs/reference/metrics.md come.
 
 Units are base units. Counters end in _total and never go down while the queue is declared, since
 Redis keeps them. scaletest's fine buckets become a few Prometheus buckets, which are cheap to keep
@@ -28,7 +28,7 @@ Rows = Iterable[tuple[tuple[str, ...], float]]
 QUEUE = ("queue",)
 COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
 # Metrics without a queue: name, kind, help.
-OWN = (
+GLOBAL_METRICS = (
     (
         "scaletest_up",
         GAUGE,
@@ -60,6 +60,7 @@ class QueueMetric:
 
 
 def _single(value: Callable[[QueueView], float | None]) -> Callable[[QueueView], Rows]:
+    """Return a function that reads one value of a queue, where it is known."""
     return lambda view: _known([((), value(view))])
 
 
@@ -67,27 +68,28 @@ def _counter(name: str) -> Callable[[QueueView], Rows]:
     return _single(lambda view: view.queue.counter(name))
 
 
-def _of_nodes(resource: str, figure: str) -> Callable[[QueueView], Rows]:
-    """Return a function that reads one figure of every node that has it."""
+def _of_nodes(resource: str, name: str) -> Callable[[QueueView], Rows]:
+    """Return a function that reads one value of every node that has it."""
     return lambda view: _known(
-        ((sample.node,), sample.value(resource, figure)) for sample in view.nodes
+        ((sample.node,), sample.value(resource, name)) for sample in view.nodes
     )
 
 
-def _of_devices(figure: str) -> Callable[[QueueView], Rows]:
-    """Return a function that reads one figure of every device that has it."""
+def _of_devices(name: str) -> Callable[[QueueView], Rows]:
+    """Return a function that reads one value of every device that has it."""
     return lambda view: _known(
-        ((sample.node, name), figures.get(figure))
+        ((sample.node, device), values.get(name))
         for sample in view.nodes
-        for name, figures in sample.of_kind(DEVICE).items()
+        for device, values in sample.of_kind(DEVICE).items()
     )
 
 
-def _known(samples: Iterable[tuple[tuple[str, ...], float | None]]) -> Rows:
-    return [(labels, number) for labels, number in samples if number is not None]
+def _known(rows: Iterable[tuple[tuple[str, ...], float | None]]) -> Rows:
+    """Return the rows without those whose value is unknown: a missing metric, not a zero."""
+    return [(labels, value) for labels, value in rows if value is not None]
 
 
-METRICS = (
+QUEUE_METRICS = (
     QueueMetric(
         "scaletest_queue_waiting",
         GAUGE,
@@ -301,29 +303,30 @@ METRICS = (
 
 def families(view: ExporterView | None) -> Iterator[Family]:
     """Yield all metrics of a view; only `scaletest_up 0` without one."""
-    figures = [0.0]
+    values = [0.0]
     if view:
-        figures = [1.0, view.clients, len(view.unreadable), view.read_s]
-    for (name, _, text), figure in zip(OWN, figures, strict=False):
-        yield GaugeMetricFamily(name, text, value=figure)
-    if view:
-        for metric in METRICS:
-            if metric.counts is not None:
-                buckets = HistogramMetricFamily(metric.name, metric.help, labels=QUEUE)
-                for queue in view.queues:
-                    counts = metric.counts(queue)
-                    buckets.add_metric(
-                        (queue.queue.name,),
-                        histogram.cumulative_counts(counts, BOUNDS),
-                        histogram.total_s(counts),
-                    )
-                yield buckets
-                continue
-            make = CounterMetricFamily if metric.kind == COUNTER else GaugeMetricFamily
-            family: CounterMetricFamily | GaugeMetricFamily = make(
-                metric.name, metric.help, labels=QUEUE + metric.labels
-            )
+        values = [1.0, view.clients, len(view.unreadable), view.read_s]
+    for (name, _, text), value in zip(GLOBAL_METRICS, values, strict=False):
+        yield GaugeMetricFamily(name, text, value=value)
+    if not view:
+        return
+    for metric in QUEUE_METRICS:
+        if metric.counts is not None:
+            buckets = HistogramMetricFamily(metric.name, metric.help, labels=QUEUE)
             for queue in view.queues:
-                for labels, number in metric.rows(queue):
-                    family.add_metric((queue.queue.name, *labels), number)
-            yield family
+                counts = metric.counts(queue)
+                buckets.add_metric(
+                    (queue.queue.name,),
+                    histogram.cumulative_counts(counts, BOUNDS),
+                    histogram.total_s(counts),
+                )
+            yield buckets
+            continue
+        make = CounterMetricFamily if metric.kind == COUNTER else GaugeMetricFamily
+        family: CounterMetricFamily | GaugeMetricFamily = make(
+            metric.name, metric.help, labels=QUEUE + metric.labels
+        )
+        for queue in view.queues:
+            for labels, value in metric.rows(queue):
+                family.add_metric((queue.queue.name, *labels), value)
+        yield family

@@ -1,14 +1,11 @@
-"""The exporter's process: HTTP server, and a thread that reaps dead workers, reads and logs.
-
-For people without Prometheus it logs one line a queue and period (--log-interval).
-"""
+"""Run the exporter: the HTTP server, and a thread that reaps dead workers, reads and logs."""
 
 import gc
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from scaletest.exporter.app import make_app
 from scaletest.exporter.view import ExporterView, QueueView, ViewReader
@@ -28,24 +25,25 @@ THREADS = READS + 4
 
 
 class LogLines:
-    """Logs a line for every queue when an interval is over; call it with every view.
+    """Logs a line for every queue when an interval is over, for people without Prometheus.
 
-    Redis keeps the longest durations in ten-second slots, so that intervals are whole slots of its
-    clock, and each slot is in one line: a slow worker is named once.
+    Call it with every view. Redis keeps the longest durations in ten-second slots, so intervals are
+    whole slots of its clock, and each slot is in one line: a slow worker is named once.
     """
 
     def __init__(self, interval_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         """interval_s: a multiple of ten seconds."""
         self._interval_s = interval_s
         self._clock = clock
-        # on Redis' clock: when the next lines are due, None before the first view, and the last
+        # on Redis' clock: when the next lines are due, None before the first view, and when the
+        # last ones were logged
         self._due_s: float | None = None
         self._last_s = 0.0
-        self._ahead_s = 0.0  # Redis' clock over ours
-        self._before: dict[str, dict[str, int]] = {}
+        self._ahead_s = 0.0  # how far Redis' clock is ahead of ours
+        self._last_counts: dict[str, dict[str, int]] = {}  # at the last lines, by queue
 
     def due_in_s(self) -> float:
-        """Seconds until the next lines need a view; infinite before the first view."""
+        """Return the seconds until the next lines need a view; infinite before the first view."""
         if self._due_s is None:
             return math.inf
         return max(0.0, self._due_s - self._ahead_s - self._clock())
@@ -61,28 +59,28 @@ class LogLines:
                 logger.info("%s", self._line(queue, view.at_s))
         self._last_s = view.at_s
         self._due_s = view.at_s + self._interval_s - view.at_s % self._interval_s
-        self._before = {queue.queue.name: _counts(queue) for queue in view.queues}
+        self._last_counts = {queue.queue.name: _counts(queue) for queue in view.queues}
 
     def _line(self, view: QueueView, at_s: float) -> str:
-        before = self._before.get(view.queue.name, {})
-        counts = {
-            name: max(0, count - before.get(name, 0)) for name, count in _counts(view).items()
-        }
-        counted = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
+        # what was counted since the last line
+        last_counts = self._last_counts.get(view.queue.name, {})
+        counts = []
+        for name, count in _counts(view).items():
+            grown = max(0, count - last_counts.get(name, 0))
+            counts.append(f"{grown} {name.replace('_', ' ')}")
+        # the longest durations since then; the present slot is for the next line
         period_s = max(0.0, at_s - self._last_s)
-        # the present slot is for the next line
         slots = [slot for slot in view.queue.slots if slot.number < at_s // SLOT_S]
         window = window_until(slots, at_s, period_s)
         pod = cut_text(window.pod, limit=100) or "unknown"
         node = cut_text(window.node, limit=100) or "unknown"
-        where = f" (pod {pod} on {node})" if window.pod or window.node else ""
+        slow_worker = f" (pod {pod} on {node})" if window.pod or window.node else ""
         return (
-            f"queue {view.queue.name}: {counted} in {numbers.format_seconds(period_s)};"
+            f"queue {view.queue.name}: {', '.join(counts)} in {numbers.format_seconds(period_s)};"
             f" {view.queue.waiting} waiting, {view.queue.running} running, workers"
             f" {len(view.queue.workers)}, wanted {view.desired}; longest: wait"
             f" {short_number(window.max_wait_s)} s, run {short_number(window.max_run_s)}"
-            f" s{where}, total"
-            f" {short_number(window.max_total_s)} s"
+            f" s{slow_worker}, total {short_number(window.max_total_s)} s"
         )
 
 
@@ -110,43 +108,43 @@ class BackgroundThread:
         self._tick_s = interval_s / 2
         self._lines = lines
         # the lines first, because they are due at a time of their own
-        self._then: list[Callable[[ExporterView], None]] = [lines, *then] if lines else then
-        self._trouble = ""
+        self._actions: list[Callable[[ExporterView], None]] = [lines, *then] if lines else then
+        self._last_error = ""
         self._began_s = -math.inf
         self.thread = Periodic("exporter", self._turn, self._rest_s)
 
     def _turn(self) -> None:
         self._began_s = time.monotonic()
-        troubles: list[str] = []
-        self._attempt(self._reader.reap, troubles)
-        self._attempt(partial(self._look, troubles), troubles)
-        trouble = "; ".join(dict.fromkeys(troubles))
-        if trouble and not self._trouble:
-            logger.warning("%s", trouble)
-        elif self._trouble and not trouble:
+        errors: list[str] = []
+        with _noting(errors):
+            self._reader.reap()
+        with _noting(errors):
+            view = self._reader.read()
+            for name, reason in view.unreadable:
+                errors.append(f"queue {name} cannot be read and is left out: {reason}")
+            for act in self._actions:
+                with _noting(errors):
+                    act(view)
+        error = "; ".join(dict.fromkeys(errors))
+        if error and not self._last_error:
+            logger.warning("%s", error)
+        elif self._last_error and not error:
             logger.warning("the exporter works again")
-        self._trouble = trouble
+        self._last_error = error
 
     def _rest_s(self) -> float:
-        """Seconds until the next turn."""
+        """Return the seconds until the next turn."""
         tick_s = self._tick_s - (time.monotonic() - self._began_s)
         return max(0.05, min(tick_s, self._lines.due_in_s()) if self._lines else tick_s)
 
-    def _look(self, troubles: list[str]) -> None:
-        view = self._reader.read()
-        troubles += [
-            f"queue {name} cannot be read and is left out: {why}" for name, why in view.unreadable
-        ]
-        for act in self._then:
-            self._attempt(partial(act, view), troubles)
 
-    @staticmethod
-    def _attempt(act: Callable[[], None], troubles: list[str]) -> None:
-        """Call an action; its error is noted, so that the other actions still run."""
-        try:
-            act()
-        except Exception as error:
-            troubles.append(str(error))
+@contextmanager
+def _noting(errors: list[str]) -> Iterator[None]:
+    """Note an error and go on, so that the other actions still run."""
+    try:
+        yield
+    except Exception as error:
+        errors.append(str(error))
 
 
 def serve_exporter(
@@ -164,20 +162,20 @@ def serve_exporter(
 
     hosts: further host names that are allowed. ready: called with the URL.
     """
-    names = check_hosts(hosts)
+    allowed_hosts = check_hosts(hosts)
     background = BackgroundThread(
         reader, interval_s, then, LogLines(log_interval_s) if log_interval_s else None
     )
     app = make_app(
         reader.read,
         lambda: background.thread.alive,
-        hosts=names,
+        hosts=allowed_hosts,
         intel_names=intel_names,
         log_interval_s=log_interval_s,
     )
     server = Server(app, bind_socket(listen), threads=THREADS, headers=HEADERS)
-    # A scrape makes tens of thousands of objects: what was loaded by now is not looked through for
-    # garbage each time.
+    # A scrape makes tens of thousands of objects, and so starts the garbage collector, which need
+    # not look through what was loaded by now.
     gc.freeze()
     background.thread.start()
     try:

@@ -1,12 +1,4 @@
-"""Queues as people, KEDA and Prometheus see them: snapshot, last minute, and needed workers.
-
-A reader reads all queues from Redis, and remembers how many workers each needed during the last
-window.
-
-Queues that Redis lost are declared again. While a queue has no workers nobody else declares it, and
-without it nothing can be submitted that makes an autoscaler start a worker. Existing queues are not
-changed.
-"""
+"""Read the queues as people, KEDA and Prometheus see them: now, in the last minute, and in need."""
 
 import logging
 import threading
@@ -34,7 +26,7 @@ from scaletest.model.time_slots import RecentWindow, window_until
 
 logger = logging.getLogger("scaletest.exporter")
 
-# A scrape that takes longer is of no use: Prometheus gives up after 10 s, a probe after fewer.
+# A scrape that takes longer is of no use: Prometheus gives up after 10 s, a probe earlier.
 SOCKET_TIMEOUT_S = 5.0
 
 
@@ -44,12 +36,12 @@ class QueueView:
 
     queue: QueueSnapshot
     window: RecentWindow
-    wanted: int  # workers that it needs at this moment, without the highest need of the window
-    desired: int  # workers that it needs
+    wanted: int  # workers that it needs at this moment
+    desired: int  # the highest need of the window, for autoscalers
     nodes: tuple[NodeSample, ...] = ()  # latest samples of its workers' nodes
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON. Durations in seconds; null is unknown."""
+        """Return plain values for JSON: durations in seconds, None for what is unknown."""
         queue, window = self.queue, self.window
         return {
             "schema_version": wire.SCHEMA_VERSION,
@@ -84,14 +76,14 @@ class ExporterView:
     read_s: float  # seconds that reading them took
     clients: int
     queues: tuple[QueueView, ...]
-    unreadable: tuple[tuple[str, str], ...] = ()  # the queues that are left out, and why
+    unreadable: tuple[tuple[str, str], ...] = ()  # the names that are left out, and why
     pages: int = 1  # number of calls that read them; with 1 all are of the same instant
 
 
 class ViewReader:
-    """Reads all queues; safe for several threads.
+    """Reads all queues, and remembers how many workers each needed during the last window.
 
-    Redis may be away at first; a wrong URL raises InvalidValue immediately.
+    Any thread may use it. Redis may be away at first; a wrong URL raises InvalidValue immediately.
     """
 
     def __init__(
@@ -115,36 +107,37 @@ class ViewReader:
         """Read all queues at this moment. Raises Unreachable."""
         began = time.perf_counter()
         with explain_redis_errors(self._url):
-            everything = read_snapshot(self._redis)
+            snapshot = read_snapshot(self._redis)
             samples = latest_samples(
-                self._redis, {queue.name: len(queue.nodes) for queue in everything.queues}
+                self._redis, {queue.name: len(queue.nodes) for queue in snapshot.queues}
             )
         read_s = time.perf_counter() - began
         views, window_s = [], self.targets.window_s
         with self._lock:
+            # of the queues that there are: those of deleted ones are forgotten
             histories: dict[str, History] = {}
-            for queue in everything.queues:
+            for queue in snapshot.queues:
                 window = window_until(queue.slots, queue.at_s, window_s)
                 demand = QueueDemand(
                     queue.waiting, queue.running, window.submitted_per_s, window.mean_run_s
                 )
-                need, now = wanted_workers(demand, self.targets), self._clock()
+                wanted, now = wanted_workers(demand, self.targets), self._clock()
                 # The need before the first reading is unknown, so the present workers stand for it.
                 # A restart of the exporter then never removes workers. HPA does the same with its
                 # first recommendation.
-                before = self._histories.get(queue.name) or ((now, len(queue.workers)),)
-                number, histories[queue.name] = desired_workers(now, need, before, window_s)
+                history = self._histories.get(queue.name) or ((now, len(queue.workers)),)
+                desired, histories[queue.name] = desired_workers(now, wanted, history, window_s)
                 views.append(
-                    QueueView(queue, window, need, number, tuple(samples.get(queue.name, ())))
+                    QueueView(queue, window, wanted, desired, tuple(samples.get(queue.name, ())))
                 )
             self._histories = histories
         return ExporterView(
-            everything.at_s,
-            read_s,
-            everything.clients,
-            tuple(views),
-            everything.unreadable,
-            everything.pages,
+            at_s=snapshot.at_s,
+            read_s=read_s,
+            clients=snapshot.clients,
+            queues=tuple(views),
+            unreadable=snapshot.unreadable,
+            pages=snapshot.pages,
         )
 
     def reap(self) -> None:
@@ -154,7 +147,10 @@ class ViewReader:
 
 
 class Redeclare:
-    """Declares missing queues; called with every view.
+    """Declares queues again that Redis lost; called with every view.
+
+    While a queue has no workers nobody else declares it, and without it nothing can be submitted
+    that makes an autoscaler start a worker. Existing queues are not changed.
 
     queues: name, maximum (0: unlimited) and note of each; raises InvalidValue for a wrong one.
     """
@@ -163,14 +159,15 @@ class Redeclare:
         for name, maximum, _ in queues:
             checks.queue_name(name)
             checks.count(maximum, "maximum")
-        self._url, self._rows = url, queues
+        self._url, self._declarations = url, queues
         self._queues = Queues(prepare_connection(url, socket_timeout_s=SOCKET_TIMEOUT_S))
 
     def __call__(self, view: ExporterView) -> None:
         """Declare missing queues. Raises Unreachable."""
-        known = {queue.queue.name for queue in view.queues} | {name for name, _ in view.unreadable}
-        for name, maximum, note in self._rows:
-            if name not in known:
+        declared = {queue.queue.name for queue in view.queues}
+        declared |= {name for name, _ in view.unreadable}
+        for name, maximum, note in self._declarations:
+            if name not in declared:
                 with explain_redis_errors(self._url):
                     self._queues.add(name, maximum, note)
                 logger.warning("queue %s was missing and is declared again", name)

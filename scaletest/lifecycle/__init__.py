@@ -1,7 +1,5 @@
-"""How fast does the cluster bring workloads up: submit N objects, watch what becomes of them, write
-down when.
+"""Measure how fast a cluster brings workloads up: submit N objects, watch them, note when.
 
-Speaks to the cluster through `scaletest.cluster` only. What the stamps say is for
-`scaletest.lifecycle.judging`, what people see of it for `scaletest.lifecycle.report.report`;
-nothing is computed or drawn here.
+Only `scaletest.cluster` speaks to the cluster. What the times say is for `judging`, and what people
+see of it for `report`; nothing is computed or drawn here.
 """

@@ -1,4 +1,4 @@
-"""A lifecycle run's folder.
+"""The folder of a lifecycle run.
 
     plan.json           the plan, template and all     written once
     environment.json    machine, versions, command     written once, as in the archive of
@@ -48,16 +48,13 @@ class LifecycleFolder(TypedFolder[LifecyclePlan]):
     remedy = "give the <output_dir> of: scaletest lifecycle submit"
 
     @contextmanager
-    def submitting(self) -> Iterator[IO[str]]:
-        """submissions.jsonl, to append to, on disk at the end; a last line that was cut off is
-        taken away first.
-        """
+    def open_submissions(self) -> Iterator[IO[str]]:
+        """Open submissions.jsonl to append to it; it is on disk at the end."""
         with self.trouble("written"):
             path = self.path / SUBMISSIONS
             if path.exists():
-                whole = path.read_bytes().rpartition(b"\n")
-                if whole[2]:
-                    os.truncate(path, len(whole[0]) + len(whole[1]))
+                # a process that was killed may have left a part of a line
+                os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
             file = open_private(path, "a", encoding="utf-8", buffering=1)
         with file:
             try:
@@ -66,16 +63,18 @@ class LifecycleFolder(TypedFolder[LifecyclePlan]):
                 os.fsync(file.fileno())
 
     def submissions(self) -> list[Submission]:
-        """Return what was submitted so far; the last line about a name counts. From submitted.json
-        where there is no other.
+        """Return what was submitted so far; the last line about a name counts.
+
+        A folder of the Run:ai scale test tool has submitted.json alone.
         """
         if not (self.path / SUBMISSIONS).exists() and (self.path / SUBMITTED).exists():
             return runai.read_submitted(self._text(SUBMITTED))
         return list({row.name: row for row in self.rows(SUBMISSIONS)}.values())
 
     def workloads(self) -> dict[str, LifecycleObject]:
-        """Return the workloads that were sampled so far, by name. From sampled.json where there is
-        no other.
+        """Return the workloads that were sampled so far, by name.
+
+        A folder of the Run:ai scale test tool has sampled.json alone.
         """
         if not (self.path / RECORDS).exists() and (self.path / SAMPLED).exists():
             return {row.name: row for row in runai.read_sampled(self._text(SAMPLED))}
@@ -87,17 +86,17 @@ class LifecycleFolder(TypedFolder[LifecyclePlan]):
     def keep(
         self, workloads: Mapping[str, LifecycleObject], sampling: Mapping[str, Any], *, project: str
     ) -> None:
-        """Write what was sampled, in our form and in the original tool's."""
+        """Write what was sampled, in our form and in that of the Run:ai scale test tool."""
         self.replace(RECORDS, chain.from_iterable(row.lines() for row in workloads.values()))
         self.put(SAMPLED, runai.write_sampled(map(timeline_of, workloads.values()), project))
         self.write(SAMPLING, sampling)
 
     def keep_submitted(self) -> None:
-        """Write submitted.json anew."""
+        """Write submitted.json again, with all submissions so far."""
         self.put(SUBMITTED, runai.write_submitted(self.submissions()))
 
     def put(self, name: str, content: str | bytes) -> Path:
-        """Write a file that is made of the others, whole or not at all."""
+        """Write a file that is made of the others, whole or not at all, and return its path."""
         self.replace_whole(name, [content.encode() if isinstance(content, str) else content])
         return self.path / name
 

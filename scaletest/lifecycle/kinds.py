@@ -1,6 +1,4 @@
-"""The kinds of workloads: which template, which objects belong to them, when one is done. Only
-names and pure rules.
-"""
+"""The kinds of workloads: their defaults, how many pods one needs, and when one has ended."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,11 +12,11 @@ WORKLOAD_LABEL = "scaletest/workload"
 RUNAI_GROUP = "run.ai/"
 # The names of the Run:ai scale test tool, as plain Kubernetes has them.
 ALIASES = {"training": "job", "distributed": "indexed-job", "interactive": "deployment"}
-# By which pods ask for devices, unless another one is named.
+# The devices that pods ask for, unless others are named.
 DEFAULT_RESOURCE = "nvidia.com/gpu"
-# Where Run:ai's workloads go, unless another project is named.
+# The project of Run:ai's workloads, unless another one is named.
 DEFAULT_PROJECT = "project-0"
-# What has done its work says so in a condition of one of these types, or in its phase.
+# An object that has ended says so in a condition of one of these types, or in its phase.
 DONE = ("Complete", "Completed", "Succeeded")
 FAILED = ("Failed",)
 
@@ -27,7 +25,7 @@ FAILED = ("Failed",)
 class WorkloadKind:
     """A kind of workload, and what holds for it unless options say otherwise."""
 
-    name: str  # also of its template
+    name: str  # its template has this name too
     until: str = "finished"  # the milestone at which a workload of this kind counts as measured
     child: tuple[str, str] | None = None  # API version and kind of objects between it and its pods
     labelled: bool = True  # whether its pods carry the labels that we put into its pod templates
@@ -42,7 +40,14 @@ class WorkloadKind:
 
 def _of_runai(name: str, version: str, child: str) -> WorkloadKind:
     """Return a kind of Run:ai, with the defaults of its scale test tool."""
-    return WorkloadKind(name, "scheduled", (version, child), False, "1", "infinity")
+    return WorkloadKind(
+        name,
+        until="scheduled",
+        child=(version, child),
+        labelled=False,
+        gpus="1",
+        seconds="infinity",
+    )
 
 
 KINDS: Mapping[str, WorkloadKind] = {
@@ -60,7 +65,7 @@ KINDS: Mapping[str, WorkloadKind] = {
 
 
 def find_kind(name: str) -> WorkloadKind:
-    """Find the kind of that name; UsageError that lists the names."""
+    """Find the kind of that name. Raises UsageError with the names that there are."""
     kind = KINDS.get(ALIASES.get(name, name))
     if kind is None:
         raise UsageError(
@@ -72,43 +77,44 @@ def find_kind(name: str) -> WorkloadKind:
 
 def pods_needed(body: Mapping[str, Any]) -> int | None:
     """Return how many pods an object needs at once; None when it does not say."""
-    spec = body.get("spec") or {}
-    count = _COUNTED.get(str(body.get("kind")))
+    count = _POD_COUNTS.get(str(body.get("kind")))
     try:
-        return count(spec) if count else None
+        return count(body.get("spec") or {}) if count else None
     except (KeyError, TypeError, ValueError, AttributeError):
-        return None
+        return None  # a template may leave out what the API server fills in
 
 
 def _replicas(spec: Mapping[str, Any]) -> int:
     return int(spec.get("replicas", 1))
 
 
-def _job(spec: Mapping[str, Any]) -> int:
+def _job_pods(spec: Mapping[str, Any]) -> int:
     parallelism, completions = int(spec.get("parallelism", 1)), spec.get("completions")
-    return min(parallelism, int(completions)) if completions is not None else parallelism
+    return parallelism if completions is None else min(parallelism, int(completions))
 
 
-def _training(spec: Mapping[str, Any]) -> int | None:
-    groups = [group.values() for key, group in spec.items() if key.endswith("ReplicaSpecs")]
-    return sum(map(_replicas, chain.from_iterable(groups))) or None
+def _training_pods(spec: Mapping[str, Any]) -> int | None:
+    """Return the pods of all roles of a Kubeflow job, as in pytorchReplicaSpecs."""
+    roles = [role.values() for key, role in spec.items() if key.endswith("ReplicaSpecs")]
+    return sum(map(_replicas, chain.from_iterable(roles))) or None
 
 
 # How many pods an object of the kind needs, by its spec.
-_COUNTED: Mapping[str, Callable[[Mapping[str, Any]], int | None]] = {
-    "Job": _job,
+_POD_COUNTS: Mapping[str, Callable[[Mapping[str, Any]], int | None]] = {
+    "Job": _job_pods,
     "JobSet": lambda spec: sum(
-        _replicas(jobs) * _job(jobs["template"]["spec"]) for jobs in spec.get("replicatedJobs", [])
+        _replicas(jobs) * _job_pods(jobs["template"]["spec"])
+        for jobs in spec.get("replicatedJobs", [])
     ),
     "DistributedWorkload": lambda spec: int(spec["workers"]["value"]) + 1,
     **dict.fromkeys(("Deployment", "StatefulSet", "ReplicaSet"), _replicas),
-    **dict.fromkeys(("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "JAXJob"), _training),
+    **dict.fromkeys(("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "JAXJob"), _training_pods),
     **dict.fromkeys(("Pod", "TrainingWorkload", "InteractiveWorkload", "RunaiJob"), lambda spec: 1),
 }
 
 
 class Ending(NamedTuple):
-    """How an object ended."""
+    """The end of an object."""
 
     failed: bool
     at: str  # when its own status says so, "" when it does not
@@ -116,7 +122,7 @@ class Ending(NamedTuple):
 
 
 def find_end(body: Mapping[str, Any]) -> Ending | None:
-    """Return how an object ended; None while it goes on."""
+    """Return the end that an object shows; None while it goes on."""
     status = body.get("status") or {}
     for condition in status.get("conditions") or ():
         if condition.get("status") == "True" and condition.get("type") in (*DONE, *FAILED):

@@ -1,4 +1,4 @@
-"""Options of the commands of lifecycle, as one value for each group."""
+"""The options of the commands of lifecycle, as one value for each group."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,7 @@ from scaletest.model.threshold import parse_threshold
 
 @dataclass(frozen=True, slots=True)
 class LifecycleWorkloadOptions:
-    """The workloads that are submitted, and how fast. Times are in seconds."""
+    """The workloads to submit, and how fast. Times are in seconds."""
 
     workload_type: str
     num_workloads: int | None
@@ -32,7 +32,7 @@ class LifecycleWorkloadOptions:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What must hold of a run; InvalidValue for a threshold that cannot be read."""
+    """The conditions of a PASS; InvalidValue for a threshold that cannot be parsed."""
 
     thresholds: tuple[str, ...] = ()
     tolerate_failures: int = 0
@@ -44,7 +44,7 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSelection:
-    """Which workloads of a run are shown."""
+    """The workloads of a run that are shown."""
 
     skip_errors: bool = True
     head: int | None = None  # keep the first so many

@@ -1,4 +1,4 @@
-"""What is asked of a lifecycle run: which objects to submit, and how fast."""
+"""The plan of a lifecycle run: which objects to submit, and how fast."""
 
 import re
 from collections.abc import Iterator
@@ -17,10 +17,11 @@ TOOLS = ("api", "kubectl", "runai")
 UNTIL = ("created", "scheduled", "ready_to_start", "started", "ready", "finished")
 MOST_WORKLOADS = 1_000_000
 RUN_LABEL = "scaletest/run"
-_NAMES = 1 << 24
 # A duration as `sleep` takes it.
 _SLEEP = re.compile(r"infinity|[0-9]{1,9}(\.[0-9]{1,9})?[smhd]?")
-# Odd, so that multiplying by it visits every number below 2**24 once before it repeats.
+# The numbers of six hex digits, of which names are made.
+_NAMES = 1 << 24
+# Odd, so that steps of it visit each of these numbers once before one comes again.
 _STEP = 0x9E3779 | 1
 
 
@@ -30,8 +31,7 @@ class LifecyclePlan(Document):
 
     document_name = "the plan"
     constants: ClassVar = {**VERSIONED, "kind": KIND}
-    # it has none
-    steps: ClassVar[tuple[int, ...]] = ()
+    steps: ClassVar[tuple[int, ...]] = ()  # a lifecycle has none
 
     run: Annotated[str, "six hex digits, from which names follow"]
     workload_type: Annotated[str, "the name of a template"]
@@ -93,10 +93,10 @@ class LifecyclePlan(Document):
         )
 
     def names(self) -> Iterator[str]:
-        """Yield the names of all objects in the order of submission: j- and six hex digits, all
-        different.
+        """Yield the names of all objects in the order of submission, all different.
 
-        They follow from the run's id, so that an interrupted run knows what it may have sent.
+        They are j- and six hex digits, and follow from the run's id, so that an interrupted run
+        knows what it may have sent.
         """
         start = int(self.run, 16)
         for index in range(self.count):

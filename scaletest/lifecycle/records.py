@@ -1,16 +1,9 @@
-"""What is on record of a run: its submissions, and its objects with their pods and milestones.
-
-A stamp says when a milestone was passed, as each source saw it; times are never guessed:
-
-    api    a field of the object: whole seconds of the API server's, scheduler's or kubelet's clock
-    watch  the arrival of the first watch event that shows it: this machine's clock, with fractions
-    event  the eventTime of an Event: microseconds, best effort
-"""
+"""The records of a run: its submissions, and its objects with their pods and milestones."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
@@ -35,7 +28,7 @@ POD_MILESTONES = (
     "ready",
     "finished",
 )
-# Further events of a pod, which not every pod meets.
+# Further milestones of a pod, which not every pod passes.
 POD_INCIDENTS = ("decided", "evicted", "deleted")
 # Milestones of the submitted object itself and of the objects that belong to it.
 OWN_MILESTONES = (
@@ -51,7 +44,7 @@ OWN_MILESTONES = (
     "deleted",
     "backend_job_created",
 )
-# Texts of fields.
+# Descriptions of fields in the schemas.
 _PASSED = "when each milestone was passed, seconds since the epoch; never a guess"
 _SENT = (
     "by this machine's clock, seconds since the epoch; the first is null when an interrupted run"
@@ -60,20 +53,17 @@ _SENT = (
 
 
 class TimeSource(StrEnum):
-    """Where both ends of a duration come from.
+    """The source of both ends of a duration."""
 
-    MIXED: one end is this machine's clock, the other end the API server's.
-    """
-
-    WATCH = "watch"
-    API = "api"
-    EVENT = "event"
-    MIXED = "mixed"
+    WATCH = "watch"  # the arrival of the first event that shows it: this machine's clock
+    API = "api"  # a field: whole seconds of the API server's, scheduler's or kubelet's clock
+    EVENT = "event"  # the eventTime of an Event: microseconds, best effort
+    MIXED = "mixed"  # one end is this machine's clock, the other end the API server's
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp(Document):
-    """One milestone in seconds since the epoch, by source; None where the source did not see it."""
+    """When a milestone was passed, by source; never guessed, None where a source did not see it."""
 
     document_name = "a stamp"
     always: ClassVar = frozenset()
@@ -82,18 +72,15 @@ class Stamp(Document):
     watch_s: Annotated[_EpochSeconds | None, "this machine's clock when it was seen"] = None
     event_s: Annotated[_EpochSeconds | None, "by an Event"] = None
 
-    def merged(self, later: Self) -> Self:
-        """Return the times of this stamp, and of the later one where this one lacks the source."""
-        return replace(later, **self.to_dict())
-
 
 Stamps = dict[str, Stamp]
 
 
 def mark(stamps: Stamps, milestone: str, stamp: Stamp) -> None:
-    """Note a milestone; the first time that a source names is kept."""
-    known = stamps.get(milestone)
-    stamps[milestone] = stamp if known is None else known.merged(stamp)
+    """Note a milestone; of each source the first time is kept."""
+    earlier = stamps.get(milestone, Stamp())
+    # its dictionary holds the times that it has
+    stamps[milestone] = replace(stamp, **earlier.to_dict())
 
 
 @dataclass(slots=True)

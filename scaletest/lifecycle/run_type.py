@@ -12,15 +12,16 @@ from scaletest.lifecycle.records import Stamp
 from scaletest.model.errors import UsageError
 from scaletest.runs.folder import ENVIRONMENT, RunFolder
 from scaletest.runs.run_type import ResultOfRun, RunType
-from scaletest.stats.comparison import Contrast, plan_differences
+from scaletest.stats.comparison import Contrast, Difference, plan_differences
 from scaletest.stats.estimate import exact_estimate
 from scaletest.stats.measure import NOWHERE, Measure, known_percentiles
 
-WHOLE = WorkloadSelection()
-# What clocks can tell apart, in s: the arrival of events here, and the fields of the API.
-WATCHED_S, WHOLE_S = 0.02, 1.0
-# What the phases are those of, and what has nothing to do with them.
-WORKLOAD = {
+ALL_WORKLOADS = WorkloadSelection()
+# The differences that clocks can show: of the arrival of events here, and of the API's fields.
+WATCH_RESOLUTION_S = 0.02
+API_RESOLUTION_S = 1.0
+# Fields of the plan that say what is measured, and fields that change nothing in it.
+WORKLOAD_FIELDS = {
     "object_kind",
     "workers",
     "gpus",
@@ -30,24 +31,21 @@ WORKLOAD = {
     "pvc",
     "template",
 }
-NO_MATTER = {"run", "namespace", "project", "template_file", "context"}
+IRRELEVANT_FIELDS = {"run", "namespace", "project", "template_file", "context"}
 
 
 @dataclass(frozen=True, slots=True)
 class LifecycleRun(ResultOfRun):
-    """A stored lifecycle run, judged anew.
-
-    project: of Run:ai; "" for the one that the namespace names.
-    """
+    """A stored lifecycle run, judged anew."""
 
     result: LifecycleResult
     title: str = ""
-    project: str = ""
+    project: str = ""  # of Run:ai; "" for the one that the namespace names
     plan: Mapping[str, Any] = field(default_factory=dict)
 
 
 class LifecycleType(RunType):
-    """What the rest of the product asks about them."""
+    """The RunType of lifecycles."""
 
     folder = LifecycleFolder
     curve_title = "median time of each phase"
@@ -60,46 +58,42 @@ class LifecycleType(RunType):
     def measures(self, judged: LifecycleRun) -> Sequence[Measure]:
         """Return the durations of each phase, the throughput of scheduling, and what went wrong."""
         lifecycle = judged.result
-        phases: list[Measure] = []
-        # what is counted from the submission on holds all the others
-        totals = [
-            phase.step.name for phase in lifecycle.steps if phase.step.name.startswith("total_")
-        ]
+        measures: list[Measure] = []
+        # the phases from the submission on hold all the others, so these decide where there are any
+        has_total = any(phase.step.total for phase in lifecycle.steps)
         for phase in lifecycle.steps:
             samples = [seconds for seconds in phase.values if seconds is not None]
-            resolution_s = WATCHED_S if set(phase.sources) <= {"watch"} else WHOLE_S
-            phases += [
-                replace(measure, decides=measure.is_median and phase.step.name in totals)
-                for measure in known_percentiles(
-                    phase.step.name, NOWHERE, phase.spread, samples, resolution_s
-                )
-            ]
-        if not totals:
-            phases = [replace(measure, decides=measure.is_median) for measure in phases]
+            watched = set(phase.sources) <= {"watch"}
+            resolution_s = WATCH_RESOLUTION_S if watched else API_RESOLUTION_S
+            for measure in known_percentiles(
+                phase.step.name, NOWHERE, phase.spread, samples, resolution_s
+            ):
+                decides = measure.is_median and (phase.step.total or not has_total)
+                measures.append(replace(measure, decides=decides))
         per_s = lifecycle.throughput.per_s
         if per_s is not None:
-            phases.append(Measure("throughput", NOWHERE, exact_estimate(per_s), "1/s", True))
-        return phases + [
-            Measure(
-                name, NOWHERE, exact_estimate(getattr(lifecycle.books, name)), "workloads", False
+            measures.append(
+                Measure("throughput", NOWHERE, exact_estimate(per_s), "1/s", more_is_better=True)
             )
-            for name in COUNTS
-        ]
+        for name in COUNTS:
+            count = exact_estimate(getattr(lifecycle.books, name))
+            measures.append(Measure(name, NOWHERE, count, "workloads", more_is_better=False))
+        return measures
 
     def contrast(self, base: LifecycleRun, candidate: LifecycleRun) -> Contrast:
-        """Compare the plans of two runs, where both have one, and say whether one of them has lost
-        workloads, or has not measured them yet.
-        """
-        known = base.plan and candidate.plan
+        """Compare the plans of two runs, and say what only one of them has measured."""
+        differences: Sequence[Difference] = ()
+        if base.plan and candidate.plan:  # files of the Run:ai scale test tool have none
+            differences = plan_differences(
+                base.plan, candidate.plan, WORKLOAD_FIELDS, IRRELEVANT_FIELDS
+            )
+        # a run that has lost workloads, or not measured them yet, has measured fewer
         books = base.result.books, candidate.result.books
-        largest = max(counts.measured for counts in books)
-        incomplete = any(
-            counts.measured < largest and counts.pending + counts.lost for counts in books
+        most = max(counts.measured for counts in books)
+        is_incomplete = any(
+            counts.measured < most and counts.pending + counts.lost for counts in books
         )
-        return Contrast(
-            plan_differences(base.plan, candidate.plan, WORKLOAD, NO_MATTER) if known else (),
-            [f"{largest} workloads"] if incomplete else [],
-        )
+        return Contrast(differences, [f"{most} workloads"] if is_incomplete else [])
 
 
 RUN_TYPE = LifecycleType()
@@ -107,11 +101,14 @@ RUN_TYPE = LifecycleType()
 
 def read_run(
     store: LifecycleFolder,
-    view: WorkloadSelection = WHOLE,
+    view: WorkloadSelection = ALL_WORKLOADS,
     interrupted: str = "",
 ) -> LifecycleRun:
-    """Read everything in the folder's files; without a plan they are those of the original tool."""
-    # first: of another type of run it says so
+    """Read and judge the run in a folder.
+
+    Without a plan its files are those of the Run:ai scale test tool.
+    """
+    # the plan first, since it is refused when the run is of another type
     plan = store.plan() if store.exists else None
     workloads, submissions = store.workloads(), store.submissions()
     if plan is None and not workloads:

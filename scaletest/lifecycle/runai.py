@@ -1,13 +1,7 @@
-"""submitted.json and sampled.json as the Run:ai scale test tool has them: read, and written for its
-other programs.
+"""Read and write the files of the Run:ai scale test tool, for its other programs.
 
-Their times are ISO 8601 in UTC. Where that tool copies a time because it has none (eviction, PVC,
-backend), we copy it as well, since its plotter reads every field; our own files tell what was
-missing.
-
-The times at which the control plane's database noted the jobs come from a file that a query there
-made; no database is spoken to. The original asks PostgreSQL itself (table jobs, column time_created
-in ms), which works inside Run:ai alone.
+These are submitted.json and sampled.json, with times in ISO 8601 in UTC, and the times at which
+the control plane's database noted the jobs.
 """
 
 import csv
@@ -15,16 +9,19 @@ import json
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from scaletest.lifecycle.judging.timeline import WorkloadTimeline
 from scaletest.lifecycle.records import LifecycleObject, Stamp, Submission
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.times import format_time, parse_time
 
 # Columns of the database's table.
-NAME, TIME = "jobName", "time_created"
+NAME = "jobName"
+TIME = "time_created"
+# The namespace of a project begins so.
 PREFIX = "runai-"
-# field of sampled.json -> our milestone
+# Field of sampled.json -> our milestone.
 FIELDS = {
     "workloadCreatedTimestamp": "created",
     "jobCreatedTimestamp": "job_created",
@@ -37,7 +34,8 @@ FIELDS = {
     "firstPVCBindTimestamp": "pvc_bound",
     "backendJobCreatedTimestamp": "backend_job_created",
 }
-# Milestone -> the one whose time is written where it has none of its own.
+# Milestone -> the one whose time is written where it has none of its own. The tool does so, since
+# its plotter reads every field; our own files tell what was missing.
 SUBSTITUTES = {
     "job_created": "created",
     "pod_group_created": "first_pod_created",
@@ -46,11 +44,12 @@ SUBSTITUTES = {
     "pvc_bound": "decided",
     "backend_job_created": "created",
 }
+# A workload without one of these is left out.
 NEEDED = ("created", "first_pod_created", "last_pod_created", "decided")
 # Milestones whose time, when it equals that of the substitute, is taken for a copy.
 COPIED = ("evicted", "pvc_requested", "pvc_bound", "backend_job_created")
 
-# times.csv: heading -> milestone, and the twelve durations in the order of that tool's table.
+# times.csv: heading -> milestone.
 TIME_COLUMNS = {
     "Workload Created": "created",
     "Job Created": "job_created",
@@ -61,6 +60,7 @@ TIME_COLUMNS = {
     "Workload Submitted": "submitted",
     "Backend Job Created": "backend_job_created",
 }
+# times.csv: the phases in the order of that tool's table.
 DURATION_COLUMNS = (
     "created",
     "job_created",
@@ -77,24 +77,13 @@ DURATION_COLUMNS = (
 )
 
 
-class Timeline(Protocol):
-    """A workload with the times of its milestones."""
-
-    @property
-    def workload(self) -> LifecycleObject:
-        """The workload."""
-
-    def stamp(self, name: str) -> Stamp | None:
-        """Return the times of a milestone; None when nobody observed it."""
-
-
 def project_of(namespace: str) -> str:
     """Return the project to which a namespace belongs."""
     return namespace.removeprefix(PREFIX)
 
 
 def write_submitted(submissions: Iterable[Submission]) -> str:
-    """submitted.json: the submissions that were accepted and have a time."""
+    """Write submitted.json: the submissions that were accepted and have a time."""
     rows = [
         {
             "jobName": submission.name,
@@ -108,10 +97,8 @@ def write_submitted(submissions: Iterable[Submission]) -> str:
     return json.dumps(rows, indent=4)
 
 
-def write_sampled(timelines: Iterable[Timeline], project: str) -> str:
-    """sampled.json: the workloads of which all needed fields are known, by the API's whole seconds
-    where there are.
-    """
+def write_sampled(timelines: Iterable[WorkloadTimeline], project: str) -> str:
+    """Write sampled.json: the workloads of which all needed milestones have a time."""
     rows = [
         {
             "jobName": timeline.workload.name,
@@ -125,7 +112,8 @@ def write_sampled(timelines: Iterable[Timeline], project: str) -> str:
     return json.dumps(rows, indent=4)
 
 
-def _time_of(timeline: Timeline, name: str) -> str | None:
+def _time_of(timeline: WorkloadTimeline, name: str) -> str | None:
+    """Return the time of a milestone or of its substitute, by the API where it says one."""
     stamp = timeline.stamp(name) or timeline.stamp(SUBSTITUTES.get(name, "")) or Stamp()
     return format_time(stamp.api_s if stamp.api_s is not None else stamp.watch_s)
 
@@ -133,37 +121,42 @@ def _time_of(timeline: Timeline, name: str) -> str | None:
 def read_submitted(text: str) -> list[Submission]:
     """Read a submitted.json of either tool. Raises InvalidValue."""
     submissions = []
-    for row in _rows(text, "submitted.json"):
-        name, at_s = row.get("jobName"), parse_time(row.get("submitTimestamp"))
-        if not isinstance(name, str) or at_s is None:
+    for row in _parse_rows(text, "submitted.json"):
+        name, submitted_s = row.get("jobName"), parse_time(row.get("submitTimestamp"))
+        if not isinstance(name, str) or submitted_s is None:
             raise InvalidValue("submitted.json has a row without jobName or submitTimestamp")
-        namespace, project = str(row.get("jobNamespace", "")), str(row.get("projectName", ""))
-        submissions.append(Submission(name, namespace, project, True, at_s))
+        submissions.append(
+            Submission(
+                name=name,
+                namespace=str(row.get("jobNamespace", "")),
+                project=str(row.get("projectName", "")),
+                accepted=True,
+                submitted_s=submitted_s,
+            )
+        )
     return submissions
 
 
 def read_sampled(text: str) -> list[LifecycleObject]:
-    """Read a sampled.json of either tool. A time that only repeats another one is none of its own.
-    Raises InvalidValue.
-    """
+    """Read a sampled.json of either tool. Raises InvalidValue."""
     workloads = []
-    for row in _rows(text, "sampled.json"):
+    for row in _parse_rows(text, "sampled.json"):
         if not isinstance(row.get("jobName"), str):
             raise InvalidValue("sampled.json has a row without jobName")
         workload = LifecycleObject(
             row["jobName"], str(row.get("jobNamespace", "")), seen=True, expected=None
         )
-        times = {name: parse_time(row.get(field)) for field, name in FIELDS.items()}
-        repeated = {name for name in COPIED if times[name] == times[SUBSTITUTES[name]]}
-        for name, time_s in times.items():
+        times_s = {name: parse_time(row.get(field)) for field, name in FIELDS.items()}
+        for name, time_s in times_s.items():
+            is_copy = name in COPIED and time_s == times_s[SUBSTITUTES[name]]
             # also those of its pods, of which the file tells no more
-            if time_s is not None and name not in repeated:
+            if time_s is not None and not is_copy:
                 workload.mark(name, Stamp(api_s=time_s))
         workloads.append(workload)
     return workloads
 
 
-def _rows(text: str, file: str) -> list[dict[str, Any]]:
+def _parse_rows(text: str, file: str) -> list[dict[str, Any]]:
     try:
         rows = json.loads(text)
     except ValueError as error:
@@ -174,9 +167,10 @@ def _rows(text: str, file: str) -> list[dict[str, Any]]:
 
 
 def read_backend_times(path: Path) -> dict[str, float]:
-    """Read epoch seconds by job name.
+    """Read the epoch seconds at which the control plane's database noted each job, by its name.
 
-    UsageError unless the file is CSV or JSON with both columns.
+    A query there made the file, as no database is spoken to from here. Raises UsageError unless it
+    is CSV or JSON with both columns.
     """
     try:
         text = path.read_text("utf-8")

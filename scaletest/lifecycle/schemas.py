@@ -23,7 +23,7 @@ def _result() -> Schema:
         "What a lifecycle found. Seconds; what is not known is null.",
         LifecycleResult,
     )
-    schema["properties"]["folder"] = _text("where the run is kept")
+    schema["properties"]["folder"] = {"type": "string", "description": "where the run is kept"}
     schema["required"].append("folder")
     return schema
 
@@ -37,7 +37,7 @@ def _record() -> Schema:
     }
     pod = {
         "record": {"const": "pod"},
-        "workload": _text("its name"),
+        "workload": {"type": "string", "description": "its name"},
         **Form().properties(LifecyclePod),
     }
     return document_schema(
@@ -49,10 +49,6 @@ def _record() -> Schema:
             ]
         },
     )
-
-
-def _text(description: str) -> Schema:
-    return {"type": "string", "description": description}
 
 
 DOCUMENTS: Mapping[str, Callable[[], Schema]] = {

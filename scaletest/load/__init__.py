@@ -1,5 +1,4 @@
-"""The load generator without its web page: it keeps requests in flight and makes records of
-replies.
+"""The load generator: it keeps requests in flight, and makes records of replies.
 
 It also keeps statistics of a load, in memory that does not grow with time. Nothing here judges a
 run.

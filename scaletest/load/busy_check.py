@@ -27,7 +27,7 @@ class BusyCheck:
         self._began, self._own_s = clock(), own_cpu_s()
 
     def warnings(self) -> list[str]:
-        """Warnings about other programs; waits until a second after the first reading."""
+        """Wait until a second after the first reading; return warnings about other programs."""
         self._wait(max(0.0, LOOK_S - (self._clock() - self._began)))
         resources = self._read()
         own_cores = (self._own_cpu_s() - self._own_s) / (self._clock() - self._began)

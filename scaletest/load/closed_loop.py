@@ -27,9 +27,10 @@ class ClosedLoop(LoadLoop):
         delay_s: float = 0.0,
         **settings: Any,
     ) -> None:
-        """total: submit this many requests and no more; None for no end.
+        """Begin with nothing in flight.
 
-        delay_s: seconds between a reply and the request that follows it. settings: of LoadLoop.
+        total: submit this many requests and no more; None for no end. delay_s: seconds between a
+        reply and the request that follows it. settings: of LoadLoop.
         """
         super().__init__(client, queue, sink, **settings)
         self._left = total

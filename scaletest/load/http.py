@@ -7,12 +7,12 @@ and their latency includes that wait. Nothing here judges a step.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from scaletest.load.exact_timers import new_loop
 from scaletest.load.http_call import HttpCall, Sender, open_sender
-from scaletest.load.level_load import LoadOrder, LoadResult
-from scaletest.load.payloads import Bodies
+from scaletest.load.level_load import LoadOrder, LoadResult, nearly_longest
+from scaletest.load.prompts import Prompts
 from scaletest.model.attempt import UNSENT, Attempt
 from scaletest.observe.node.used_time import Effort
 
@@ -23,21 +23,23 @@ BURST = 64
 
 
 class HttpLoad:
-    """Sends `call` with payloads in turn. Connections stay open from step to step."""
+    """Sends `call` with bodies in turn. Connections stay open from step to step."""
 
     def __init__(
         self,
         call: HttpCall,
-        payloads: Bodies,
+        bodies: Sequence[bytes | None] = (None,),
         *,
+        prompts: Prompts | None = None,
         agent: str = "",
         seen: Callable[[Attempt], None] | None = None,
     ) -> None:
-        """agent: name of this load agent, for records. seen: is told each attempt that ended."""
-        self._seen = seen
-        self._call = call
-        self._payloads = payloads
-        self._agent = agent
+        """prompts: makes a body for each request, instead of `bodies`.
+
+        agent: name of this load agent, for records. seen: is told each attempt that ended.
+        """
+        self._call, self._agent, self._seen = call, agent, seen
+        self._make_body = prompts.get if prompts else lambda number: bodies[number % len(bodies)]
         self._runner = asyncio.Runner(loop_factory=new_loop)
         self._sender = self._runner.run(open_sender(call))
 
@@ -45,7 +47,9 @@ class HttpLoad:
         self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
     ) -> LoadResult:
         """Measure one step; see `LevelLoad.measure`."""
-        step = _HttpStep(self._call, self._payloads, self._sender, order, self._agent, self._seen)
+        step = _HttpStep(
+            self._call, self._make_body, self._sender, order, self._agent, seen=self._seen
+        )
         return self._runner.run(step.run(stopping, tell))
 
     def close(self) -> None:
@@ -60,19 +64,22 @@ class _HttpStep:
     def __init__(
         self,
         call: HttpCall,
-        payloads: Bodies,
-        via: Sender,
+        make_body: Callable[[int], bytes | None],
+        sender: Sender,
         order: LoadOrder,
         agent: str,
+        *,
         seen: Callable[[Attempt], None] | None,
     ) -> None:
-        self._call, self._payloads, self._via = call, payloads, via
+        self._call, self._make_body, self._sender = call, make_body, sender
         self._order, self._agent, self._seen = order, agent, seen
         self._samples: list[Attempt] = []
-        self._waiting: deque[tuple[int, float, float]] = deque()  # number, due, noticed
+        self._failed = 0
+        # requests that were due: number, due, noticed; and those in flight
+        self._waiting: deque[tuple[int, float, float]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._number = self._ended = self._failed = self._flying = 0
-        self._over = False
+        self._number = 0  # of the next request
+        self._over = False  # nothing more is sent
         self._failure: BaseException | None = None
         self._wake = asyncio.Event()
         self._beats: list[float] = []
@@ -86,20 +93,20 @@ class _HttpStep:
         """Send requests, wait for those in flight, and return the measurement."""
         order, effort = self._order, Effort()
         self._began = time.monotonic()
-        beating = asyncio.create_task(self._beat())
+        beating = asyncio.create_task(self._measure_timers())
         pacing = asyncio.create_task(
             self._send_closed() if order.pace is None else self._send_open(order.pace)
         )
         while not pacing.done():
             await asyncio.wait((pacing,), timeout=LOOK_S)
-            tell(self._ended, self._failed)
-            is_behind = self._number - self._ended > order.most_behind
+            tell(len(self._samples), self._failed)
+            is_behind = self._number - len(self._samples) > order.most_behind
             if stopping() or (is_behind and order.pace is not None):
-                self._over = True
-                self._wake.set()
+                self._end_sending()
         pacing.result()
         seconds = self._now() if order.count else min(self._now(), order.seconds)
         beating.cancel()
+        # the tester's use is that of the load, without the wait for the last responses
         cpu, throttling = effort.cores(), effort.throttling
         throttled_s, throttled_periods = throttling.seconds(), throttling.part()
         # wait for requests in flight, and record those that were never sent
@@ -115,18 +122,22 @@ class _HttpStep:
             self._samples.append(Attempt(number, due, noticed, now, now, UNSENT, agent=self._agent))
         if self._failure is not None:
             raise self._failure
-        beats = sorted(self._beats)
         return LoadResult(
             self._samples,
             seconds=max(seconds, 1e-6),
             cpu=cpu,
-            beat_s=beats[int(0.99 * (len(beats) - 1))] if beats else 0.0,
+            beat_s=nearly_longest(self._beats),
             throttled_s=throttled_s,
             unsent=len(unsent),
             throttled_periods=throttled_periods,
         )
 
+    def _end_sending(self) -> None:
+        self._over = True
+        self._wake.set()
+
     async def _send_open(self, pace: Iterator[float]) -> None:
+        """Send requests when they are due."""
         loop, order = asyncio.get_running_loop(), self._order
         due = next(pace, None)
         while due is not None and due < order.seconds and not self._over:
@@ -142,25 +153,26 @@ class _HttpStep:
                     break
                 self._waiting.append((self._number, due, now))
                 self._number += 1
-                due = next(pace, None) if not self._is_full() else None
+                due = next(pace, None) if not self._has_count() else None
             self._start_waiting()
             await asyncio.sleep(0)
         if not order.count and not self._over and self._now() < order.seconds:
-            await self._rest(order.seconds - self._now())
+            await self._sleep(order.seconds - self._now())
         while order.count and self._waiting and not self._over:
             await asyncio.sleep(LOOK_S / 10)  # exactly `count` are sent, however long that takes
 
     async def _send_closed(self) -> None:
+        """Keep requests in flight: each one that ends enqueues the next (`_note_end`)."""
         for _ in range(self._order.parallel):
             self._enqueue_next()
         self._start_waiting()
         if not self._order.count:
-            await self._rest(self._order.seconds)
-        while self._order.count and not self._is_full() and not self._over:
-            await self._rest(LOOK_S)
+            await self._sleep(self._order.seconds)
+        while self._order.count and not self._has_count() and not self._over:
+            await self._sleep(LOOK_S)
         self._over = True
 
-    async def _rest(self, seconds: float) -> None:
+    async def _sleep(self, seconds: float) -> None:
         """Sleep until the time is over or the step ends."""
         ends = self._now() + seconds
         while not self._over and self._now() < ends:
@@ -169,15 +181,16 @@ class _HttpStep:
             except TimeoutError:
                 return
             self._wake.clear()
-            if self._is_full():
+            if self._has_count():
                 return
 
-    def _is_full(self) -> bool:
+    def _has_count(self) -> bool:
+        """Whether as many requests were begun as were ordered."""
         return bool(self._order.count) and self._number >= self._order.count
 
     def _enqueue_next(self) -> None:
         """Enqueue a request of closed load, unless the step is over."""
-        if self._over or self._is_full():
+        if self._over or self._has_count():
             self._wake.set()
             return
         now = self._now()
@@ -186,30 +199,29 @@ class _HttpStep:
 
     def _start_waiting(self) -> None:
         """Start waiting requests as long as connections are free."""
-        while self._waiting and self._flying < self._call.connections:
-            self._flying += 1
-            task = asyncio.create_task(self._request(*self._waiting.popleft()))
+        while self._waiting and len(self._tasks) < self._call.connections:
+            task = asyncio.create_task(self._send_request(*self._waiting.popleft()))
             self._tasks.add(task)
-            task.add_done_callback(self._done)
+            task.add_done_callback(self._note_end)
 
-    def _done(self, task: asyncio.Task[None]) -> None:
+    def _note_end(self, task: asyncio.Task[None]) -> None:
+        """Let the next request begin after one that ended."""
         self._tasks.discard(task)
-        self._flying -= 1
         if task.cancelled():
-            pass
-        elif task.exception() is not None:
+            return
+        if task.exception() is not None:
             # the request could not even be sent; a step without its record would be wrong
             self._failure = task.exception()
-            self._over = True
-            self._wake.set()
+            self._end_sending()
         elif self._order.pace is None:
             self._enqueue_next()
         self._start_waiting()
 
-    async def _request(self, number: int, due: float, noticed: float) -> None:
-        body = self._payloads.get(number)
+    async def _send_request(self, number: int, due: float, noticed: float) -> None:
+        """Send one request and record it."""
+        body = self._make_body(number)
         sent = self._now()
-        response = await self._via.send(body)
+        response = await self._sender.send(body)
         stream, first_s = response.stream, None
         if stream is not None and stream.first_at is not None:
             first_s = stream.first_at - self._began
@@ -233,10 +245,9 @@ class _HttpStep:
         self._samples.append(attempt)
         if self._seen is not None:
             self._seen(attempt)
-        self._ended += 1
         self._failed += not attempt.ok
 
-    async def _beat(self) -> None:
+    async def _measure_timers(self) -> None:
         """Note how late timers of this event loop fire: closed load's only measure of that."""
         while True:
             wanted = time.monotonic() + 0.01

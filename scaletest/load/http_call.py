@@ -94,7 +94,7 @@ class HttpCall:
 
 
 class HttpResponse(NamedTuple):
-    """A response."""
+    """The response to one call, or what became of the call without one."""
 
     outcome: str  # ok, a status that is no success, or a constant of model.attempt
     size: int = 0
@@ -116,7 +116,7 @@ def server_time(text: str) -> float | None:
     return seconds if seconds is not None and seconds < 1e9 else None
 
 
-def context(call: HttpCall) -> ssl.SSLContext:
+def tls_context(call: HttpCall) -> ssl.SSLContext:
     """Make a TLS context of the machine's authorities or the call's; UsageError if unreadable."""
     try:
         return ssl.create_default_context(cafile=call.ca_file or None)
@@ -137,7 +137,7 @@ class Sender:
         self._call = call
         # no proxy, redirect or second attempt: each request is sent exactly once
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30.0, ssl=context(call)),
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30.0, ssl=tls_context(call)),
             timeout=aiohttp.ClientTimeout(total=call.timeout_s),
             headers=dict(call.headers),
             skip_auto_headers=("User-Agent",),
@@ -181,11 +181,14 @@ class Sender:
             return HttpResponse(_BY_NUMBER.get(getattr(cause, "errno", None), attempt.RESET))
         # 2xx is success; a redirect is not, it names another service
         outcome = attempt.OK if 200 <= response.status < 300 else str(response.status)
-        headers = response.headers
-        server_s = server_time(headers.get(call.server_header, "")) if call.server_header else None
+        server_s = None
+        if call.server_header:
+            server_s = server_time(response.headers.get(call.server_header, ""))
         if outcome == attempt.OK and stream is not None and not stream.is_success:
             outcome = attempt.INCOMPLETE
-        replica = headers.get(call.replica_header, "")[:100] if call.replica_header else ""
+        replica = ""
+        if call.replica_header:
+            replica = response.headers.get(call.replica_header, "")[:100]
         return HttpResponse(outcome, size, server_s, replica, stream)
 
     async def close(self) -> None:

@@ -1,6 +1,6 @@
 """A load at one level: the order for one step, its result, and the interface of generators."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -31,8 +31,14 @@ class LoadResult:
     throttled_s: float  # how long its CPU limit kept it off the CPUs, summed over CPUs
     unsent: int  # requests that were due and never sent
     around: MachineUse | None = None  # use of this machine; None when it was not read
-    throttled_periods: float = 0.0  # part of the limit's periods in which it did
+    throttled_periods: float = 0.0  # part of the CPU limit's periods in which it did that
     pods: PodTroubles | None = None  # how the service's pods fared; None when they were not read
+
+
+def nearly_longest(times_s: Iterable[float]) -> float:
+    """Return the 99th percentile of times in any order; 0 without any."""
+    ordered = sorted(times_s)
+    return ordered[int(0.99 * (len(ordered) - 1))] if ordered else 0.0
 
 
 class LevelLoad(Protocol):

@@ -39,10 +39,10 @@ class Pending(NamedTuple):
 class Observer(Protocol):
     """Receives figures of the loop itself."""
 
-    def turn(self, busy_s: float, in_flight: int) -> None:
+    def note_turn(self, busy_s: float, in_flight: int) -> None:
         """Note a turn of the loop: its time without waiting, and requests in flight."""
 
-    def late(self, seconds: float) -> None:
+    def note_lateness(self, seconds: float) -> None:
         """Note that a request was submitted this long after its intended start."""
 
 
@@ -69,15 +69,15 @@ class LoadLoop(ABC):
         self._log_messages = log_messages
         self._observer = observer
         self._clock = clock
-        self._pending: dict[str, Pending] = {}
-        self._stumbled = False
-        self._step = self._repeat = 0
+        self._pending: dict[str, Pending] = {}  # by the request's id
+        self._stumbled = False  # an error may have lost requests: recover them
+        self._step = self._repeat = 0  # of records
         self._closing = False
-        self._idle = Wake()
+        self._idle = Wake()  # awake while nothing is in flight or due
         self._idle.set()
-        # for the parallel requests together with the idle event
+        # held to change what is asked for together with the idle event
         self._deciding = threading.Lock()
-        self._failure: BaseException | None = None
+        self._failure: BaseException | None = None  # what ended the loop
         self._backoff_s = self._resume_at = 0.0
         self._turn_began: float | None = None
         # when the replies of the current records were read, on the loop's clock
@@ -110,8 +110,9 @@ class LoadLoop(ABC):
         self._waker.start()
 
     def wait_idle(self, timeout_s: float, *others: Wake) -> bool:
-        """Wait until nothing is in flight and nothing is due; false when the time is over first, or
-        one of `others` is awake first.
+        """Wait until nothing is in flight and nothing is due.
+
+        False when the time is over first, or one of `others` is awake first.
         """
         wait_first(timeout_s, self._idle, *others)
         self.check()
@@ -141,9 +142,14 @@ class LoadLoop(ABC):
             )
 
     @property
+    def overdue_since(self) -> Sequence[float]:
+        """Due times of requests that were not submitted when the load stopped."""
+        return ()
+
+    @property
     def overdue(self) -> int:
-        """Requests due when the load stopped and not submitted."""
-        return 0
+        """How many these are."""
+        return len(self.overdue_since)
 
     @abstractmethod
     def stop(self) -> None:
@@ -151,7 +157,7 @@ class LoadLoop(ABC):
 
     @abstractmethod
     def _take_due(self, now: float) -> Sequence[float]:
-        """Intended starts of the requests to submit in this turn, at most TURN_REQUESTS."""
+        """Return intended starts of the requests to submit in this turn, at most TURN_REQUESTS."""
 
     @abstractmethod
     def _take_back(self, begins: Sequence[float]) -> None:
@@ -159,7 +165,7 @@ class LoadLoop(ABC):
 
     @abstractmethod
     def _patience_s(self, now: float) -> float:
-        """Seconds to wait for replies before the next request is due."""
+        """Return the seconds to wait for replies before the next request is due."""
 
     @abstractmethod
     def _is_finished(self) -> bool:
@@ -207,6 +213,7 @@ class LoadLoop(ABC):
                 return  # the loop meets the same error, and reports it
 
     def _submit_due(self) -> None:
+        """Submit what is due, unless the load backs off."""
         now = self._clock()
         if now < self._resume_at:
             return
@@ -225,7 +232,7 @@ class LoadLoop(ABC):
         self._take_back(begins[accepted:])
         if self._observer is not None:
             for began in begins[:accepted]:
-                self._observer.late(now - began)
+                self._observer.note_lateness(now - began)
         if accepted < len(requests):
             self.refused += len(requests) - accepted
             self._back_off()
@@ -233,9 +240,10 @@ class LoadLoop(ABC):
             logger.info("submitted %d requests from %s", accepted, requests[0].id)
 
     def _read_replies(self) -> None:
+        """Wait for replies until the next request is due, and make records of them."""
         now = self._clock()
         if self._observer is not None and self._turn_began is not None:
-            self._observer.turn(now - self._turn_began, len(self._pending))
+            self._observer.note_turn(now - self._turn_began, len(self._pending))
         patience_s = self._resume_at - now if now < self._resume_at else self._patience_s(now)
         finished = self._client.replies(min(patience_s, READ_TIMEOUT_S))
         now = self._turn_began = self.read_at = self._clock()
@@ -255,8 +263,9 @@ class LoadLoop(ABC):
             self._note_replies(len(finished), not any(reply.ok for _, reply in finished))
 
     def _back_off(self) -> None:
-        """Submit later, after a full queue or replies that all failed: a broken worker must not
-        keep its client busy.
+        """Submit later, after a full queue or replies that all failed.
+
+        A broken worker must not keep its client busy.
         """
         self._backoff_s = longer_delay(self._backoff_s)
         self._resume_at = self._clock() + self._backoff_s

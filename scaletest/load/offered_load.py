@@ -33,28 +33,25 @@ _Requests = Annotated[int, Meta(ge=1, le=1_000_000)]
 
 @dataclass(frozen=True, slots=True)
 class OfferedLoad:
-    """The load of a client, as options say it: open with one of PACES, else a batch or closed.
-
-    rate, poisson: requests a second. Times are in seconds; 0 for no limit, and no end.
-    """
+    """The load of a client, as options say it: open with one of PACES, else a batch or closed."""
 
     queue: str
     parallel: Annotated[Count | None, Meta(title="parallel")]
     max_parallel: Annotated[_Requests | None, Meta(title="max parallel")]
-    time_limit_s: Annotated[Seconds, Meta(title="time limit")]
-    delay_s: Annotated[Seconds, Meta(title="delay")]
-    rate: float | None
-    poisson: float | None
+    time_limit_s: Annotated[Seconds, Meta(title="time limit")]  # of a request, 0 for none
+    delay_s: Annotated[Seconds, Meta(title="delay")]  # of closed load, after a reply
+    rate: float | None  # requests a second, evenly
+    poisson: float | None  # requests a second, by chance
     batch: Annotated[_Requests | None, Meta(title="batch")]
-    duration_s: Annotated[Seconds, Meta(title="duration")]
+    duration_s: Annotated[Seconds, Meta(title="duration")]  # 0 for no end
     log_messages: bool
-    arguments: Arguments
+    arguments: Arguments  # of each request
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.kept > self.maximum:
+        if self.initial_parallel > self.maximum:
             raise InvalidValue(
-                f"parallel {self.kept} is more than the maximum {self.maximum}",
+                f"parallel {self.initial_parallel} is more than the maximum {self.maximum}",
                 hint="raise <max_parallel>",
             )
         kinds = [kind for kind in (*PACES, "batch") if getattr(self, kind) is not None]
@@ -86,7 +83,7 @@ class OfferedLoad:
         return usual if self.max_parallel is None else self.max_parallel
 
     @property
-    def kept(self) -> int:
+    def initial_parallel(self) -> int:
         """Requests that closed load keeps in flight at first."""
         return 1 if self.parallel is None else self.parallel
 
@@ -96,7 +93,7 @@ class OfferedLoad:
         return "closed" if self.batch is None else f"batch of {self.batch}"
 
     def pace(self) -> RatePace | None:
-        """Start times in seconds; None for load that follows none."""
+        """Return a new pace of open load; None for other load."""
         if self.rate is not None:
             return pace.constant(self.rate)
         if self.poisson is not None:
@@ -139,14 +136,13 @@ class OfferedLoad:
         )
 
     def run(self, steering: Steering, stop: Wake, grace_s: float) -> bool:
-        """Load until nothing is left, time is up or `stop` is awake; then drain. Whether all
-        replied.
+        """Load until nothing is left, time is up or `stop` is awake; return whether all replied.
 
         grace_s: how long to wait for requests in flight at the end.
         """
         ends = time.monotonic() + (self.duration_s or math.inf)
         if steering.steered is Steered.PARALLEL:
-            steering.set_parallel(self.maximum if self.batch else self.kept)
+            steering.set_parallel(self.maximum if self.batch else self.initial_parallel)
         while not stop.is_set() and (left_s := ends - time.monotonic()) > 0:
             left_s = min(LOOK_EVERY_S, left_s)
             if not (self.batch or self.is_open):

@@ -34,7 +34,9 @@ class OpenLoop(LoadLoop):
         ends_s: float = math.inf,
         **settings: Any,
     ) -> None:
-        """maximum: requests in flight, at most; further due requests wait here, and their latency
+        """Begin to follow the pace.
+
+        maximum: requests in flight, at most; further due requests wait here, and their latency
         includes it. began: when the pace begins, on the clock; None: now. ends_s: requests due from
         this time on are not submitted, even when the loop is stopped later. settings: of LoadLoop.
         """
@@ -72,9 +74,7 @@ class OpenLoop(LoadLoop):
 
     @property
     def overdue_since(self) -> list[float]:
-        """Due times of requests that were not submitted when the load stopped, at most
-        MOST_OVERDUE.
-        """
+        """Due times of requests that were not submitted, MOST_OVERDUE of them at most."""
         while (
             self._stopped
             and self._next is not None
@@ -84,11 +84,6 @@ class OpenLoop(LoadLoop):
             self._overdue.append(self._next)
             self._advance()
         return self._overdue
-
-    @property
-    def overdue(self) -> int:
-        """Requests due when the load stopped and not submitted, up to MOST_OVERDUE."""
-        return len(self.overdue_since)
 
     def _take_due(self, now: float) -> Sequence[float]:
         if self._stopped:

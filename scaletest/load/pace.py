@@ -20,10 +20,10 @@ RATES = {"": 1.0, **PER_SECOND}
 
 
 class RateChange(NamedTuple):
-    """From this time on the load has this rate."""
+    """A time from which on the load has another rate."""
 
     from_s: float
-    at: float  # requests that were due until then
+    position: float  # requests that were due until then
     rate: float
 
 
@@ -37,12 +37,13 @@ class RatePace(Iterator[float]):
     """
 
     def __init__(self, positions: Iterator[float], rate: float, arrivals: str = "") -> None:
-        """positions: of the starts, ascending. rate: requests a second. arrivals: how they come, as
-        in "at random".
+        """Begin with a rate, in requests a second.
+
+        positions: of the starts, ascending. arrivals: how they come, as in "at random".
         """
         self._positions, self._arrivals = positions, arrivals
-        self._changes = deque([RateChange(0.0, 0.0, rate)])
-        self._position = 0.0
+        self._changes = deque([RateChange(0.0, 0.0, rate)])  # the first applies to the last start
+        self._position = 0.0  # of the last start that was iterated over
 
     def __str__(self) -> str:
         return f"{self.rate:g} requests/s {self._arrivals}".strip()
@@ -58,22 +59,20 @@ class RatePace(Iterator[float]):
 
     @property
     def due_s(self) -> float:
-        """When the last start that was iterated over is due, after all changes; infinity while it
-        is not.
-        """
+        """When the last start that was iterated over is due; infinity during a pause."""
         changes = self._changes
-        while len(changes) > 1 and changes[1].at < self._position:
+        while len(changes) > 1 and changes[1].position < self._position:
             changes.popleft()
-        from_s, at, rate = changes[0]
-        return from_s + ((self._position - at) / rate if rate else math.inf)
+        from_s, position, rate = changes[0]
+        return from_s + ((self._position - position) / rate if rate else math.inf)
 
     def change(self, rate: float, from_s: float) -> None:
         """Have this rate from then on; times must not decrease. 0 for a pause."""
         if rate:
             _check_rate(rate, "rate")
         last = self._changes[-1]
-        due = last.at + (from_s - last.from_s) * last.rate
-        self._changes.append(RateChange(from_s, due, rate))
+        position = last.position + (from_s - last.from_s) * last.rate
+        self._changes.append(RateChange(from_s, position, rate))
 
 
 def constant(rate: float) -> RatePace:
@@ -83,14 +82,14 @@ def constant(rate: float) -> RatePace:
 
 
 def poisson(rate: float, chance: random.Random) -> RatePace:
-    """A Poisson process: independent, exponential gaps with mean 1 / `rate` s, for ever."""
+    """Start requests by chance: independent, exponential gaps with mean 1 / `rate` s, for ever."""
     _check_rate(rate, "poisson rate")
     gaps = (chance.expovariate(1.0) for _ in itertools.count())
     return RatePace(itertools.accumulate(gaps), rate, "at random")
 
 
 def exact_poisson(rate: float, length_s: float, chance: random.Random) -> Iterator[float]:
-    """A Poisson process of `length_s` seconds that has exactly rate times length starts.
+    """Return a Poisson process of `length_s` seconds with exactly rate times length starts.
 
     Two such loads offer the same number of requests, while the rate within each varies as in a
     Poisson process. Given their number, the starts of a Poisson process are independent and uniform

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from scaletest.model import Reply
-from scaletest.stats.failures import FailureGroup, FailureTally
+from scaletest.stats.failures import FailureTally
 
 # Rows of the tables.
 PLACES = 500
@@ -47,39 +47,30 @@ class PlaceCount:
 
 
 class LoadTally:
-    """Both tables. Not safe for several threads at once."""
+    """Requests by place, and failures in groups. Not safe for several threads at once."""
 
     def __init__(self) -> None:
         self._places: dict[RequestPlace, PlaceCount] = {}
-        self._failures = FailureTally(most=FAILURES)
+        self.failures = FailureTally(most=FAILURES)
         self.other_succeeded = self.other_failed = 0
 
     def add_success(self, reply: Reply) -> None:
         """Count a request that succeeded."""
-        counts = self._row(reply)
+        counts = self._touch_row(reply)
         counts.succeeded += 1
         counts.run_total_s += reply.run_s
         counts.run_high_s = max(counts.run_high_s or 0.0, reply.run_s)
 
     def add_failure(self, reply: Reply, now_s: float) -> None:
         """Count a request that failed. now_s: seconds since the epoch."""
-        self._row(reply).failed += 1
-        self._failures.add(reply, now_s)
+        self._touch_row(reply).failed += 1
+        self.failures.add(reply, now_s)
 
     def places(self) -> tuple[PlaceCount, ...]:
-        """Counts by place, sorted by name."""
+        """Return counts by place, sorted by name."""
         return tuple(replace(self._places[key]) for key in sorted(self._places))
 
-    def failures(self) -> tuple[FailureGroup, ...]:
-        """Groups of failures, the most frequent first."""
-        return self._failures.groups()
-
-    @property
-    def other_failures(self) -> int:
-        """Failures of groups too long ago to be listed."""
-        return self._failures.others
-
-    def _row(self, reply: Reply) -> PlaceCount:
+    def _touch_row(self, reply: Reply) -> PlaceCount:
         key = RequestPlace(reply.node, reply.pod, reply.device, reply.worker)
         counts = self._places.pop(key, None)
         if counts is None:

@@ -46,7 +46,7 @@ def make_bodies(http: HttpOptions) -> "tuple[list[bytes | None], Prompts | None]
             raise UsageError(
                 "<model> is for an OpenAI-compatible service", hint="give <openai>, too"
             )
-        return read_payloads(http.payload).bodies, None
+        return read_payloads(http.payload), None
     if http.payload or not http.model:
         reason = "<payload> and <openai> exclude each other" if http.payload else "no <model>"
         raise UsageError(reason, hint="give <openai> with <model>, or <payload>")

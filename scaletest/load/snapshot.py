@@ -22,7 +22,7 @@ class Spread(NamedTuple):
 
     @classmethod
     def of(cls, times: DurationHistogram) -> Spread:
-        """Return the spread of these durations; the median of any number of them."""
+        """Return the spread of these durations; the median is known for any number of them."""
         if not times.count:
             return cls(None, None, None)
         middle_s = histogram_quantile(times.counts, 0.5) or 0.0
@@ -90,7 +90,7 @@ class LoadSnapshot(Gauges):
         return self.succeeded / self.elapsed_s if self.elapsed_s > 0 else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, schema version 1: base units, unknown is null."""
+        """Return plain values for JSON, schema version 1: base units, unknown is null."""
         return {
             "schema_version": SCHEMA_VERSION,
             "queue": self.queue,

@@ -29,7 +29,7 @@ RECENT_S = 10
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """What ended in some time."""
+    """Requests that ended in some time, and their durations."""
 
     outcomes: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
     # of requests that succeeded, and of the client itself
@@ -51,14 +51,12 @@ class _Counts:
 
     @property
     def failed(self) -> int:
-        """How many requests did not."""
+        """How many requests did not succeed."""
         return sum(self.outcomes.values()) - self.succeeded
 
 
 class Statistics:
-    """Counts, percentiles, places, failures, the last ten minutes second by second, and the last
-    records.
-    """
+    """Counts, percentiles, places and failures, the last ten minutes, and the last records."""
 
     def __init__(
         self,
@@ -75,20 +73,21 @@ class Statistics:
         self._epoch = clock()
         self._epoch_s = wall()
         self._records: deque[Record] = deque(maxlen=keep)
-        self._record_seq = 0
-        self._generation = 0
-        self._asked: float | None = None
+        self._record_seq = 0  # the number of the last record
+        self._generation = 0  # number of resets so far
+        self._asked: float | None = None  # in flight, or a second
         self._points: deque[SeriesPoint] = deque(maxlen=MOST_POINTS)
         # before the last reset, since then until this second, and in this second
         self._before, self._since, self._now = _Counts(), _Counts(), _Counts()
         self._tally = LoadTally()
-        self._first_at: float | None = None
-        # of this second: the most that was in flight, None before a turn of the loop, and asked for
+        self._first_at: float | None = None  # when the first request began, since the last reset
+        # this second: its number, the most that was in flight (None before a turn of the loop), and
+        # the most that was asked for
+        self._second = 0
         self._in_flight: int | None = None
         self._most_asked: float | None = None
-        self._second = 0
 
-    def watch(self, gauges: Callable[[], Gauges]) -> None:
+    def read_gauges_by(self, gauges: Callable[[], Gauges]) -> None:
         """Use this function to read the load's settings and counters."""
         self._gauges = gauges
 
@@ -96,7 +95,7 @@ class Statistics:
         """Count a record."""
         reply = record.reply
         with self._lock:
-            now = self._tick()
+            now = self._close_seconds()
             self._records.append(record)
             self._record_seq += 1
             outcome = reply.outcome
@@ -111,33 +110,33 @@ class Statistics:
             times["total"].add(record.total_s)
             self._tally.add_success(reply)
 
-    def turn(self, busy_s: float, in_flight: int) -> None:
+    def note_turn(self, busy_s: float, in_flight: int) -> None:
         """Note a turn of the loop: how long it took, and how many requests are in flight."""
         with self._lock:
-            self._tick()
+            self._close_seconds()
             self._now.times["turn"].add(busy_s)
             if self._in_flight is None or in_flight > self._in_flight:
                 self._in_flight = in_flight
 
-    def late(self, seconds: float) -> None:
+    def note_lateness(self, seconds: float) -> None:
         """Note that a request was submitted this long after its intended start."""
         with self._lock:
-            now = self._tick()
+            now = self._close_seconds()
             if self._first_at is None:
                 self._first_at = now - seconds
             self._now.times["late"].add(seconds)
 
-    def ask(self, wanted: float) -> None:
+    def note_asked(self, wanted: float) -> None:
         """Note what is asked for from now on: in flight, or a second."""
         with self._lock:
-            self._tick()
+            self._close_seconds()
             self._asked = wanted
             self._most_asked = highest_known((self._most_asked, wanted))
 
     def reset(self) -> None:
         """Start again; lifetime counts, kept records and the numbers of seconds are not reset."""
         with self._lock:
-            now = self._tick()
+            now = self._close_seconds()
             self._before = self._before.plus(self._since).plus(self._now)
             self._since = _Counts()
             self._tally = LoadTally()
@@ -158,14 +157,14 @@ class Statistics:
         """Return all statistics at this moment."""
         gauges = self._gauges()
         with self._lock:
-            now = self._tick()
+            now = self._close_seconds()
             counts = self._since.plus(self._now)
             before, first_at, points = self._before, self._first_at, tuple(self._points)
             tables: dict[str, Any] = {
                 "places": self._tally.places(),
                 "other_places": (self._tally.other_succeeded, self._tally.other_failed),
-                "failures": self._tally.failures(),
-                "other_failures": self._tally.other_failures,
+                "failures": self._tally.failures.groups(),
+                "other_failures": self._tally.failures.others,
                 "record_seq": self._record_seq,
                 "first_record_seq": self._record_seq - len(self._records) + 1,
                 "generation": self._generation,
@@ -189,27 +188,28 @@ class Statistics:
             recent_per_s=sum(point.succeeded for point in recent) / max(1, len(recent)),
         )
 
-    def _tick(self) -> float:
+    def _close_seconds(self) -> float:
         """Close the seconds that are over; return the time since the load began."""
         now = self._clock() - self._epoch
         second = int(now)
         if second > self._second:
-            self._points.append(self._point())
+            self._points.append(self._present_point())
             self._since = self._since.plus(self._now)
             # after a long silence the older seconds would be dropped at once
             for number in range(max(self._second + 1, second - MOST_POINTS), second):
                 self._begin_second(number)
-                self._points.append(self._point())
+                self._points.append(self._present_point())
             self._begin_second(second)
         return now
 
     def _begin_second(self, number: int) -> None:
+        """Count from nothing in this second."""
         self._second = number
         self._now = _Counts()
         self._in_flight = None
         self._most_asked = self._asked
 
-    def _point(self) -> SeriesPoint:
+    def _present_point(self) -> SeriesPoint:
         """Return the present second."""
         counts, in_flight = self._now, self._in_flight
         return SeriesPoint(

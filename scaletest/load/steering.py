@@ -24,7 +24,7 @@ class Steered(StrEnum):
 
 
 class NotSteerable(UsageError):
-    """This cannot be changed while the load runs."""
+    """Raised for what this load cannot change while it runs."""
 
 
 class Steering:
@@ -39,23 +39,26 @@ class Steering:
         maximum: int,
         ready: Callable[[], bool] = lambda: True,
     ) -> None:
-        """load: name of the kind of load, for people. maximum: the highest possible number in
-        flight. ready: whether Redis answers.
+        """Take control of a loop.
+
+        load: name of the kind of load, for people. maximum: the highest possible number in flight.
+        ready: whether Redis answers.
         """
         self.loop = loop
+        # held to change the loop and to note the change as one; reentrant, as a change may reset
         self._lock = threading.RLock()
         self.statistics = statistics
         self._load = load
         self.maximum = maximum
         self._ready = ready
-        # of a load whose rate can be set
+        # of a load whose rate can be set; other paces are a schedule
         self._pace: RatePace | None = None
         if isinstance(loop, OpenLoop) and isinstance(loop.pace, RatePace):
             self._pace = loop.pace
         self._resume_with = 1.0 if self.steered is Steered.PARALLEL else self.rate
-        statistics.watch(self._gauges)
+        statistics.read_gauges_by(self._gauges)
         if self.rate is not None:
-            statistics.ask(self.rate)
+            statistics.note_asked(self.rate)
 
     @property
     def steered(self) -> Steered:
@@ -78,7 +81,7 @@ class Steering:
         return None if self._pace is None else self._pace.rate
 
     def set_parallel(self, parallel: int, *, reset: bool = False) -> int:
-        """Keep this many requests in flight, at most the maximum; the number that applies now.
+        """Keep this many requests in flight, at most the maximum; return the number that applies.
 
         reset: reset the statistics first.
         """
@@ -86,15 +89,16 @@ class Steering:
             raise NotSteerable(f"this client does not keep a number in flight: {self.load}")
         wanted = min(parallel, self.maximum)
         with self._lock:
-            if reset:
+            if reset:  # before the change, so that the new numbers are those of the new load
                 self.reset()
             self.loop.set_parallel(wanted)
             self._note(wanted)
         return wanted
 
     def set_rate(self, rate: float) -> None:
-        """Start so many requests a second from now on; 0 pauses. What was due before is submitted,
-        and measured from when it was due.
+        """Start so many requests a second from now on; 0 pauses.
+
+        What was due before is submitted, and measured from when it was due.
         """
         if not isinstance(self.loop, OpenLoop) or self.rate is None:
             raise NotSteerable(f"this client has no rate that can be set: {self.load}")
@@ -103,8 +107,9 @@ class Steering:
             self._note(rate)
 
     def _note(self, wanted: float) -> None:
+        """Remember what is asked for; a pause is resumed with what was before."""
         self._resume_with = wanted or self._resume_with
-        self.statistics.ask(wanted)
+        self.statistics.note_asked(wanted)
 
     def reset(self) -> None:
         """Reset the statistics."""
@@ -123,7 +128,7 @@ class Steering:
         return self.loop.alive and self._ready()
 
     def snapshot(self) -> LoadSnapshot:
-        """All statistics at this moment."""
+        """Return all statistics at this moment."""
         return self.statistics.snapshot()
 
     def _gauges(self) -> Gauges:

@@ -1,26 +1,14 @@
 """The folder of a saturation run, with samples as its records."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from scaletest.model.attempt import Attempt, from_json, to_json
 from scaletest.model.errors import UsageError
-from scaletest.runs.folder import ENVIRONMENT, RECORDS, RESULT, STEPS, TypedFolder
+from scaletest.runs.folder import RECORDS, RESULT, STEPS, TypedFolder
 from scaletest.saturation.plan import KIND, SaturationPlan, SaturationStep
-
-
-@dataclass(frozen=True, slots=True)
-class StoredSaturation:
-    """What is on disk of one run."""
-
-    plan: SaturationPlan
-    environment: dict[str, Any]
-    steps: list[SaturationStep]
-    samples: dict[int, list[Attempt]]  # of complete steps, by the step's number
-    result: dict[str, Any]  # {} when there is none
 
 
 class SaturationFolder(TypedFolder[SaturationPlan]):
@@ -48,15 +36,11 @@ class SaturationFolder(TypedFolder[SaturationPlan]):
             with suppress(UsageError):
                 self.remove()
 
-    def load(self) -> StoredSaturation:
-        """Read everything; UsageError when this is no saturation run, or cannot be read."""
-        with self.readable():
-            plan, steps = self.plan(), self.steps()
-            complete = {step.number for step in steps}
-            samples: dict[int, list[Attempt]] = defaultdict(list)
-            for number, sample in self.rows(RECORDS):
-                if number in complete:
-                    samples[number].append(sample)
-            return StoredSaturation(
-                plan, self.read(ENVIRONMENT), steps, dict(samples), self.read(RESULT)
-            )
+    def samples(self, steps: Iterable[SaturationStep]) -> dict[int, list[Attempt]]:
+        """Read the samples of these steps, which are complete, by the step's number."""
+        numbers = {step.number for step in steps}
+        samples: dict[int, list[Attempt]] = defaultdict(list)
+        for number, sample in self.rows(RECORDS):
+            if number in numbers:
+                samples[number].append(sample)
+        return dict(samples)

@@ -6,7 +6,7 @@ from scaletest.model.errors import UsageError
 from scaletest.model.http_options import HttpOptions
 from scaletest.model.labels import Labels
 from scaletest.model.masking import mask_passwords
-from scaletest.saturation.judging.tuning import settings
+from scaletest.saturation.judging.tuning import parse_settings
 from scaletest.saturation.plan import SaturationPlan
 
 
@@ -89,7 +89,7 @@ def make_plan(options: SaturationOptions, plan: PlanOptions) -> SaturationPlan:
         raise UsageError(
             "<tune> changes the Deployment behind a Service", hint="give <service> svc/NAME"
         )
-    settings(options.tune)  # raises InvalidValue for what cannot be tried
+    parse_settings(options.tune)  # raises InvalidValue for what cannot be tried
     url = mask_passwords(options.url, service=True) if "://" in options.url else options.url
     target = url or options.cluster.service or f"queue {options.queue}"
     return SaturationPlan(**{**asdict(plan), "target": target})

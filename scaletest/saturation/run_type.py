@@ -7,19 +7,19 @@ from typing import Any
 
 from scaletest.model import wire
 from scaletest.model.attempt import Attempt
-from scaletest.runs.folder import RunFolder, elapsed_s
+from scaletest.runs.folder import ENVIRONMENT, RESULT, RunFolder, elapsed_s
 from scaletest.runs.places import default_root, run_reference
 from scaletest.runs.run_type import ResultOfRun, RunType
 from scaletest.saturation.folder import SaturationFolder
 from scaletest.saturation.judging.evaluation import SaturationResult, evaluate
-from scaletest.saturation.judging.sequence import OUTSIDE
-from scaletest.saturation.judging.step import Assessed
+from scaletest.saturation.judging.step import AssessedStep
+from scaletest.saturation.judging.step_sequence import OUTSIDE
 from scaletest.saturation.plan import LoadKind
 from scaletest.stats.comparison import Contrast, plan_differences
 from scaletest.stats.estimate import exact_estimate
 from scaletest.stats.measure import NOWHERE, Measure, Place, known_percentiles
 
-# What the saturation point is one of, and what does not change what is measured.
+# Parts of a plan that say what was measured, and those that do not change it.
 WORKLOAD = {"target", "load", "limit", "success"}
 NO_MATTER = {"wanted"}
 
@@ -35,20 +35,23 @@ class SaturationRun(ResultOfRun):
 
 
 class SaturationType(RunType):
-    """What the rest of the product asks about them."""
+    """The RunType of saturation runs."""
 
     folder = SaturationFolder
     curve_title = "successes a second in each step"
     curve_path = ("goodput_per_s", "value")
 
     def judge(self, folder: RunFolder) -> SaturationRun:
-        """The run in a folder; UsageError when it cannot be read."""
-        stored = SaturationFolder(folder.path).load()
-        recorded = stored.result
+        """Judge the run in a folder; UsageError when it cannot be read."""
+        stored = SaturationFolder(folder.path)
+        with stored.readable():
+            plan, steps = stored.plan(), stored.steps()
+            samples = stored.samples(steps)
+            environment, recorded = stored.read(ENVIRONMENT), stored.read(RESULT)
         result = evaluate(
-            stored.plan,
-            stored.steps,
-            stored.samples,
+            plan,
+            steps,
+            samples,
             interrupted=str(recorded.get("interrupted") or ""),
             lost=str(recorded.get("lost") or ""),
             elapsed_s=elapsed_s(recorded),
@@ -59,15 +62,13 @@ class SaturationType(RunType):
             str(folder.path),
             # the warnings from before the run come first
             replace(result, warnings=(*noticed, *result.warnings)),
-            stored.environment,
-            stored.samples,
+            environment,
+            samples,
             extra if isinstance(extra, dict) else {},
         )
 
     def measures(self, judged: SaturationRun) -> Sequence[Measure]:
-        """The capacity, and the numbers of each level; of a level that was measured again the last
-        ones.
-        """
+        """Return the capacity, and the numbers of each level by its last step."""
         result = judged.result
         measures = []
         if result.point is not None:
@@ -82,7 +83,7 @@ class SaturationType(RunType):
             if step.step.phase not in OUTSIDE and not step.tester
         }
         names = {LoadKind.OPEN: "rate", LoadKind.CLOSED: "in_flight"}
-        places: list[tuple[Place, Assessed]] = [
+        places: list[tuple[Place, AssessedStep]] = [
             ({names[LoadKind(load)]: level}, step) for (load, level), step in sorted(levels.items())
         ]
         if result.operating is not None:
@@ -96,7 +97,7 @@ class SaturationType(RunType):
         return measures
 
     def contrast(self, base: SaturationRun, candidate: SaturationRun) -> Contrast:
-        """What the plans of two runs have to do with each other, and whether both found a limit."""
+        """Return how the plans of two runs differ, and whether both found a limit."""
         plans = [run.result.plan.to_dict() for run in (base, candidate)]
         limits = [run.result.point for run in (base, candidate)]
         return Contrast(

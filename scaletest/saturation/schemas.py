@@ -6,5 +6,5 @@ from scaletest.model.json_schema import Schema
 from scaletest.saturation.commands import plan_file, saturate
 
 DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
-    plan_file.NAME: lambda: plan_file.schema(saturate.command),
+    plan_file.NAME: lambda: plan_file.plan_file_schema(saturate.command),
 }

@@ -1,5 +1,7 @@
-"""Checks of a plan on this machine before its run: programs that cannot be started, or devices that
-nobody may open, would otherwise cost a run of requests that fail.
+"""Checks of a plan on this machine before its run.
+
+A program that cannot be started, or a device that nobody may open, would otherwise cost a run of
+requests that fail.
 """
 
 from scaletest.validation.plan import Plan
@@ -8,10 +10,11 @@ from scaletest_workers.devices import DeviceChooser, DeviceOptions
 
 
 def check_plan(plan: Plan) -> None:
-    """UsageError when a program or a device of a plan, or of its background loads, cannot be used
-    here.
+    """Raise UsageError when a program or device of a plan, or of its background loads, is unusable.
+
+    That is when it cannot be started or opened here.
     """
-    # who leases slots may get any of the devices
+    # workers that lease slots may get any of the devices
     most = None if plan.per_device else plan.limit
     check_here(plan.command, DeviceOptions(plan.device_glob, preset=plan.preset), most)
     for load in plan.background:
@@ -19,7 +22,10 @@ def check_plan(plan: Plan) -> None:
 
 
 def device_names(plan: Plan) -> list[str]:
-    """The devices that a plan's workers share; none where no slots are leased. Raises NoDevice."""
+    """Return the devices that a plan's workers share; none where no slots are leased.
+
+    NoDevice where none matches.
+    """
     if not plan.per_device or not (plan.device_glob or plan.preset):
         return []
     chooser = DeviceChooser(DeviceOptions(plan.device_glob, preset=plan.preset))

@@ -1,7 +1,7 @@
-"""The folder of a validation.
+"""The folder of a validation on disk.
 
-Records are on disk before the line in steps.jsonl that says their step is complete, so a reader, or
-a run that goes on after it was killed, knows which records belong to a whole step.
+Records are on disk before the line in steps.jsonl that says their step is complete. So a reader, or
+a run that goes on after it was killed, knows which records belong to a complete step.
 """
 
 import itertools
@@ -28,21 +28,20 @@ from scaletest.validation.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class StoredValidation:
-    """A validation as it lies on disk.
-
-    records: of complete steps, by (workers, repeat); background: those of other queues, of complete
-    steps as well. result: {} when there is none. samples: of the nodes, in the order in which they
-    came; none where nobody sampled. damaged: why samples are missing, "" when none are.
-    """
+    """A validation as it lies on disk."""
 
     plan: Plan
-    environment: dict[str, Any]
-    measurements: list[Measurement]
-    records: dict[tuple[int, int], list[Record]]
-    background: list[Record]
-    result: dict[str, Any]
+    environment: dict[str, Any] = field(default_factory=dict)
+    measurements: list[Measurement] = field(default_factory=list)
+    # of complete steps, by (workers, repeat)
+    records: dict[tuple[int, int], list[Record]] = field(default_factory=dict)
+    # those of other queues, of complete steps as well
+    background: list[Record] = field(default_factory=list)
+    # {} when there is none
+    result: dict[str, Any] = field(default_factory=dict)
+    # of the nodes, in the order in which they came; none where nobody sampled
     samples: list[NodeSample] = field(default_factory=list)
-    damaged: str = ""
+    damaged: str = ""  # why samples are missing, "" when none are
 
 
 class ValidationFolder(TypedFolder[Plan]):
@@ -58,7 +57,7 @@ class ValidationFolder(TypedFolder[Plan]):
 
     @property
     def log(self) -> Path:
-        """Where local workers write."""
+        """The file that local workers write to."""
         return self.path / LOG
 
     def add(self, measurement: Measurement, records: Sequence[Record]) -> None:
@@ -67,9 +66,7 @@ class ValidationFolder(TypedFolder[Plan]):
         self.append(STEPS, [measurement.to_json()])
 
     def add_samples(self, samples: Sequence[NodeSample]) -> None:
-        """Append samples of nodes. They need not be on disk at once: a run can be judged without
-        the last of them.
-        """
+        """Append samples of nodes, without waiting for the disk: the last ones may be lost."""
         self.append(SAMPLES, (sample.to_json() for sample in samples), durable=False)
 
     def replace_samples(self, samples: Sequence[NodeSample]) -> None:
@@ -83,9 +80,10 @@ class ValidationFolder(TypedFolder[Plan]):
         records: dict[tuple[int, int], list[Record]] = defaultdict(list)
         background: list[Record] = []
         for record in self.rows(RECORDS):
-            if (record.step, record.repeat) in complete:
-                own = record.queue == plan.queue
-                (records[record.step, record.repeat] if own else background).append(record)
+            key = (record.step, record.repeat)
+            if key in complete:
+                of_queue = records[key] if record.queue == plan.queue else background
+                of_queue.append(record)
         # Samples count up to the first that cannot be read. A run is judged without the others:
         # they only say why it went as it did.
         samples: list[NodeSample] = []
@@ -96,25 +94,22 @@ class ValidationFolder(TypedFolder[Plan]):
         except UsageError as error:
             damaged = f"{SAMPLES} of {self.name}: {error.message}"
         return StoredValidation(
-            plan,
-            self.read(ENVIRONMENT),
-            measurements,
-            dict(records),
-            background,
-            self.read(RESULT),
-            samples,
-            damaged,
+            plan=plan,
+            environment=self.read(ENVIRONMENT),
+            measurements=measurements,
+            records=dict(records),
+            background=background,
+            result=self.read(RESULT),
+            samples=samples,
+            damaged=damaged,
         )
 
     def forget_unfinished(self, stored: StoredValidation) -> None:
-        """Rewrite steps, records and samples to `stored`: what was cut off leaves nothing
-        behind.
-        """
-        whole = {measurement.key for measurement in stored.measurements}
+        """Rewrite steps, records and samples to `stored`, so that nothing cut off is left."""
+        complete = {measurement.key for measurement in stored.measurements}
         records = [*itertools.chain(*stored.records.values()), *stored.background]
-        self.replace(
-            RECORDS, (each.to_json() for each in records if (each.step, each.repeat) in whole)
-        )
+        kept = [record for record in records if (record.step, record.repeat) in complete]
+        self.replace(RECORDS, (record.to_json() for record in kept))
         self.replace(STEPS, (measurement.to_json() for measurement in stored.measurements))
         if (self.path / SAMPLES).exists():
             self.replace_samples(stored.samples)

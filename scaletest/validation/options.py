@@ -1,4 +1,4 @@
-"""Where a validation runs, which its plan does not hold: a resumed run needs it again."""
+"""The place where a validation runs, which its plan does not hold: a resumed run needs it again."""
 
 from __future__ import annotations
 
@@ -15,37 +15,30 @@ if TYPE_CHECKING:  # it takes a while to import, and options need none of it
 # Gives the names of the devices of this machine that workers of a plan share.
 Devices = Callable[["Plan"], Sequence[str]]
 
-
 # Begins the names of queues that belong to one run; on Kubernetes the queue is the Deployment's.
 OWN_QUEUE = "validate-"
 
 
 def new_queue() -> str:
-    """The name of a queue for one run."""
+    """Return the name of a queue for one run."""
     return f"{OWN_QUEUE}{uuid.uuid4().hex[:8]}"
 
 
 @dataclass(frozen=True, slots=True)
 class DeploymentOptions:
-    """Where on Kubernetes a run takes place; nowhere without a Deployment.
-
-    client: svc/NAME[:PORT] or a URL; "" submits from here. ready_timeout: in seconds.
-    """
+    """Where on Kubernetes a run takes place; nowhere without a Deployment."""
 
     deployment: str
     namespace: str
     context: str
-    client: str
-    ready_timeout: float
+    client: str  # svc/NAME[:PORT] or a URL; "" submits from here
+    ready_timeout: float  # in seconds
     pause_autoscalers: bool
 
     def refuse_alone(self) -> None:
-        """UsageError for what says where the Deployment is, when there is none."""
-        alone = [
-            name
-            for name in ("namespace", "context", "client", "pause_autoscalers")
-            if getattr(self, name)
-        ]
+        """Raise UsageError for what says where the Deployment is, when there is none."""
+        names = ("namespace", "context", "client", "pause_autoscalers")
+        alone = [name for name in names if getattr(self, name)]
         if alone and not self.deployment:
             raise UsageError(
                 f"{' and '.join(alone)} would have no effect without a Deployment",
@@ -53,7 +46,7 @@ class DeploymentOptions:
             )
 
     def refuse_local(self, plan: Plan) -> None:
-        """UsageError for what only local workers can do, when there is a Deployment."""
+        """Raise UsageError for what only local workers can do, when there is a Deployment."""
         if not self.deployment:
             return
         if plan.per_device:
@@ -77,21 +70,18 @@ class DeploymentOptions:
 
 @dataclass(frozen=True, slots=True)
 class ValidationPlace:
-    """Here, with a private Redis or that of `redis_url`, or on Kubernetes.
-
-    no_causes: local workers do not sample where requests spend their time.
-    """
+    """Here, with a private Redis or that of `redis_url`, or on Kubernetes."""
 
     local: bool
     redis_url: str | None
     deployment: DeploymentOptions
-    no_causes: bool
+    no_causes: bool  # local workers do not sample where requests spend their time
 
-    def prepared(self, plan: Plan, devices: Devices, *, is_limited: bool) -> Plan:
-        """The plan with the devices that its workers share; UsageError for what it asks of this
-        place in vain.
+    def prepare(self, plan: Plan, devices: Devices, *, is_limited: bool) -> Plan:
+        """Return the plan with the devices that its workers share.
 
-        is_limited: whether somebody said how many workers there are at most.
+        is_limited: whether somebody said how many workers there are at most. UsageError for what
+        the plan asks of this place in vain.
         """
         self.deployment.refuse_local(plan)
         if self.deployment.deployment:

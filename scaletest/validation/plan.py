@@ -50,7 +50,7 @@ class Background(Document):
     @property
     def workload(self) -> str:
         """The command, or sleep with its seconds, as one text."""
-        return _workload(self.command, self.seconds)
+        return _workload_text(self.command, self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +179,8 @@ class Plan(Document):
                 "two background queues have the same name", hint="give each a name of its own"
             )
         for text in self.thresholds:
-            if (
-                threshold.parse_step_threshold(text, self.steps).measure == "ratio"
-                and self.compares
-            ):
+            measure = threshold.parse_step_threshold(text, self.steps).measure
+            if measure == "ratio" and self.compares:
                 raise InvalidValue(
                     "a run that compares numbers of workers per device has no ratio",
                     hint="leave the threshold out",
@@ -217,7 +215,7 @@ class Plan(Document):
     @property
     def longest_s(self) -> float:
         """Seconds after which a step without a fixed length ends in any case."""
-        return self.max_step_s or _longest_s(self.seconds)
+        return self.max_step_s or _usual_longest_s(self.seconds)
 
     @property
     def longest_part_s(self) -> float:
@@ -226,40 +224,40 @@ class Plan(Document):
         Each part has a warm-up of its own.
         """
         warmup_s = self.warmup_s or 0.0
-        return (min(self.longest_s, _longest_s(self.seconds) + warmup_s) + warmup_s) / 2
+        return (min(self.longest_s, _usual_longest_s(self.seconds) + warmup_s) + warmup_s) / 2
 
     @property
     def fixed_part_s(self) -> float:
-        """Seconds of each of the two parts of a step of fixed length, with the first request, a
-        warm-up.
+        """Seconds of each of the two parts of a step of fixed length.
 
-        Each part has a warm-up of its own.
+        Each part has a warm-up of its own, and begins with a request that does not count.
         """
         return (self.step_s + (self.warmup_s or 0.0)) / 2 + self.seconds
 
     @property
     def workload(self) -> str:
         """The command, or sleep with its seconds."""
-        return _workload(self.command, self.seconds)
+        return _workload_text(self.command, self.seconds)
 
 
-def _workload(command: Sequence[str], seconds: float) -> str:
+def _workload_text(command: Sequence[str], seconds: float) -> str:
     if command:
         return " ".join(command)
     return f"sleep {seconds:g}"
 
 
-def _longest_s(seconds: float) -> float:
-    """The longest time of a step with requests of this length, unless the plan sets it."""
+def _usual_longest_s(seconds: float) -> float:
+    """Return the longest time of a step with requests of this length, unless the plan sets it."""
     return max(60.0, 30.0 * seconds)
 
 
-# what a plan file may have, by its keys
+# What a plan file may have, by its keys.
 FILE_MEMBERS = {member.key: member for member in document_members(Plan) if member.key}
 
 
 def of_options(values: Mapping[str, Any], queue: str) -> Plan:
-    """The plan of a file's values, which are not checked yet; the others are as by default.
-    InvalidValue names the one that is wrong.
+    """Return the plan with these values of a file; InvalidValue names the one that is wrong.
+
+    Others are as by default.
     """
     return Plan(**{**read_members(Plan, values, "the plan"), "queue": queue})

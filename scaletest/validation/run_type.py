@@ -1,4 +1,4 @@
-"""Validations as a run type: a stored run, judged anew, and its measures."""
+"""The run type of validations: how a stored one is judged anew, measured and compared."""
 
 import itertools
 import math
@@ -37,14 +37,14 @@ class ValidationRun(ResultOfRun):
 
 
 class ValidationType(RunType):
-    """What the rest of the product asks about them."""
+    """The RunType of validations."""
 
     folder = ValidationFolder
     curve_title = "requests a second at each number of workers"
     curve_path = ("throughput_per_s",)
 
     def judge(self, folder: RunFolder) -> ValidationRun:
-        """The run in a folder; UsageError when it cannot be read."""
+        """Return the run in a folder; UsageError when it cannot be read."""
         with folder.readable():
             stored = ValidationFolder(folder.path).load()
             result = evaluate(
@@ -68,34 +68,33 @@ class ValidationType(RunType):
         )
 
     def measures(self, judged: ValidationRun) -> Sequence[Measure]:
-        """The numbers of each step, and the coefficients of the law."""
-        result = judged.result
-        law = [
-            Measure(name, NOWHERE, estimate, "", False)
-            for name, estimate in result.growth.coefficients.items()
-        ]
-        efficiencies = {row.workers: row.efficiency for row in result.growth.scaling}
-        steps = [of_step(step, efficiencies.get(step.level)) for step in result.steps]
-        return [*itertools.chain.from_iterable(steps), *law]
+        """Return the numbers of each step, and the coefficients of the law."""
+        growth = judged.result.growth
+        efficiencies = {row.workers: row.efficiency for row in growth.scaling}
+        measures: list[Measure] = []
+        for step in judged.result.steps:
+            measures += measures_of_step(step, efficiencies.get(step.level))
+        for name, estimate in growth.coefficients.items():
+            measures.append(Measure(name, NOWHERE, estimate, "", False))
+        return measures
 
     def contrast(self, base: ValidationRun, candidate: ValidationRun) -> Contrast:
-        """What the plans of two runs have to do with each other.
-
-        The workload is the command, or the length of the sleep, and what runs beside it. With a
-        command `seconds` is only an estimate. So are, where numbers of workers per device are
-        compared, the devices: on others, as many workers share them otherwise.
-        """
-        plans = base.result.plan, candidate.result.plan
+        """Return how the plans of two runs differ, and what only one of them measured."""
+        before, after = base.result.plan, candidate.result.plan
+        # What must be the same: the command, or the length of the sleep, and what runs beside it.
+        # With a command `seconds` is only an estimate.
         workload = {"command", "background"}
-        if not any(plan.command for plan in plans):
+        if not before.command and not after.command:
             workload.add("seconds")
-        compares = [plan.compares for plan in plans]
-        if any(compares):
-            workload |= {"devices"} if all(compares) else DEVICES
-        planned = set(plans[0].steps) & set(plans[1].steps)
+        # where numbers of workers per device are compared, on others as many share them otherwise
+        if before.compares and after.compares:
+            workload.add("devices")
+        elif before.compares or after.compares:
+            workload |= DEVICES
+        planned = set(before.steps) & set(after.steps)
         measured = [{step.workers for step in run.result.steps} for run in (base, candidate)]
         return Contrast(
-            plan_differences(plans[0].to_dict(), plans[1].to_dict(), workload, NO_MATTER),
+            plan_differences(before.to_dict(), after.to_dict(), workload, NO_MATTER),
             [f"{workers} workers" for workers in sorted(planned - (measured[0] & measured[1]))],
         )
 
@@ -103,13 +102,13 @@ class ValidationType(RunType):
 RUN_TYPE = ValidationType()
 
 
-def of_step(step: Step, efficiency: Estimate | None) -> Iterator[Measure]:
-    """The numbers of one step; rates that are not sound have no interval."""
+def measures_of_step(step: Step, efficiency: Estimate | None) -> Iterator[Measure]:
+    """Yield the numbers of one step; rates that are not sound have no interval."""
     where = {"workers": step.workers}
     repeats = [throughput_of_parts(pair).per_s for pair in pairs_of(step.judged_parts)]
     reason = "" if step.sound else "not steady, or too few requests"
     rates = {"throughput": step.throughput}
-    rates |= {f"work.{name}": amount for name, amount in step.work.items()}
+    rates |= {f"work.{name}": rate for name, rate in step.work.items()}
     for name, rate in rates.items():
         is_throughput = name == "throughput"
         yield Measure(
@@ -133,8 +132,8 @@ def of_step(step: Step, efficiency: Estimate | None) -> Iterator[Measure]:
     if efficiency is not None:
         yield Measure("efficiency", where, efficiency, "", True)
     counted = list(itertools.chain.from_iterable(sample.counted for sample in step.samples))
-    yield from known_percentiles("run", where, step.run, [record.reply.run_s for record in counted])
-    yield from known_percentiles(
-        "wait", where, step.wait, [record.reply.wait_s for record in counted]
-    )
+    runs_s = [record.reply.run_s for record in counted]
+    waits_s = [record.reply.wait_s for record in counted]
+    yield from known_percentiles("run", where, step.run, runs_s)
+    yield from known_percentiles("wait", where, step.wait, waits_s)
     yield Measure("failures", where, exact_estimate(step.failures), "requests", False)

@@ -13,7 +13,8 @@ from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResul
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.operator.handlers import run
 from scaletest.cluster.connection import connect_cluster
-from scaletest.cluster.objects import PODS, ObjectClient
+from scaletest.cluster.objects import ObjectClient
+from scaletest.cluster.resources import PODS
 
 
 class Scripted(ObjectClient):

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from scaletest.broker import keys
-from scaletest.broker.fast_lane import Done, FastLane
+from scaletest.broker.fast_lane import FastLane, FinishedRequest
 from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.retrying import Retrying
 from scaletest.model import Outcome
@@ -20,12 +20,12 @@ def lane_of(
     return FastLane(redis, name, "q", interval_s, Retrying("test", patience_s=patience_s))
 
 
-def done(taken: Any, outcome: Outcome = Outcome.SUCCEEDED) -> Done:
+def done(taken: Any, outcome: Outcome = Outcome.SUCCEEDED) -> FinishedRequest:
     """What a lane says about a request that ended so."""
     reply = json.dumps(
         {"id": taken.id, "outcome": outcome.value, "exit_code": 0, "wait_s": 0, "run_s": 0}
     )
-    return Done(taken, outcome.value, 1, 1, reply, False)
+    return FinishedRequest(taken, outcome.value, 1, 1, reply, False)
 
 
 def abandon(redis: Any, *ids: str, client: str = "dead") -> None:

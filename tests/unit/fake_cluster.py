@@ -10,14 +10,15 @@ from typing import Any
 from scaletest.benchmarks.documents import benchmark
 from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame_result
 from scaletest.benchmarks.documents.sweep import merge
-from scaletest.benchmarks.kinds.registry import API_VERSION, KINDS
-from scaletest.benchmarks.measure.operator_executor import resource
+from scaletest.benchmarks.kinds import API_VERSION
+from scaletest.benchmarks.kinds.registry import KINDS
+from scaletest.benchmarks.measure.operator_executor import resource_of
 from scaletest.benchmarks.objects import manifests
-from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.operator import benchmark_reconciler, reporting, set_reconciler, status
 from scaletest.benchmarks.operator.reporting import ReconcileSettings
-from scaletest.cluster.connection import Conflict, Missing
-from scaletest.cluster.objects import JOBS, PODS, Resource
+from scaletest.cluster.api_calls import Conflict, Missing
+from scaletest.cluster.objects import Document
+from scaletest.cluster.resources import JOBS, PODS, Resource
 
 IPERF = KINDS["IPerf"]
 
@@ -104,7 +105,7 @@ class FakeCluster:
         document["metadata"] |= {"namespace": "ns", "generation": 1}
         document["metadata"] |= {
             "uid": f"u{next(self._uids)}",
-            "creationTimestamp": status.timestamp(self.now),
+            "creationTimestamp": status.write_time(self.now),
             "resourceVersion": "1",
         }
         self.objects[resource.plural, document["metadata"]["name"]] = document
@@ -185,7 +186,7 @@ class FakeCluster:
 
 def asked(cluster: FakeCluster, name: str = "one", kind: str = "IPerf", **spec: Any) -> None:
     body = {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
-    where = set_reconciler.SETS if kind == "BenchmarkSet" else resource(KINDS[kind])
+    where = set_reconciler.SETS if kind == "BenchmarkSet" else resource_of(KINDS[kind])
     cluster.put(where, body)
 
 
@@ -219,7 +220,7 @@ def look_at_set(
         return [
             child_state
             for document in rows
-            for (_, owner), child_state in set_reconciler.child(document).items()
+            for (_, owner), child_state in set_reconciler.child_by_owner(document).items()
             if owner == uid
         ]
 

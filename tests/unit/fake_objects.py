@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from scaletest.cluster.connection import Cluster
-from scaletest.cluster.objects import DEPLOYMENTS, HPAS, SCALED_OBJECTS, Resource
+from scaletest.cluster.resources import DEPLOYMENTS, HPAS, SCALED_OBJECTS, Resource
 from tests.unit.fake_api import Answer, api, page, thing
 
 KINDS = (DEPLOYMENTS, HPAS, SCALED_OBJECTS)

@@ -12,8 +12,8 @@ from typing import Any
 from scaletest.load.pace import exact_poisson
 from scaletest.model.attempt import OK, Attempt
 from scaletest.saturation.judging.evaluation import SaturationResult, conclude
-from scaletest.saturation.judging.sequence import SaturationSequence
-from scaletest.saturation.judging.step import assess
+from scaletest.saturation.judging.step import assess_step
+from scaletest.saturation.judging.step_sequence import SaturationSequence
 from scaletest.saturation.plan import LoadKind, SaturationPlan, SaturationStep
 
 
@@ -111,7 +111,7 @@ def _driven(
             began=(began + number * timedelta(seconds=plan.step_s)).isoformat(),
         )
         attempts[number] = samples
-        course.tell(assess(plan, step, samples))
+        course.tell(assess_step(plan, step, samples))
     return course, attempts
 
 

@@ -32,7 +32,7 @@ class Site:
 
     def fill(self) -> None:
         """Two nodes, three pods, successes and failures, in four seconds."""
-        self.statistics.late(0.0)
+        self.statistics.note_lateness(0.0)
         for number in range(40):
             self.clock.now += 0.1
             place = {"node": f"node-{'ab'[number % 3 == 0]}", "pod": f"pod-{number % 3}"}

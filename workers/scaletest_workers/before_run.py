@@ -1,5 +1,6 @@
-"""Checks before a run on this machine: a program that cannot be started, or a device that nobody
-may open, would otherwise cost a run of requests that fail.
+"""Check before a run on this machine what would otherwise cost a run of requests that fail.
+
+Such are a program that cannot be started, and a device that nobody may open.
 """
 
 import shlex
@@ -24,14 +25,16 @@ def check_here(command: tuple[str, ...], devices: DeviceOptions, most: int | Non
     check_program(command)
     check_devices(devices, most)
     if registry.is_python(command):
-        alone = replace(devices, device_index=0 if devices.glob else None)
-        with closing(Runtime(Settings(command, devices=alone, no_causes=True), Wake())) as runtime:
+        # with the first device, since there is no broker to lease one from
+        first = replace(devices, device_index=0 if devices.glob else None)
+        with closing(Runtime(Settings(command, devices=first, no_causes=True), Wake())) as runtime:
             runtime.prepare()
 
 
 def check_program(command: tuple[str, ...], options: ProgramOptions | None = None) -> None:
-    """Raise UsageError when the first word names no program that can be started. A class or
-    function of Python is left to the worker, which imports it in a process of its own.
+    """Raise UsageError when the first word names no program that can be started.
+
+    A class or function of Python is left to the worker, which imports it in a process of its own.
     """
     options = options or ProgramOptions()
     program = "".join(command[:1])
@@ -39,6 +42,7 @@ def check_program(command: tuple[str, ...], options: ProgramOptions | None = Non
     is_workload = program in (*registry.BUILT_IN, "") or registry.is_python(command)
     if is_workload or PLACEHOLDER in program or shutil.which(path):
         return
+    # say what the word is instead of a program, and what may have been meant
     error, hint = OSError(0, "there is no such program"), "install it, or give its path"
     if len(program.split()) > 1:
         hint = (

@@ -1,5 +1,7 @@
-"""The loop of a process that stays alive between requests: [NUMBER, REQUEST] a line comes in, an
-answer with the same number goes out.
+"""The loop of a process that stays alive between requests.
+
+A line with [NUMBER, REQUEST] comes in, and an answer with the same number goes out. The worker's
+side of this is workloads/persistent.py.
 
 Standard output holds answers only: what libraries print there is sent to standard error. A workload
 shares these descriptors with us: what it writes to one of them has no number, and one that it
@@ -22,19 +24,23 @@ PEAK_MEMORY = 2
 
 
 def answer_requests(answer: Callable[[Any], Answer]) -> None:
-    """Answer until the input ends. A request's text is not read by what it runs."""
-    # Python must not close their numbers at the end either, which may be the workload's by then
+    """Answer each request until the input ends."""
+    # Move both pipes away from the numbers that every program knows, so that the workload neither
+    # reads requests nor prints among answers. At the end Python must not close the new numbers,
+    # which may be the workload's by then.
     requests = os.fdopen(os.dup(0), encoding="utf-8", closefd=False)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1, closefd=False)
     requests_pipe, answers_pipe = _identify(requests.fileno()), _identify(answers.fileno())
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
-    # the time of the imports counts for the first request, which waits for it
-    before = [0.0] * 16
     process = os.getpid()
+    # from 0, so that the time of the imports counts for the first request, which waits for it
+    used_before = [0.0] * 16
     for line in requests:
         number, request = json.loads(line)
         document = answer(request)
+
+        # what the workload may have done to this process
         if os.getpid() != process:
             # a fork that came back from the request: its answer would be taken for the next one's
             os._exit(0)
@@ -42,13 +48,15 @@ def answer_requests(answer: Callable[[Any], Answer]) -> None:
             sys.exit(ANSWERS_CLOSED)
         # without the requests' pipe it can answer, but take no other
         last = document.get("last", False) or _identify(requests.fileno()) != requests_pipe
+
         # what this process, and the children that it waited for, have used since the last answer,
         # in struct_rusage's order; peak memory is that of the process's whole life
-        mine, childrens = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-        now = [a + b for a, b in zip(mine, childrens, strict=True)]
-        usage = [later - earlier for later, earlier in zip(now, before, strict=True)]
-        usage[PEAK_MEMORY] = max(mine[PEAK_MEMORY], childrens[PEAK_MEMORY])
-        before = now
+        own = resource.getrusage(resource.RUSAGE_SELF)
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used = [mine + theirs for mine, theirs in zip(own, children, strict=True)]
+        usage = [now - before for now, before in zip(used, used_before, strict=True)]
+        usage[PEAK_MEMORY] = max(own[PEAK_MEMORY], children[PEAK_MEMORY])
+        used_before = used
         answers.write(
             json.dumps({**document, "number": number, "last": last, "usage": usage}) + "\n"
         )

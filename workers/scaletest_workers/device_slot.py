@@ -11,18 +11,19 @@ from collections.abc import Callable
 from scaletest.broker.connection import Redis
 from scaletest.broker.devices import DeviceLeases
 from scaletest.broker.retrying import Retrying
-from scaletest_workers.devices import DeviceChooser
+from scaletest_workers.devices import ChosenDevice, DeviceChooser, NoneFree, check_open
 
 logger = logging.getLogger("scaletest.worker")
 
-# How long a worker waits for a free slot: a dead worker's lease ends within two intervals, and the
-# rest is for an outage of Redis, during which it does not run. And how often it looks.
+# How long a worker waits for a free slot, in heartbeat intervals: a dead worker's lease ends within
+# two, and the others are for an outage of Redis, during which leases do not run out.
 WAIT_INTERVALS = 4.5
-LOOK_S = 0.5
+# How often it tries again while it waits.
+TRY_EVERY_S = 0.5
 
 
-class Leasing:
-    """Keeps one slot for one worker."""
+class DeviceSlot:
+    """The slot of one worker."""
 
     def __init__(
         self,
@@ -35,11 +36,11 @@ class Leasing:
         retrying: Retrying,
         pause: Callable[[float], bool],
     ) -> None:
-        """pause: waits so many seconds; whether to stop waiting for good."""
+        """Prepare to lease. pause: waits so many seconds; returns whether to give up waiting."""
         self._worker = worker
         self._devices = devices
         self._wait_s = WAIT_INTERVALS * interval_s
-        self._look_s = min(LOOK_S, interval_s / 4)
+        self._try_every_s = min(TRY_EVERY_S, interval_s / 4)
         self._pause = pause
         self._leases = DeviceLeases(
             redis,
@@ -52,12 +53,29 @@ class Leasing:
 
     def claim_first(self) -> None:
         """Lease the first slot. Raises NoDevice when none becomes free in time."""
-        chosen = self._devices.attach(self._leases, self._waiting())
+        self._devices.attach(self._leases)
+        chosen = self.claim()
+        check_open(chosen.device.path, self._devices.preset)
         logger.info("worker %s: device %s, slot %s", self._worker, chosen.device.path, chosen.slot)
 
-    def claim_again(self) -> None:
-        """Get a slot, where the former one was lost. NoDevice when none becomes free in time."""
-        self._devices.wait_for_slot(self._waiting())
+    def claim(self) -> ChosenDevice:
+        """Return the slot's device, as soon as a slot is free. NoDevice when none is in time."""
+        deadline = time.monotonic() + self._wait_s
+        is_logged = False
+        while True:
+            try:
+                return self._devices.choose()
+            except NoneFree:
+                left_s = deadline - time.monotonic()
+                if left_s <= 0:
+                    raise
+                if not is_logged:
+                    logger.warning(
+                        "worker %s: no device is free, waiting %.0f s for one", self._worker, left_s
+                    )
+                    is_logged = True
+                if self._pause(min(self._try_every_s, left_s)):
+                    raise
 
     def renew(self) -> None:
         """Extend the lease; called with every heartbeat."""
@@ -67,18 +85,3 @@ class Leasing:
     def close(self) -> None:
         """Give the slot back."""
         self._leases.close()
-
-    def _waiting(self) -> Callable[[], bool]:
-        began, logged = time.monotonic(), False
-
-        def wait() -> bool:
-            nonlocal logged
-            left = began + self._wait_s - time.monotonic()
-            if left > 0 and not logged:
-                logger.warning(
-                    "worker %s: no device is free, waiting %.0f s for one", self._worker, left
-                )
-                logged = True
-            return left > 0 and not self._pause(min(self._look_s, left))
-
-        return wait

@@ -1,16 +1,17 @@
-"""The function of every request's RQ job, when RQ's own code runs it: in a stock worker, or in ours
-(rq_jobs.py).
+"""The function of every request's RQ job, for when RQ's own code runs it.
 
-The fast lane never calls it. Under a stock worker the workload comes from SCALETEST_WORKER_*
-variables, else it is sleep. It never raises for a failed workload: the reply says so, and RQ stores
-the reply as the job's result.
+That is in a stock worker, or in ours (rq_jobs.py). The fast lane never calls it. Under a stock
+worker the workload comes from SCALETEST_WORKER_* variables, else it is sleep. It never raises for a
+failed workload: the reply says so, and RQ stores the reply as the job's result.
 """
 
 import os
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from scaletest.broker.accounting import Accounting, TakenJob
+from scaletest.broker.accounting import Accounting
+from scaletest.broker.fast_lane import TakenRequest
 from scaletest.broker.retrying import Retrying
 from scaletest.model import Outcome, Reason, checks, wire
 from scaletest.model.errors import InvalidValue
@@ -22,35 +23,21 @@ from scaletest_workers.workloads.base import Result
 
 # How long a stock worker waits for an absent Redis.
 STOCK_PATIENCE_S = 60.0
-_stock_runtime: Runtime | None = None
 
 
 @dataclass(slots=True)
-class Current:
+class RunningJob:
     """The job that RQ's own code runs now."""
 
     runtime: Runtime
     accounting: Accounting
-    taken_job: TakenJob
-    ok: bool = False  # RQ counted it as a success
-    settled: bool = False  # its outcome is counted
-    put_back: bool = False  # it waits again
-
-    def reply_json(self, result: Result, run_s: float) -> tuple[str, float]:
-        """Return the reply as JSON, and the seconds that the job waited."""
-        job = self.taken_job
-        return self.runtime.reply_json(
-            request=job.id,
-            worker=job.worker,
-            result=result,
-            run_s=run_s,
-            enqueued_us=job.enqueued_us,
-            started_us=job.started_us,
-            attempt=job.attempt or 1,
-        )
+    taken: TakenRequest
+    has_succeeded: bool = False  # RQ counted it as a success
+    is_settled: bool = False  # its outcome is counted
+    is_put_back: bool = False  # it waits again
 
 
-current: Current | None = None
+current: RunningJob | None = None
 
 
 def run(arguments: list[str], time_limit: float = 0.0) -> dict[str, Any]:
@@ -65,14 +52,14 @@ def run(arguments: list[str], time_limit: float = 0.0) -> dict[str, Any]:
             result, run_s = job.runtime.run(values, limit)
         except NoneFree as error:
             result, run_s = Result(Outcome.FAILED, Reason.NO_DEVICE, error=error.message), 0.0
-    reply, wait_s = job.reply_json(result, run_s)
-    ended_s = job.accounting.settle(job.taken_job, result.outcome.value, wait_s, run_s, reply)
-    job.settled = True
+    reply, wait_s = job.runtime.reply_json(job.taken, job.accounting.worker, result, run_s)
+    ended_s = job.accounting.settle(job.taken, result.outcome.value, wait_s, run_s, reply)
+    job.is_settled = True
     return {**wire.load(reply, "the reply"), "ended_s": ended_s}
 
 
-def _job_of_stock_worker() -> Current:
-    global _stock_runtime
+def _job_of_stock_worker() -> RunningJob:
+    """Return the job that a stock worker runs. Raises InvalidValue outside a worker."""
     from rq import get_current_job
 
     job: Any = get_current_job()
@@ -81,7 +68,12 @@ def _job_of_stock_worker() -> Current:
             "scaletest_workers.entry.run was called outside an RQ worker",
             hint="use scaletest queue submit",
         )
-    if _stock_runtime is None:
-        _stock_runtime = Runtime(Settings.from_environment(os.environ), Wake())
-    accounting = Accounting(job.connection, Retrying(f"job {job.id}", patience_s=STOCK_PATIENCE_S))
-    return Current(_stock_runtime, accounting, accounting.look_up(job.id, job.origin))
+    retrying = Retrying(f"job {job.id}", patience_s=STOCK_PATIENCE_S)
+    accounting = Accounting(job.connection, retrying, job.origin, job.worker_name or "")
+    return RunningJob(_stock_runtime(), accounting, accounting.look_up(job.id))
+
+
+@cache
+def _stock_runtime() -> Runtime:
+    """Return the workload of a stock worker, made once for all jobs of its process."""
+    return Runtime(Settings.from_environment(os.environ), Wake())

@@ -6,13 +6,12 @@ is entered again after it.
 
 import logging
 import time
-from collections.abc import Callable
 
 from rq import SimpleWorker
 from rq.job import Job
 
 from scaletest.broker import jobs
-from scaletest.broker.fast_lane import Answer, Done, FastLane, NothingTaken, Taken
+from scaletest.broker.fast_lane import Answer, FastLane, FinishedRequest, NothingTaken, TakenRequest
 from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.redis_errors import is_transient
 from scaletest.broker.retrying import Retrying
@@ -22,7 +21,7 @@ from scaletest.model.errors import InvalidValue
 from scaletest.model.histogram import bucket_of
 from scaletest_workers import rq_jobs
 from scaletest_workers.breaker import Breaker
-from scaletest_workers.device_slot import Leasing
+from scaletest_workers.device_slot import DeviceSlot
 from scaletest_workers.devices import NoneFree
 from scaletest_workers.runtime import Runtime
 from scaletest_workers.stopping import StopState
@@ -45,17 +44,16 @@ class FastLoop:
         lane: FastLane,
         runtime: Runtime,
         heartbeat: Heartbeat,
+        *,
         rq_jobs: rq_jobs.RqJobRunner,
         stopping: StopState,
-        *,
         retrying: Retrying,
-        leasing: Leasing | None,
-        put_back: Callable[[Taken], None],
+        device_slot: DeviceSlot | None,
         burst: bool,
         max_jobs: int | None,
         log_messages: bool,
     ) -> None:
-        """leasing: of the worker's slot of a device. put_back: returns a request to its queue.
+        """Work for `worker` in its lane.
 
         burst: end when the queue is empty. max_jobs: end after so many requests and jobs.
         """
@@ -66,8 +64,7 @@ class FastLoop:
         self._rq_jobs = rq_jobs
         self._stopping = stopping
         self._retrying = retrying
-        self._leasing = leasing
-        self._put_back = put_back
+        self._device_slot = device_slot
         self._burst = burst
         self._max_jobs = max_jobs
         self._log_messages = log_messages
@@ -77,33 +74,34 @@ class FastLoop:
 
     @property
     def idle(self) -> bool:
-        """Whether no outcome is being delivered, so that a stopping worker may leave without
-        Redis. For any thread.
+        """Whether a stopping worker may leave without Redis, since it delivers no outcome.
+
+        Any thread may ask.
         """
         return not self._delivers or self._lane.idle
 
     @property
-    def begun(self) -> int:
+    def requests_begun(self) -> int:
         """How many requests and jobs this worker began."""
         return self.count + self._rq_jobs.count
 
     def work(self, max_idle_time: int | None) -> Job | None:
-        """Run requests until a job comes that RQ's own code must run, and return it; None when the
-        loop is over.
+        """Run requests until a job comes that RQ's own code must run, and return it.
 
-        max_idle_time: end after so many seconds without a request.
+        None when the loop is over. max_idle_time: end after so many seconds without a request.
         """
         idle_since = time.monotonic()
-        done: Done | None = None
+        done: FinishedRequest | None = None
         if not self._rq_jobs.count:
             self._close_idle_connections()
         while True:
+            # deliver the last outcome, and take the next request
             taken = self._cycle(done, idle_since, max_idle_time)
             done = None
-            if isinstance(taken, Taken):
+            if isinstance(taken, TakenRequest):
                 if self._stopping.requested:
                     # told to stop while Redis answered: another worker can begin at once
-                    self._put_back(taken)
+                    self._rq_jobs.put_back(taken)
                 elif taken.client:
                     done = self._run(taken)
                 elif (job := self._rq_jobs.fetch(taken)) is not None:
@@ -113,23 +111,27 @@ class FastLoop:
                 taken, idle_since, max_idle_time
             ):
                 return None
+            # what RQ's own loop does between two jobs
             needs_maintenance = self._worker.should_run_maintenance_tasks
             if needs_maintenance:
                 self._worker.run_maintenance_tasks()  # type: ignore[no-untyped-call]
-            if needs_maintenance or not isinstance(taken, Taken):
+            if needs_maintenance or not isinstance(taken, TakenRequest):
                 self._close_idle_connections()
 
     def _close_idle_connections(self) -> None:
-        """Close connections of RQ's own code. It opens one for a few commands, and would keep it
-        for life.
+        """Close connections of RQ's own code.
+
+        It opens one for a few commands, and would keep it for life.
         """
         self._worker.connection.connection_pool.disconnect(inuse_connections=False)
 
-    def _cycle(self, done: Done | None, idle_since: float, max_idle_time: int | None) -> Answer:
+    def _cycle(
+        self, done: FinishedRequest | None, idle_since: float, max_idle_time: int | None
+    ) -> Answer:
         """Make one call to Redis: deliver, and take unless the worker is stopping.
 
-        Overdue when a worker that was frozen got nothing; its heartbeat is renewed then, and it may
-        ask again.
+        Returns OVERDUE to a worker that was frozen until Redis forgot it. By then it has sent a
+        heartbeat, and may ask again.
         """
         # how long it waits for a request, when there is none
         block_s = 0.0 if self._burst else float(self._worker.dequeue_timeout)
@@ -138,9 +140,10 @@ class FastLoop:
         self._delivers = done is not None
         try:
             if self._breaker.suspect and done is not None:
+                # deliver at once, and let other workers take what waits
                 self._lane.cycle(done, take=False)
                 done, self._delivers = None, False
-                self._stopping.begun.wait(self._breaker.delay_s)
+                self._stopping.draining.wait(self._breaker.delay_s)
             taken = self._lane.cycle(
                 done,
                 take=not self._stopping.requested and not self._has_enough(),
@@ -151,25 +154,26 @@ class FastLoop:
             return taken
         except Exception as error:
             if is_transient(error) and self._stopping.requested:
-                return None
+                return None  # leases expire by themselves
             raise
 
     def _has_enough(self) -> bool:
-        return self._max_jobs is not None and self.begun >= self._max_jobs
+        return self._max_jobs is not None and self.requests_begun >= self._max_jobs
 
     def _is_over(
         self, taken: NothingTaken | None, idle_since: float, max_idle_time: int | None
     ) -> bool:
-        """Return whether the loop ends now that nothing was taken. Waits a little while the queue
-        is paused.
+        """Return whether the loop ends now that nothing was taken.
+
+        While the queue is paused, this waits a little.
         """
         if self._stopping.requested or self._burst or self._has_enough():
             return True
         if taken is NothingTaken.PAUSED:
-            return self._stopping.begun.wait(PAUSE_LOOK_S)
+            return self._stopping.draining.wait(PAUSE_LOOK_S)
         return max_idle_time is not None and time.monotonic() - idle_since >= max_idle_time
 
-    def _run(self, taken: Taken) -> Done | None:
+    def _run(self, taken: TakenRequest) -> FinishedRequest | None:
         """Run one request; return its outcome for the next call, None when it was put back."""
         self.count += 1
         runtime, heartbeat, stopping = self._runtime, self._heartbeat, self._stopping
@@ -186,26 +190,26 @@ class FastLoop:
                     cut_text(repr(arguments), 200),
                     limit_s,
                 )
-            heartbeat.hold(taken.id, taken.attempt)
+            heartbeat.note_start(taken.id, taken.attempt)
             began = time.monotonic()
             try:
                 result, run_s = runtime.run(arguments, limit_s)
             except Interrupted:
                 if not stopping.was_commanded(taken.id):
-                    heartbeat.let_go()
-                    self._put_back(taken)
+                    heartbeat.note_end()
+                    self._rq_jobs.put_back(taken)
                     return None
                 result = Result(Outcome.FAILED, Reason.STOPPED, error=STOPPED)
                 run_s = time.monotonic() - began
             except NoneFree:
                 # the slot was lost, which is not this request's fault: another worker may have one
-                heartbeat.let_go()
-                self._put_back(taken)
+                heartbeat.note_end()
+                self._rq_jobs.put_back(taken)
                 # NoDevice, which ends this worker, when none becomes free in time
-                assert self._leasing is not None
+                assert self._device_slot is not None
                 self._delivers = False
                 try:
-                    self._leasing.claim_again()
+                    self._device_slot.claim()
                 except Exception as error:
                     if not (
                         self._stopping.requested
@@ -213,20 +217,12 @@ class FastLoop:
                     ):
                         raise
                 return None
-            registered = heartbeat.let_go()
-            if stopping.job is not None:
+            registered = heartbeat.note_end()
+            if stopping.stopped_job is not None:
                 stopping.forget_job()
-        reply, wait_s = runtime.reply_json(
-            taken.id,
-            self._worker.name,
-            result,
-            run_s,
-            taken.enqueued_us,
-            taken.started_us,
-            taken.attempt,
-        )
+        reply, wait_s = runtime.reply_json(taken, self._worker.name, result, run_s)
         self._note(result, run_s, reply)
-        return Done(
+        return FinishedRequest(
             taken, result.outcome.value, bucket_of(wait_s), bucket_of(run_s), reply, registered
         )
 

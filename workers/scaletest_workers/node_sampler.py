@@ -1,8 +1,7 @@
-"""The sampler of nodes: a thread that reads the resources and devices of its node while the worker
-holds the lease.
+"""A thread that reads the resources and devices of its node while the worker holds the lease.
 
 One worker per node and queue samples. The thread sleeps for good in the others, and in this one
-between two readings; it takes samples while the queue has work, a little before, and a little
+between two readings. It takes samples while the queue has work, a little before, and a little
 afterwards. Its errors never reach the worker.
 """
 
@@ -35,26 +34,26 @@ class NodeSampler:
         self,
         lease: SamplerLease,
         *,
-        begun: Callable[[], int] = int,
+        requests_begun: Callable[[], int] = int,
         devices: Reader | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """begun: how many requests this worker has begun. devices: reads the devices, as
-        `model.measurement` has them.
+        """Prepare to sample. requests_begun: returns how many requests this worker has begun.
 
-        A reader that fails is logged once and not called again.
+        devices: reads the devices. A reader that fails is logged once and not called again.
         """
         self._lease = lease
-        self._begun = begun
+        self._count_begun = requests_begun
         self._clock = clock
         self._node: NodeReader | None = None
         self._readers: list[Reader] = [self._read_node, *([devices] if devices else [])]
         self._closing = threading.Event()
-        # when the last reading was, to whose counters the next one is compared; None after a pause
+        # When the last reading was. Counters of the next one are compared with it, so that it is
+        # None after a pause.
         self._read_at: float | None = None
         self._begun_before = 0
         self._thread = threading.Thread(
-            target=self._live, name="scaletest-node-sampler", daemon=True
+            target=self._run, name="scaletest-node-sampler", daemon=True
         )
 
     def start(self) -> None:
@@ -68,7 +67,8 @@ class NodeSampler:
         if self._thread.is_alive():
             self._thread.join(STOP_S)
 
-    def _live(self) -> None:
+    def _run(self) -> None:
+        """Sample once an interval while this worker holds the lease, until sampling ends."""
         while self._lease.wait() and not self._closing.is_set():
             began = self._clock()
             try:
@@ -83,17 +83,19 @@ class NodeSampler:
             self._closing.wait(max(0.0, began + self._lease.interval_s - self._clock()))
 
     def _sample_once(self) -> None:
-        """Sample when there is work. The first reading after a pause is compared with none, and so
-        it is no sample.
+        """Read the node, and offer a sample, while there is work.
+
+        The first reading after a pause has none before it to compare with, so it gives no sample.
         """
-        begun = self._begun()
-        if begun != self._begun_before:
-            self._begun_before = begun
+        # a worker that takes requests knows sooner than the next heartbeat that there is work
+        requests_begun = self._count_begun()
+        if requests_begun != self._begun_before:
+            self._begun_before = requests_begun
             self._lease.note_work()
         if not self._lease.has_work:
             self._read_at = None
             return
-        before, self._read_at = self._read_at, self._clock()
+        read_before, self._read_at = self._read_at, self._clock()
         resources: Resources = {}
         for reader in list(self._readers):
             try:
@@ -105,20 +107,20 @@ class NodeSampler:
                     type(error).__name__,
                     cut_text(str(error), 200),
                 )
-        if before is not None:
-            # the first resources: those of the node, then devices up to the limit
+        if read_before is not None:
+            # of too many resources the first ones: those of the node come before its devices
             lease = self._lease
             lease.offer(
                 NodeSample(
-                    lease.node,
-                    lease.worker,
-                    0.0,
-                    self._read_at - before,
-                    dict(itertools.islice(resources.items(), MAX_RESOURCES)),
+                    node=lease.node,
+                    worker=lease.worker,
+                    at_s=0.0,  # Redis says when it receives the sample
+                    interval_s=self._read_at - read_before,
+                    resources=dict(itertools.islice(resources.items(), MAX_RESOURCES)),
                 )
             )
 
     def _read_node(self) -> Resources:
-        if self._node is None:  # made by the thread that reads it
+        if self._node is None:  # made late, since most workers never read their node
             self._node = NodeReader(self._clock)
         return self._node.read()

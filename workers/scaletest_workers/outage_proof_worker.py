@@ -37,6 +37,7 @@ class OutageProofWorker(SimpleWorker):
     _lane: FastLane | None = None
 
     def __init__(self, *args: Any, **options: Any) -> None:
+        """Make a worker as RQ does. InvalidValue for another serializer than JSON."""
         # RQ's command line passes its default, pickle, when the user chose nothing; it cannot be
         # chosen here.
         if resolve_serializer(options.get("serializer")) not in (JSONSerializer, DefaultSerializer):
@@ -51,8 +52,9 @@ class OutageProofWorker(SimpleWorker):
 
     @contextmanager
     def _last_commands(self, lane: FastLane | None) -> Iterator[None]:
-        """Let RQ's last commands wait only briefly, if there was a lane; end the thread for
-        commands.
+        """Let RQ's last commands wait only briefly, if there was a lane.
+
+        Afterwards the thread that reads RQ's commands is ended.
         """
         usual = self.connection
         if lane is not None:

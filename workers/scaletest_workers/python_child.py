@@ -23,6 +23,7 @@ from scaletest.model.wording import as_options
 from scaletest.model.workload import Device
 from scaletest_workers.child_answers import Answer, answer_requests
 
+# Figures of one request.
 MOST_FIGURES = 64
 # Larger whole numbers are no longer exact in JSON's readers.
 LARGEST_WHOLE = 2**53
@@ -32,19 +33,20 @@ class PythonSession:
     """One workload. It is made with the first request, and again when that failed."""
 
     def __init__(self, reference: str, options: Sequence[str]) -> None:
+        """Prepare to make what MODULE:NAME or FILE.py:NAME names, with these words of a worker."""
         self._reference = reference
         self._options = tuple(options)
         self._run: Callable[[tuple[str, ...], Device | None], object] | None = None
 
     def answer(self, request: tuple[list[str] | None, dict[str, str] | None]) -> Answer:
-        """Run one request; its figures, or an error with its reason."""
+        """Run one request; return its figures, or an error with its reason."""
         texts, fields = request
         device = Device(**fields) if fields else None
         try:
             if self._run is None:
-                self._run = self._make(device)
+                self._run = self._make_workload(device)
             returned = None if texts is None else self._run(tuple(texts), device)
-            return {"figures": figures(returned, self._reference)}
+            return {"figures": read_figures(returned, self._reference)}
         except ScaletestError as error:
             hint = f" ({error.hint})" if error.hint else ""
             text = as_options(f"{error.message}{hint}")
@@ -60,7 +62,9 @@ class PythonSession:
                 traceback.print_exc()
             return {"error": describe_error(error), "unavailable": isinstance(error, ImportError)}
 
-    def _make(self, device: Device | None) -> Callable[[tuple[str, ...], Device | None], object]:
+    def _make_workload(
+        self, device: Device | None
+    ) -> Callable[[tuple[str, ...], Device | None], object]:
         """Return what runs requests: the method `run` of the class, or the function."""
         name = self._reference
         subject = load(name)
@@ -68,7 +72,7 @@ class PythonSession:
             options = self._options
             arguments = TypedArguments(subject, name)
             return lambda texts, device: _call(subject, arguments, (*options, *texts), device)
-        # a class without it is not made: that might take long
+        # a class without the method is not made: that might take long
         run = getattr(subject, "run", None)
         if run is not None:
             instance: Any = _call(subject, TypedArguments(subject, name), self._options, device)
@@ -77,7 +81,7 @@ class PythonSession:
             raise InvalidValue(
                 f"the class {name} has no method run", hint="run(self, ...) runs one request"
             )
-        _refuse_paused(run, f"{name}.run")
+        _refuse_coroutines(run, f"{name}.run")
         method = TypedArguments(run, name)
         return lambda texts, device: _call(instance.run, method, texts, device)
 
@@ -88,13 +92,15 @@ def _call(
     texts: tuple[str, ...],
     device: Device | None,
 ) -> object:
+    """Call it with the arguments that these words give."""
     bound = arguments.read(texts, device)
     return subject(*bound.args, **bound.kwargs)
 
 
 def load(reference: str) -> Callable[..., object]:
-    """Return the class or function of MODULE:NAME or FILE.py:NAME. InvalidValue when there is
-    none.
+    """Return the class or function of MODULE:NAME or FILE.py:NAME.
+
+    InvalidValue when there is none.
     """
     place, _, name = reference.rpartition(":")
     if place.endswith(".py"):
@@ -121,9 +127,9 @@ def load(reference: str) -> Callable[..., object]:
     for part in name.split("."):
         if not hasattr(subject, part):
             public = [
-                known
-                for known, value in vars(module).items()
-                if callable(value) and known[0] != "_"
+                other
+                for other, value in vars(module).items()
+                if callable(value) and other[0] != "_"
             ]
             raise InvalidValue(f"{place} has no {name}", hint=suggestion(name, public))
         subject = getattr(subject, part)
@@ -132,11 +138,11 @@ def load(reference: str) -> Callable[..., object]:
             f"{reference} is neither a class nor a function",
             hint="name a class with a method run, or a function",
         )
-    _refuse_paused(subject, reference)
+    _refuse_coroutines(subject, reference)
     return subject  # type: ignore[no-any-return]
 
 
-def _refuse_paused(subject: object, name: str) -> None:
+def _refuse_coroutines(subject: object, name: str) -> None:
     """Raise InvalidValue for what would not run when it is called."""
     if inspect.iscoroutinefunction(subject) or inspect.isasyncgenfunction(subject):
         raise InvalidValue(f"{name} is async", hint="call asyncio.run in a function that is not")
@@ -144,22 +150,24 @@ def _refuse_paused(subject: object, name: str) -> None:
         raise InvalidValue(f"{name} is a generator", hint="return the figures, without yield")
 
 
-def figures(returned: object, name: str) -> dict[str, float | int | str]:
+def read_figures(returned: object, name: str) -> dict[str, float | int | str]:
     """Return what a run returned as figures by name. InvalidValue for anything else."""
     if returned is None:
         return {}
     if not isinstance(returned, Mapping) or len(returned) > MOST_FIGURES:
-        shown = f"{len(returned)} figures" if isinstance(returned, Mapping) else _type_of(returned)
+        what = f"{len(returned)} figures" if isinstance(returned, Mapping) else _type_of(returned)
         raise InvalidValue(
-            f"{name} returned {shown}",
+            f"{name} returned {what}",
             hint=f"return None, or at most {MOST_FIGURES} numbers by name",
         )
     return {
-        cut_text(str(key), 60): _figure(value, f"{name}: {key}") for key, value in returned.items()
+        cut_text(str(key), 60): _read_figure(value, f"{name}: {key}")
+        for key, value in returned.items()
     }
 
 
-def _figure(value: object, name: str) -> float | int | str:
+def _read_figure(value: object, name: str) -> float | int | str:
+    """Return a value as JSON can hold it. InvalidValue where it cannot."""
     if isinstance(value, str):
         return cut_text(value, 200)
     if isinstance(value, int) and abs(value) <= LARGEST_WHOLE:

@@ -19,8 +19,8 @@ from typing import Any, cast
 from rq import SimpleWorker
 from rq.job import Job
 
-from scaletest.broker.accounting import Accounting, TakenJob
-from scaletest.broker.fast_lane import Taken
+from scaletest.broker.accounting import Accounting
+from scaletest.broker.fast_lane import TakenRequest
 from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.jobs import FUNCTION
 from scaletest.broker.redis_errors import is_transient
@@ -28,6 +28,7 @@ from scaletest.model import Outcome
 from scaletest.model.checks import cut_text
 from scaletest_workers import entry
 from scaletest_workers.runtime import Runtime
+from scaletest_workers.stopping import StopState
 from scaletest_workers.tally import WorkTally
 from scaletest_workers.workloads.base import SUCCEEDED, Result
 
@@ -58,11 +59,6 @@ def worker_details(worker: SimpleWorker, runtime: Runtime) -> dict[str, str | in
         "pod": runtime.pod,
         "device": runtime.devices.current,
     }
-
-
-def parse_prefixes(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the allowed prefixes in the form in which they are compared."""
-    return tuple(name.strip().rstrip(".") for name in names if name.strip())
 
 
 def reason_to_refuse(job: Job, allowed: Sequence[str]) -> str:
@@ -98,41 +94,28 @@ class RqJobRunner:
         heartbeat: Heartbeat,
         allowed: Sequence[str],
         *,
-        put_back: Callable[[Taken], None],
-        forget_stop: Callable[[], None],
+        stopping: StopState,
         tally: WorkTally,
     ) -> None:
-        """allowed: prefixes of functions that may be executed. put_back: returns a request to its
-        queue.
-
-        forget_stop: drops a command to stop a job that has ended by now.
-        """
+        """Run jobs for `worker`. allowed: prefixes of functions that may be executed."""
         self._worker = worker
         self._runtime = runtime
         self._accounting = accounting
         self._heartbeat = heartbeat
-        self._allowed = allowed
-        self._put_back = put_back
-        self._forget_stop = forget_stop
+        self._allowed = [prefix.strip().rstrip(".") for prefix in allowed if prefix.strip()]
+        self._stopping = stopping
         self._tally = tally
         # the job between `fetch` and the end of `run`
-        self.running: entry.Current | None = None
+        self.running: entry.RunningJob | None = None
         # how many jobs were fetched
         self.count = 0
 
-    def fetch(self, taken: Taken) -> Job | None:
-        """Read the job that `run` will run; None when it was put back, or kept aside as poison and
-        never executed.
+    def fetch(self, taken: TakenRequest) -> Job | None:
+        """Read the job that `run` will run; None when there is nothing to run.
+
+        Then it was put back, or kept aside as poison, which is never executed.
         """
         worker = self._worker
-        taken_job = TakenJob(
-            taken.id,
-            worker.queues[0].name,
-            worker.name,
-            taken.attempt,
-            enqueued_us=taken.enqueued_us,
-            started_us=taken.started_us,
-        )
         self.count += 1
         try:
             job = worker.job_class.fetch(
@@ -146,14 +129,14 @@ class RqJobRunner:
                     worker.name,
                     taken.id,
                 )
-                self._put_back(taken)
+                self.put_back(taken)
                 return None
             reason = f"the job cannot be read: {type(error).__name__}: {cut_text(str(error), 300)}"
         if reason:
             logger.error("worker %s refuses job %s: %s", worker.name, taken.id, reason)
-            self._accounting.poison(taken_job, reason)
+            self._accounting.poison(taken, reason)
             return None
-        self.running = entry.Current(self._runtime, self._accounting, taken_job)
+        self.running = entry.RunningJob(self._runtime, self._accounting, taken)
         job.redis_server_version = worker.get_redis_server_version()  # type: ignore[no-untyped-call]
         return job
 
@@ -161,8 +144,8 @@ class RqJobRunner:
         """Execute the fetched job by RQ's own code, and count its outcome."""
         current, began = self.running, time.monotonic()
         assert current is not None
-        job = current.taken_job
-        self._heartbeat.hold(job.id, job.attempt or 1, slow=True)
+        taken = current.taken
+        self._heartbeat.note_start(taken.id, taken.attempt, slow=True)
         try:
             entry.current = current
             try:
@@ -173,32 +156,32 @@ class RqJobRunner:
                 logger.warning(
                     "worker %s: Redis went away at the end of job %s: it will be run again",
                     self._worker.name,
-                    job.id,
+                    taken.id,
                 )
                 return
             finally:
                 entry.current = self.running = None
-                self._forget_stop()  # before the outcome is counted, since that waits for Redis
-            if current.put_back:
+                # before the outcome is counted, since that waits for Redis
+                self._stopping.forget_job()
+            if current.is_put_back:
                 return
             run_s = time.monotonic() - began
-            outcome = Outcome.SUCCEEDED if current.ok else Outcome.FAILED
+            outcome = Outcome.SUCCEEDED if current.has_succeeded else Outcome.FAILED
             self.count_outcome(outcome, run_s)
-            if not current.settled:
-                reply, wait_s = current.reply_json(
-                    SUCCEEDED if current.ok else Result(Outcome.FAILED, error=RAISED), run_s
+            if not current.is_settled:
+                result = (
+                    SUCCEEDED if current.has_succeeded else Result(Outcome.FAILED, error=RAISED)
                 )
+                reply, wait_s = self._runtime.reply_json(taken, self._worker.name, result, run_s)
                 # still under the lease: the call may be lost on its way, and take a while
                 self._heartbeat.note_settling()
-                self._accounting.settle(job, outcome.value, wait_s, run_s, reply)
+                self._accounting.settle(taken, outcome.value, wait_s, run_s, reply)
         finally:
-            self._heartbeat.let_go()
-            self._forget_stop()
+            self._heartbeat.note_end()
+            self._stopping.forget_job()
 
     def count_outcome(self, outcome: Outcome, run_s: float) -> None:
-        """Count an execution, also in the figures that heartbeats tell, which are the only ones
-        written.
-        """
+        """Count an execution, also in RQ's figures of the worker, which heartbeats write."""
         self._tally.add(outcome, run_s)
         self._worker.total_working_time += run_s
         if outcome is Outcome.SUCCEEDED:
@@ -206,8 +189,20 @@ class RqJobRunner:
         else:
             self._worker.failed_job_count += 1
 
+    def put_back(self, taken: TakenRequest) -> None:
+        """Put a request back at the front of its queue.
+
+        A worker that ends without Redis leaves it to its lease.
+        """
+        try:
+            self._accounting.release(taken)
+        except Exception as error:
+            if not (self._stopping.requested and is_transient(error)):
+                raise
+
     def release(self) -> None:
         """Put the running job back into its queue."""
         assert self.running is not None
-        self._accounting.release(self.running.taken_job)
-        self.running.settled = self.running.put_back = True
+        self._accounting.release(self.running.taken)
+        self.running.is_settled = True
+        self.running.is_put_back = True

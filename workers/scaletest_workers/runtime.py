@@ -1,5 +1,7 @@
 """A worker's workload, and how a request becomes a reply, without Redis."""
 
+from __future__ import annotations
+
 import math
 import os
 import resource
@@ -9,7 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scaletest.model import Outcome, Reason, checks, wire
 from scaletest.model.errors import NoDevice
@@ -20,11 +22,14 @@ from scaletest_workers.settings import Settings
 from scaletest_workers.workloads import registry
 from scaletest_workers.workloads.base import (
     SUCCEEDED,
-    Making,
     PreparedWorkload,
     Result,
+    WorkloadSetup,
     failed_result,
 )
+
+if TYPE_CHECKING:  # a single run needs no Redis
+    from scaletest.broker.fast_lane import TakenRequest
 
 
 class Runtime:
@@ -33,10 +38,10 @@ class Runtime:
     def __init__(
         self, settings: Settings, interrupt: Wake, environment: Mapping[str, str] | None = None
     ) -> None:
-        names = os.environ if environment is None else environment
+        variables = os.environ if environment is None else environment
         self.settings = settings
-        self.node = names.get(settings.node_env, "") or socket.gethostname()
-        self.pod = names.get(settings.pod_env, "") or socket.gethostname()
+        self.node = variables.get(settings.node_env, "") or socket.gethostname()
+        self.pod = variables.get(settings.pod_env, "") or socket.gethostname()
         self.devices = DeviceChooser(settings.devices)
         sampler = None
         if not settings.no_causes:
@@ -47,7 +52,7 @@ class Runtime:
         # a benchmark is its argument
         self._takes_arguments = not settings.ignore_arguments or settings.command[:1] == ("bench",)
         self._workload = registry.make(
-            Making(
+            WorkloadSetup(
                 command=settings.command or (registry.SLEEP,),
                 interrupt=interrupt,
                 devices=self.devices,
@@ -60,9 +65,11 @@ class Runtime:
         )
 
     def prepare(self) -> None:
-        """Get ready before the first request, where the workload can. UsageError when it cannot
-        work; raises Interrupted.
+        """Get ready before the first request, where the workload can.
+
+        Raises UsageError when it cannot work, and Interrupted.
         """
+        # other workloads must not fail here for lack of a device, but request by request
         if isinstance(self._workload, PreparedWorkload):
             self._workload.prepare(self.devices.choose() if self.devices.wanted else None)
 
@@ -101,31 +108,25 @@ class Runtime:
         self._workload.close()
 
     def reply_json(
-        self,
-        request: str,
-        worker: str,
-        result: Result,
-        run_s: float,
-        enqueued_us: int,
-        started_us: int,
-        attempt: int,
+        self, taken: TakenRequest, worker: str, result: Result, run_s: float
     ) -> tuple[str, float]:
         """Return the reply as JSON without its end time, which Redis stamps, and the wait in s."""
+        enqueued_us, started_us = taken.enqueued_us, taken.started_us
         wait_s = max(0, started_us - enqueued_us) / 1e6 if enqueued_us else 0.0
         row: dict[str, Any] = {
-            "id": request,
+            "id": taken.id,
             "outcome": result.outcome.value,
             "exit_code": result.exit_code,
             "wait_s": wait_s,
             "run_s": run_s,
-            "attempts": attempt,
+            "attempts": taken.attempt or 1,  # a stock worker counts none
             "worker": worker,
             "node": self.node,
             "pod": self.pod,
             "enqueued_s": enqueued_us / 1e6,
             "started_s": started_us / 1e6,
         }
-        if result is not SUCCEEDED:
+        if result is not SUCCEEDED:  # most runs need none of this
             row["reason"] = result.reason.value
             row["error"] = checks.cut_text(result.error)
             row["timeout_s"] = result.timeout_s

@@ -28,7 +28,7 @@ class StopState:
     def __init__(self, worker: SimpleWorker, grace_s: float) -> None:
         self._worker = worker
         self._grace_s = grace_s
-        self.begun = Wake()  # awake once no more requests are taken
+        self.draining = Wake()  # awake once no more requests are taken
         self.interrupt = Wake()  # awake while the workload must end
         # whether that is for the stop of the worker, so that its request goes back
         self.forced = False
@@ -48,7 +48,7 @@ class StopState:
         """Begin the grace period, which ends with a signal to this process."""
         self._began_s = time.monotonic()  # first, since a copy of the signal may come in between
         self.request()
-        self.begun.set()
+        self.draining.set()
         self._grace = threading.Timer(self._grace_s, os.kill, (os.getpid(), signal.SIGTERM))
         self._grace.daemon = True
         self._grace.start()
@@ -70,7 +70,7 @@ class StopState:
             self._grace.cancel()
 
     @property
-    def job(self) -> str | None:
+    def stopped_job(self) -> str | None:
         """The job that RQ's stop command names, until it has ended."""
         return self._worker._stopped_job_id
 
@@ -79,10 +79,11 @@ class StopState:
         self._worker._stopped_job_id = request
 
     def was_commanded(self, request: str) -> bool:
-        """Return whether RQ's command, not the end of this worker, interrupted this request.
-        Forgets the command.
+        """Return whether RQ's command interrupted this request, not the end of this worker.
+
+        The command is forgotten then.
         """
-        commanded = self.job == request and not self.forced
+        commanded = self.stopped_job == request and not self.forced
         self.forget_job()
         return commanded
 

@@ -1,8 +1,8 @@
-"""The process that computes for the workload torch: a request a line comes in, an answer a line
-goes out.
+"""The process that computes for the workload torch.
 
-It stays alive between requests, since starting torch and CUDA takes longer than most requests; its
-parent ends it when a request must end.
+A line with a request comes in, and a line with the answer goes out (child_answers.py). It stays
+alive between requests, since starting torch and CUDA takes longer than most requests; its parent
+ends it when a request must end.
 """
 
 import resource
@@ -27,14 +27,14 @@ except (ImportError, OSError) as error:  # OSError: one of its shared libraries 
 
 # Batches that are not measured.
 WARM_UP_BATCHES = 2
-# The optimiser's rate of learning.
-_STEP = 0.01
+_LEARNING_RATE = 0.01
 
 
 class Session:
     """One model with its input on its device, ready to run."""
 
     def __init__(self, work: TorchWork) -> None:
+        """Build the model, and run it until it is warm. LookupError without the device."""
         began = time.monotonic()
         self.device = work.device
         if work.device == "auto":
@@ -45,7 +45,7 @@ class Session:
         self.model = torch_models.build(work.model).to(self.device).train(work.train)
         self._input = torch_models.sample(work.model, work.batch).to(self.device)
         if work.train:
-            optimiser = torch.optim.SGD(self.model.parameters(), _STEP)
+            optimiser = torch.optim.SGD(self.model.parameters(), _LEARNING_RATE)
             labels = torch.randint(0, torch_models.CLASSES, (work.batch,), device=self.device)
 
         def run_batch() -> None:
@@ -57,6 +57,7 @@ class Session:
             torch.nn.functional.cross_entropy(self.model(self._input), labels).backward()
             optimiser.step()
 
+        # the first batches are slow: kernels are chosen, and memory is allocated
         self._run_batch = run_batch
         for _ in range(WARM_UP_BATCHES):
             self._run_batch()
@@ -69,9 +70,11 @@ class Session:
             torch.cuda.synchronize()
 
     def run(self, work: TorchWork) -> dict[str, Any]:
-        """Run all batches of one request; return its figures, with times in ms of one batch and
-        memory in MiB.
+        """Run all batches of one request; return its figures.
+
+        Times are in ms of one batch, and memory in MiB.
         """
+        # the device measures its own time between two marks in its queue of work
         marks = []
         if self.device == "cuda":
             marks = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
@@ -106,18 +109,20 @@ class Child:
     """Keeps the session of the last request, for the next one that is like it."""
 
     def __init__(self) -> None:
-        self._like: TorchWork | None = None
+        # what the session was made for, with one batch a request
+        self._made_for: TorchWork | None = None
         self._session: Session | None = None
 
     def answer(self, options: list[str]) -> Answer:
         """Run one request; return its figures, or an error with its reason."""
         try:
             work = from_words(options)
-            like = replace(work, batches=1)
-            # no name but the attribute holds the last session while the next one is made
-            if self._session is None or like != self._like:
+            made_for = replace(work, batches=1)
+            if self._session is None or made_for != self._made_for:
+                # first let go of the last one, whose memory the next one may need
                 self._forget()
-                self._session, self._like = Session(work), like
+                self._session = Session(work)
+                self._made_for = made_for
             session = self._session
             return {"figures": {**session.run(work), "torch_device": session.device}}
         except LookupError as error:
@@ -138,7 +143,8 @@ class Child:
             return {"error": str(error).strip().splitlines()[0], "figures": memory}
 
     def _forget(self) -> None:
-        self._session = self._like = None
+        """Give the memory of the session back to the device."""
+        self._session = None
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 

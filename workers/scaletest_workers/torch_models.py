@@ -1,5 +1,6 @@
-"""The models of the PyTorch benchmark, by their published layers, with random weights. Imported by
-torch_child alone.
+"""The models of the PyTorch benchmark, by their published layers, with random weights.
+
+Imported by torch_child alone, since importing torch takes long.
 
 AlexNet as Krizhevsky 2014 has it, ResNet-50 after He et al. 2015 (the stride in the 3x3
 convolution, as everybody runs it), and a Llama of 8 layers (Touvron et al. 2023: RMS norm, rotary
@@ -28,8 +29,8 @@ def alexnet() -> nn.Module:
         (256, 256, 3, 1, 1),
     ]
     layers: list[nn.Module] = []
-    for number, (before, after, side, stride, padding) in enumerate(shapes):
-        layers += [nn.Conv2d(before, after, side, stride, padding), nn.ReLU(inplace=True)]
+    for number, (inputs, outputs, side, stride, padding) in enumerate(shapes):
+        layers += [nn.Conv2d(inputs, outputs, side, stride, padding), nn.ReLU(inplace=True)]
         layers += [nn.MaxPool2d(3, 2)] if number in (0, 1, 4) else []
     full = [
         *(nn.Dropout(), nn.Linear(256 * 36, 4096), nn.ReLU(inplace=True)),
@@ -40,45 +41,48 @@ def alexnet() -> nn.Module:
 
 
 class Bottleneck(nn.Module):
-    """1x1, 3x3, 1x1, and a way around them."""
+    """Convolutions of 1x1, 3x3 and 1x1, and a way around them."""
 
-    def __init__(self, before: int, width: int, stride: int) -> None:
+    def __init__(self, inputs: int, width: int, stride: int) -> None:
         super().__init__()
-        after = 4 * width
+        outputs = 4 * width
         self.body = nn.Sequential(
-            *_convolution(before, width, 1, 1),
+            *_convolution(inputs, width, 1, 1),
             nn.ReLU(inplace=True),
             *_convolution(width, width, 3, stride),
             nn.ReLU(inplace=True),
-            *_convolution(width, after, 1, 1),
+            *_convolution(width, outputs, 1, 1),
         )
         self.around = (
             nn.Identity()
-            if stride == 1 and before == after
-            else nn.Sequential(*_convolution(before, after, 1, stride))
+            if stride == 1 and inputs == outputs
+            else nn.Sequential(*_convolution(inputs, outputs, 1, stride))
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """The sum of both ways."""
+        """Add what comes through the convolutions to what goes around them."""
         return torch.relu(self.body(x) + self.around(x))
 
 
-def _convolution(before: int, after: int, side: int, stride: int) -> list[nn.Module]:
-    return [nn.Conv2d(before, after, side, stride, side // 2, bias=False), nn.BatchNorm2d(after)]
+def _convolution(inputs: int, outputs: int, side: int, stride: int) -> list[nn.Module]:
+    return [
+        nn.Conv2d(inputs, outputs, side, stride, side // 2, bias=False),
+        nn.BatchNorm2d(outputs),
+    ]
 
 
 def resnet50() -> nn.Module:
     """Build 3, 4, 6 and 3 bottlenecks."""
     blocks: list[nn.Module] = []
-    before = 64
+    inputs = 64
     for number, count in enumerate((3, 4, 6, 3)):
         width = 64 * 2**number
         for index in range(count):
-            blocks.append(Bottleneck(before, width, 2 if index == 0 and number else 1))
-            before = 4 * width
+            blocks.append(Bottleneck(inputs, width, 2 if index == 0 and number else 1))
+            inputs = 4 * width
     head = [*_convolution(3, 64, 7, 2), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
     return nn.Sequential(
-        *head, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, CLASSES)
+        *head, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, CLASSES)
     )
 
 
@@ -96,31 +100,32 @@ class Layer(nn.Module):
         self.down = nn.Linear(inner, WIDTH, bias=False)
 
     def forward(self, x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
-        """x: batch, tokens, width."""
+        """Return x after this layer; it has the dimensions batch, tokens, width."""
+        # attention: each token looks at those before it, with several heads
         batch, tokens, _ = x.shape
-        parts = (
+        queries, keys, values = (
             self.mix(self.norms[0](x))
             .view(batch, tokens, 3, HEADS, WIDTH // HEADS)
             .permute(2, 0, 3, 1, 4)
         )
-        queries, keys = _turned(parts[0], turn), _turned(parts[1], turn)
         attended = nn.functional.scaled_dot_product_attention(
-            queries, keys, parts[2], is_causal=True
+            _rotate(queries, turn), _rotate(keys, turn), values, is_causal=True
         )
         x = x + self.out(attended.transpose(1, 2).reshape(batch, tokens, WIDTH))
+        # feed-forward: one half decides how much of the other half passes
         y = self.norms[1](x)
         return x + self.down(nn.functional.silu(self.gate(y)) * self.up(y))
 
 
-def _turned(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
-    """Rotary positions: each pair of numbers is turned by an angle that grows with position."""
+def _rotate(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
+    """Tell each token its position: turn pairs of its numbers by angles that grow with it."""
     cosine, sine = turn
     even, odd = x[..., ::2], x[..., 1::2]
     return torch.stack((even * cosine - odd * sine, even * sine + odd * cosine), -1).flatten(-2)
 
 
 class Llama(nn.Module):
-    """From tokens to what may come next."""
+    """A language model: from tokens to what may come next."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -134,7 +139,7 @@ class Llama(nn.Module):
         self.register_buffer("sine", angles.sin())
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """tokens: batch, tokens; gives one score a word of the vocabulary."""
+        """Return the score of each word of the vocabulary as the next one, by batch."""
         x = self.embedding(tokens)
         for layer in self.layers:
             x = layer(x, (self.cosine, self.sine))

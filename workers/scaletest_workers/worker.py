@@ -26,9 +26,9 @@ from rq.job import Job
 from rq.queue import Queue
 
 from scaletest.broker import Queues, connect
-from scaletest.broker.accounting import Accounting, TakenJob
+from scaletest.broker.accounting import Accounting
 from scaletest.broker.connection import connect_again
-from scaletest.broker.fast_lane import FastLane, Taken
+from scaletest.broker.fast_lane import FastLane
 from scaletest.broker.heartbeat import (
     DEFAULT_INTERVAL_S,
     MAX_ATTEMPTS,
@@ -43,7 +43,7 @@ from scaletest.model.errors import InvalidValue
 from scaletest.observe.devices.reader import DeviceReader
 from scaletest.processes.orphans import adopt_orphans
 from scaletest_workers import rq_jobs
-from scaletest_workers.device_slot import Leasing
+from scaletest_workers.device_slot import DeviceSlot
 from scaletest_workers.fast_loop import FastLoop
 from scaletest_workers.node_sampler import NodeSampler
 from scaletest_workers.outage_proof_worker import OutageProofWorker
@@ -60,7 +60,10 @@ FIRST_CONNECTION_S = 60.0
 
 
 def rq_serving(environment: Mapping[str, str]) -> Serving:
-    """Return how a worker serves that RQ's command line starts, which knows queue and server."""
+    """Return the options of a worker that RQ's command line starts.
+
+    RQ gives it the queue and the server.
+    """
     return Serving(
         queue="",
         redis_url="",
@@ -77,11 +80,7 @@ def rq_serving(environment: Mapping[str, str]) -> Serving:
 class Worker(OutageProofWorker):
     """Serves one queue. `settings` default to SCALETEST_WORKER_* variables, for `rq worker -w`."""
 
-    # Made by `bootstrap`, for a worker of one queue.
-    _retrying: Retrying
-    _runtime: Runtime
-    _accounting: Accounting
-    _heartbeat: Heartbeat
+    # Made by `bootstrap`, for a worker of one queue, as are the runtime and the heartbeat.
     _loop: FastLoop | None = None
     _rq_jobs: rq_jobs.RqJobRunner | None = None
 
@@ -91,21 +90,26 @@ class Worker(OutageProofWorker):
         settings: Settings | None = None,
         serving: Serving | None = None,
         tally: WorkTally | None = None,
-        begun: Callable[[Worker], None] = lambda worker: None,
+        announce: Callable[[Worker], None] = lambda worker: None,
         **options: Any,
     ) -> None:
-        """tally: counts what is done. begun: called when the worker is about to take requests."""
+        """Make a worker as RQ does. announce: called when it is about to take requests.
+
+        tally: counts what is done.
+        """
         super().__init__(*args, **options)
         self._serving = serving or rq_serving(os.environ)
         self._settings = settings
         self._tally = tally or WorkTally()
-        self._begun_serving = begun
+        self._announce = announce
         self._stopping = StopState(self, self._serving.grace_s)
-        self._leasing: Leasing | None = None
+        self._device_slot: DeviceSlot | None = None
         self._sampler: NodeSampler | None = None
         self._max_jobs: int | None = None
         self._burst = False
+        # the error that ended the loop
         self._crash: Exception | None = None
+        # whether `bootstrap` is under way
         self._booting = False
 
     # -- life
@@ -129,61 +133,64 @@ class Worker(OutageProofWorker):
         self._booting = True
         self._install_signal_handlers()  # type: ignore[no-untyped-call]
         queue = self.queues[0].name
-        self._retrying = Retrying(f"worker {self.name}", sleep=self._pause)
+        interval_s = self._serving.heartbeat_s
+        retrying = Retrying(f"worker {self.name}", sleep=self._pause)
         self._runtime = Runtime(
             self._settings or Settings.from_environment(os.environ), self._stopping.interrupt
         )
-        self._accounting = Accounting(self.connection, self._retrying)
-        # one thread extends the worker's leases and that of its device
-        beating = connect_again(self.connection, patience_s(self._serving.heartbeat_s))
+        # the heartbeat's thread extends the worker's leases and that of its device
+        heartbeat_redis = connect_again(self.connection, patience_s(interval_s))
+
         # Before anybody counts on this worker: lease a slot of its device, and start the process of
         # its workload, which raise NoDevice and UsageError.
         try:
-            if self._runtime.devices.leasing:
-                self._leasing = Leasing(
-                    beating,
+            if self._runtime.devices.wants_slot:
+                self._device_slot = DeviceSlot(
+                    heartbeat_redis,
                     self.name,
                     self._runtime.node,
                     self._runtime.devices,
-                    interval_s=self._serving.heartbeat_s,
-                    retrying=self._retrying,
-                    pause=lambda s: self._stopping.begun.wait(s) or self._stopping.requested,
+                    interval_s=interval_s,
+                    retrying=retrying,
+                    pause=lambda s: self._stopping.draining.wait(s) or self._stopping.requested,
                 )
-                self._leasing.claim_first()
+                self._device_slot.claim_first()
             self._runtime.prepare()
         except BaseException:
             self._runtime.close()
-            if self._leasing is not None:
-                self._leasing.close()
+            if self._device_slot is not None:
+                self._device_slot.close()
             if self._stopping.requested:  # nothing is registered yet, and nothing runs
                 raise SystemExit(0) from None
             raise
+
         # the lease by which this worker may sample its node, unless causes are turned off
         sampling = None
         if not self._runtime.settings.no_causes:
             sampling = SamplerLease(queue, self._runtime.node, self.name)
-            # under the names that replies use
             devices = DeviceReader(
                 lambda _, text: logger.warning("worker %s: %s", self.name, text),
-                self._runtime.devices.paths,
+                self._runtime.devices.paths,  # for the names that replies use
             )
             self._sampler = NodeSampler(
                 sampling,
-                begun=lambda: self._loop.begun if self._loop is not None else 0,
+                requests_begun=lambda: self._loop.requests_begun if self._loop is not None else 0,
                 devices=devices.read,
             )
+
+        # register the worker
         self._heartbeat = Heartbeat(
-            beating,
+            heartbeat_redis,
             self.name,
             queue,
-            interval_s=self._serving.heartbeat_s,
+            interval_s=interval_s,
             max_attempts=self._serving.max_attempts,
             details=partial(rq_jobs.worker_details, self, self._runtime),
-            renew=self._leasing.renew if self._leasing else bool,
+            renew=self._device_slot.renew if self._device_slot else bool,
             sampling=sampling,
         )
 
-        def start() -> None:
+        def register() -> None:
             # RQ treats a killed worker as alive until its hash expires, eight minutes later. Our
             # deadline is over sooner, also when a first try of ours registered and then lost its
             # connection.
@@ -191,30 +198,28 @@ class Worker(OutageProofWorker):
             super(Worker, self).bootstrap(*args, **options)
             self._heartbeat.start()
 
-        self._retrying.run(start)
+        retrying.run(register)
+
+        # the fast lane, and what runs what comes by it
         self._rq_jobs = rq_jobs.RqJobRunner(
             self,
             self._runtime,
-            self._accounting,
+            Accounting(self.connection, retrying, queue, self.name),
             self._heartbeat,
-            rq_jobs.parse_prefixes(self._serving.allow_function),
-            put_back=self._put_back,
-            forget_stop=self._stopping.forget_job,
+            self._serving.allow_function,
+            stopping=self._stopping,
             tally=self._tally,
         )
-        self._lane = FastLane(
-            self.connection, self.name, queue, self._serving.heartbeat_s, self._retrying
-        )
+        self._lane = FastLane(self.connection, self.name, queue, interval_s, retrying)
         self._loop = FastLoop(
             self,
             self._lane,
             self._runtime,
             self._heartbeat,
-            self._rq_jobs,
-            self._stopping,
-            retrying=self._retrying,
-            leasing=self._leasing,
-            put_back=self._put_back,
+            rq_jobs=self._rq_jobs,
+            stopping=self._stopping,
+            retrying=retrying,
+            device_slot=self._device_slot,
             burst=self._burst,
             max_jobs=self._max_jobs,
             log_messages=self._serving.log_messages,
@@ -223,11 +228,12 @@ class Worker(OutageProofWorker):
         if self._sampler:
             self._sampler.start()
         self._booting = False
-        self._begun_serving(self)
+        self._announce(self)
 
     def teardown(self) -> None:
-        """End our parts, then RQ's. An absent Redis raises nothing: leases and deadlines expire by
-        themselves.
+        """End our parts, then RQ's.
+
+        An absent Redis raises nothing: leases and deadlines expire by themselves.
         """
         self._stopping.end()
         self._leaving.set()
@@ -242,8 +248,8 @@ class Worker(OutageProofWorker):
         try:
             with self._last_commands(lane):
                 super().teardown()  # type: ignore[no-untyped-call]
-            if self._leasing is not None:
-                self._leasing.close()
+            if self._device_slot is not None:
+                self._device_slot.close()
             if lane is not None:
                 self._heartbeat.forget()
         except Exception as error:
@@ -258,8 +264,9 @@ class Worker(OutageProofWorker):
     # ----------------------------------------------------------------------------------------------
 
     def _shutdown(self) -> None:
-        """Handle the first signal: take no more, let the running request finish within the grace
-        period.
+        """Handle the first signal: take no more, and let the running request finish.
+
+        It may take as long as the grace period.
         """
         if self._booting or self._leaving.is_set():  # it is about to end anyway
             self._stopping.request()
@@ -269,12 +276,12 @@ class Worker(OutageProofWorker):
             super()._shutdown()  # type: ignore[no-untyped-call]
             return
         self._stopping.begin()
-        lane = self._lane
-        self._heartbeat.unblock(lambda: lane.client_id if lane.idle else 0, lane.hang_up)
+        self._heartbeat.end_waits()
 
     def request_force_stop(self, signum: int, frame: FrameType | None) -> None:
-        """Handle the second signal, or the end of the grace period: end the workload and put the
-        request back.
+        """Handle the second signal, or the end of the grace period.
+
+        The workload is ended, and its request goes back to the queue.
         """
         if self._lane is None:
             super().request_force_stop(signum, frame)
@@ -289,8 +296,9 @@ class Worker(OutageProofWorker):
             raise SystemExit
 
     def _pause(self, seconds: float) -> bool:
-        """Wait between tries while Redis is away; return whether to give up, which loses nothing
-        since leases expire.
+        """Wait between tries while Redis is away; return whether to give up.
+
+        That loses nothing, since leases expire.
         """
         return self._stopping.interrupt.wait(seconds) or (
             self._stopping.requested and (self._loop is None or self._loop.idle)
@@ -312,8 +320,9 @@ class Worker(OutageProofWorker):
         return running.id if running is not None else super().get_current_job_id()
 
     def request_stop_execution(self, execution_id: str) -> None:
-        """Stop an execution, for the thread that reads RQ's commands. In the fast lane its id is
-        the attempt.
+        """Stop an execution, for the thread that reads RQ's commands.
+
+        In the fast lane its id is the attempt.
         """
         running = self.running
         if running is None or running.slow or str(running.attempt) != execution_id:
@@ -323,31 +332,21 @@ class Worker(OutageProofWorker):
         self.kill_horse()
 
     def kill_horse(self, sig: signal.Signals = signal.SIGKILL) -> None:
-        """End the running workload (RQ's name for it), unless it has just ended or is none of
-        ours.
+        """End the running workload, which RQ calls a horse.
+
+        Does nothing when it has just ended, or is none of ours.
         """
         running = self.running
-        if running is not None and running.id == self._stopping.job:
+        if running is not None and running.id == self._stopping.stopped_job:
             self._stopping.interrupt.set()
-
-    def _put_back(self, taken: Taken) -> None:
-        """Put a request back at the front of its queue; a worker that ends without Redis leaves it
-        to its lease.
-        """
-        try:
-            self._accounting.release(
-                TakenJob(taken.id, self.queues[0].name, self.name, taken.attempt)
-            )
-        except Exception as error:
-            if not (self._stopping.requested and is_transient(error)):
-                raise
 
     # -- RQ's own loop and jobs
     # ----------------------------------------------------------------------------------------------
 
     def execute_job(self, job: Job, queue: Queue) -> None:
-        """Run a job by RQ's own code; one that the fast lane took is run under its lease and
-        counted.
+        """Run a job by RQ's own code.
+
+        One that the fast lane took is run under its lease, and counted.
         """
         if self._rq_jobs is None or self._rq_jobs.running is None:
             super().execute_job(job, queue)
@@ -358,7 +357,7 @@ class Worker(OutageProofWorker):
         """Note the success, then do as RQ does."""
         if self._rq_jobs is not None and self._rq_jobs.running is not None:
             # its status does not say so when no result is kept
-            self._rq_jobs.running.ok = True
+            self._rq_jobs.running.has_succeeded = True
         super().handle_job_success(job, *args, **options)
 
     def handle_job_failure(self, job: Job, queue: Queue, *args: Any, **options: Any) -> None:
@@ -367,7 +366,7 @@ class Worker(OutageProofWorker):
             self._stopping.forced
             and self._rq_jobs is not None
             and self._rq_jobs.running is not None
-            and not self._rq_jobs.running.settled
+            and not self._rq_jobs.running.is_settled
         ):
             self.execution = None
             self._rq_jobs.release()
@@ -377,9 +376,7 @@ class Worker(OutageProofWorker):
     def dequeue_job_and_maintain_ttl(
         self, timeout: int | None, max_idle_time: int | None = None
     ) -> tuple[Job, Queue] | None:
-        """Work in the fast lane until a job comes that RQ's own code must run: that one is
-        returned.
-        """
+        """Work in the fast lane until a job comes that RQ's own code must run, and return it."""
         if self._lane is None or self._loop is None:
             return super().dequeue_job_and_maintain_ttl(timeout, max_idle_time)
         try:
@@ -395,19 +392,21 @@ def run_worker(
     settings: Settings,
     logging_level: str,
     tally: WorkTally,
-    begun: Callable[[Worker], None],
+    announce: Callable[[Worker], None],
 ) -> None:
-    """Work until a signal ends it; with `burst` until the queue is empty. tally, begun: see Worker.
+    """Work until a signal ends it; with `burst` until the queue is empty.
 
-    UndeclaredQueue, or InvalidValue when a worker of that name lives.
+    tally, announce: see Worker. Raises UndeclaredQueue, or InvalidValue when a worker of that name
+    lives.
     """
+    # a name that RQ accepts, unique where the user chose none
     host = re.sub(r"[^\w.-]", "-", socket.gethostname())[:60].lstrip("._-") or "worker"
     name = serving.name or f"{host}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
     redis = connect(
         serving.redis_url, retrying=Retrying(f"worker {name}", patience_s=FIRST_CONNECTION_S)
     )
 
-    def make() -> Worker:
+    def make_worker() -> Worker:
         Queues(redis).require(serving.queue)
         return Worker(
             [serving.queue],
@@ -416,10 +415,10 @@ def run_worker(
             settings=settings,
             serving=serving,
             tally=tally,
-            begun=begun,
+            announce=announce,
         )
 
-    worker = Retrying(f"worker {name}").run(make)
+    worker = Retrying(f"worker {name}").run(make_worker)
     adopt_orphans()
     try:
         worker.work(burst=serving.burst, logging_level=logging_level)

@@ -6,6 +6,15 @@ from click.shell_completion import CompletionItem
 
 from scaletest.cli.lazy import LazyCommand, LazyGroup
 
+HELP = """
+Network, storage and compute benchmarks, alone or as sweeps, from the YAML of the Kubernetes
+objects.
+
+\b
+scaletest bench run IPerf --set streams=2
+scaletest bench run sweep.yaml
+scaletest compare before-the-fix LAST
+"""
 COMMANDS = (
     LazyCommand(
         "run",
@@ -27,16 +36,9 @@ COMMANDS = (
 )
 
 
-@cloup.group("bench", cls=LazyGroup, commands=COMMANDS)
+@cloup.group("bench", cls=LazyGroup, commands=COMMANDS, help=HELP)
 def command() -> None:
-    """Network, storage and compute benchmarks, alone or as sweeps, from the YAML of the Kubernetes
-    objects.
-
-    \b
-    scaletest bench run IPerf --set streams=2
-    scaletest bench run sweep.yaml
-    scaletest compare before-the-fix LAST
-    """
+    """Hold the commands about benchmarks."""
 
 
 def complete_kind(

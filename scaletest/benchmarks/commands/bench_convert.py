@@ -1,14 +1,12 @@
 """scaletest bench convert: write documents of kube-perftest as ours."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import click
 import cloup
 import yaml
 
-from scaletest.benchmarks.documents import benchmark
-from scaletest.benchmarks.documents.sweep import plan_of
+from scaletest.benchmarks.documents import benchmark, sweep
 from scaletest.cli.output import echo
 from scaletest.documents import reader
 from scaletest.model import checks
@@ -26,17 +24,15 @@ def command(file: str) -> None:
     hint = "give a file with benchmarks or sets of kube-perftest"
     documents = reader.read_all(reader.text_of(file, file, hint), file, hint)
     checks.raise_first_mistake((not documents, f"{file} contains no document", hint))
-    converted = [_convert(document) for document in documents]
+    converted = []
+    for document in documents:
+        warnings: list[str] = []
+        body = benchmark.read_envelope(document, warnings)
+        # refuse what cannot be measured; but a matrix may choose among the nodes of a cluster,
+        # which are not known here
+        if not (isinstance(body["spec"], Mapping) and body["spec"].get("matrix")):
+            warnings += sweep.plan_of(body, lambda: ())[1]
+        for warning in warnings:
+            echo(f"{body['kind']}: {warning}", err=True)
+        converted.append({key: part for key, part in body.items() if key != "status"})
     echo(yaml.safe_dump_all(converted, sort_keys=False), nl=False)
-
-
-def _convert(document: Any) -> dict[str, Any]:
-    """Convert a document to ours; warnings go to stderr. InvalidValue if it cannot be measured."""
-    warnings: list[str] = []
-    body = benchmark.read_envelope(document, warnings)
-    # nodes are those of a cluster, and a matrix may choose among them
-    if not (isinstance(body["spec"], Mapping) and body["spec"].get("matrix")):
-        warnings += plan_of(body, lambda: ())[1]
-    for warning in warnings:
-        echo(f"{body['kind']}: {warning}", err=True)
-    return {key: part for key, part in body.items() if key != "status"}

@@ -1,46 +1,50 @@
 """scaletest bench explain: the kinds of benchmarks, their fields and their numbers."""
 
-from itertools import chain
-
 import click
 import cloup
 import yaml
 
 from scaletest.benchmarks.commands.bench import complete_kind
-from scaletest.benchmarks.kinds.registry import API_VERSION, KINDS, kind_of
-from scaletest.benchmarks.kinds.spec import CrowdSpec, MpiSpec, PairSpec
+from scaletest.benchmarks.kinds import API_VERSION, CrowdSpec, MpiSpec, PairSpec, registry
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output, echo
-from scaletest.model.json_schema import json_type
-from scaletest.model.wording import as_options
-from scaletest.model.writing import DocumentMember, document_members
+from scaletest.model import json_schema, wording, writing
 from scaletest.plugins import BUILT_IN
 
-# Fields that not one kind alone has.
-_SHARED = chain(*(document_members(spec) for spec in (PairSpec, CrowdSpec, MpiSpec)))
-_COMMON = {field.name for field in _SHARED} - {"transport"}
+HELP = """
+Explain a KIND: its fields with defaults, its numbers with units, an example. Without KIND:
+list them.
+
+\b
+scaletest bench explain
+scaletest bench explain Fio
+"""
+# Fields that not one kind alone has; transport is of two, and matters for both.
+_COMMON = {
+    field.name
+    for spec in (PairSpec, CrowdSpec, MpiSpec)
+    for field in writing.document_members(spec)
+} - {"transport"}
 
 
 def list_kinds() -> tuple[list[dict[str, str]], str]:
     """List all kinds, and the packages that those come from which are not built in."""
-    for problem in KINDS.problems:
+    for problem in registry.KINDS.problems:
         echo(f"warning: {problem}", err=True)
-    rows = [
-        {"kind": kind.name, "help": kind.help, "package": KINDS.package(kind.name)}
-        for kind in KINDS.values()
-    ]
-    width = max(len(row["kind"]) for row in rows)
-    lines = []
-    for row in rows:
-        source = "" if row["package"] == BUILT_IN else f" ({row['package']})"
-        lines.append(f"{row['kind']:{width}}  {row['help']}{source}")
+    width = max(map(len, registry.KINDS))
+    rows, lines = [], []
+    for kind in registry.KINDS.values():
+        package = registry.KINDS.package(kind.name)
+        source = "" if package == BUILT_IN else f" ({package})"
+        rows.append({"kind": kind.name, "help": kind.help, "package": package})
+        lines.append(f"{kind.name:{width}}  {kind.help}{source}")
     return rows, "\n".join(lines)
 
 
 def explain_kind(name: str) -> tuple[dict[str, object], str]:
     """Explain a kind, as data and as text."""
-    kind = kind_of(name)
-    spec = document_members(kind.spec)
+    kind = registry.kind_of(name)
+    spec = writing.document_members(kind.spec)
     example = yaml.safe_dump(
         {
             "apiVersion": API_VERSION,
@@ -57,7 +61,7 @@ def explain_kind(name: str) -> tuple[dict[str, object], str]:
         "fields": [
             {
                 "field": field.name,
-                "type": json_type(field.hint),
+                "type": json_schema.json_type(field.hint),
                 "default": field.usual,
                 "help": field.rule.description,
                 "choices": list(field.rule.choices),
@@ -80,7 +84,7 @@ def explain_kind(name: str) -> tuple[dict[str, object], str]:
     }
     width = max(len(field.name) for field in spec)
     lines = [
-        *(f"{kind.name}: {kind.help}", *map(as_options, kind.notes), "", "spec"),
+        *(f"{kind.name}: {kind.help}", *map(wording.as_options, kind.notes), "", "spec"),
         *(f"  {field.name:{width}}  {_describe_field(field)}" for field in spec),
         *("", "numbers"),
         *(
@@ -93,28 +97,21 @@ def explain_kind(name: str) -> tuple[dict[str, object], str]:
     return explanation, "\n".join(lines)
 
 
-def _describe_field(field: DocumentMember) -> str:
+def _describe_field(field: writing.DocumentMember) -> str:
     """Write type, default, description and limits of a field in words."""
-    default = field.usual
     usual = "not set"
-    if default not in ("", None, [], {}):
-        written = yaml.safe_dump(default, default_flow_style=True).removesuffix("...\n").strip()
-        usual = f"default {written}"
-    return (
-        f"{json_type(field.hint)}, {usual}. {field.rule.description} {field.rule.allowed}".rstrip()
-    )
+    if field.usual not in ("", None, [], {}):
+        # YAML ends a document of one scalar with dots
+        written = yaml.safe_dump(field.usual, default_flow_style=True).removesuffix("...\n")
+        usual = f"default {written.strip()}"
+    type_and_default = f"{json_schema.json_type(field.hint)}, {usual}"
+    return f"{type_and_default}. {field.rule.description} {field.rule.allowed}".rstrip()
 
 
-@cloup.command()
+@cloup.command(help=HELP)
 @click.argument("kind", required=False, shell_complete=complete_kind)
 @shared.output()
 def explain(kind: str | None, output: Output) -> None:
-    """Explain a KIND: its fields with defaults, its numbers with units, an example. Without KIND:
-    list them.
-
-    \b
-    scaletest bench explain
-    scaletest bench explain Fio
-    """
+    """Explain a kind, or list all of them."""
     data, text = explain_kind(kind) if kind else list_kinds()
     output.show(data, [text])

@@ -14,8 +14,28 @@ from scaletest.cli.output import Output, echo
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
 
+RUN_HELP = """
+Run benchmarks: FILE.yaml with one or a BenchmarkSet, ours or kube-perftest's; or a KIND with
+its defaults.
 
-@cloup.command("run")
+\b
+scaletest bench run IPerf --set streams=2 --set mtu=9000 --set duration=5
+scaletest bench run sweep.yaml --repetitions 5
+scaletest bench run --resume LAST
+
+Here, two nodes are two network namespaces of this machine, joined by a veth pair, which are
+gone afterwards.
+
+Exit code 0: all measured, and every threshold holds. 3: some failed, or a threshold does not
+hold. 4: some were not measured, or a threshold is undecided.
+"""
+EXECUTE_HELP = """
+Run one benchmark, DOCUMENT as JSON, on this node, and print its framed result; workers call
+this.
+"""
+
+
+@cloup.command("run", help=RUN_HELP)
 @click.argument("subject", required=False, metavar="FILE|KIND", shell_complete=complete_kind)
 @under_heading("Load")
 @click.option(
@@ -23,7 +43,7 @@ from scaletest.model.labels import Labels
     "sets",
     multiple=True,
     metavar="KEY=VALUE",
-    help=("Set this field of the benchmark's spec to a value in YAML; the option may be repeated."),
+    help="Set this field of the benchmark's spec to a value in YAML; the option may be repeated.",
 )
 @under_heading("Accuracy")
 @click.option(
@@ -71,6 +91,7 @@ from scaletest.model.labels import Labels
 @shared.report_output()
 @shared.call_with_groups
 def run(
+    *,
     subject: str | None,
     changes: BenchmarkChanges,
     place: BenchmarkPlace,
@@ -80,20 +101,7 @@ def run(
     watch: shared.WatchOptions,
     output: Output,
 ) -> int:
-    """Run benchmarks: FILE.yaml with one or a BenchmarkSet, ours or kube-perftest's; or a KIND with
-    its defaults.
-
-    \b
-    scaletest bench run IPerf --set streams=2 --set mtu=9000 --set duration=5
-    scaletest bench run sweep.yaml --repetitions 5
-    scaletest bench run --resume LAST
-
-    Here, two nodes are two network namespaces of this machine, joined by a veth pair, which are
-    gone afterwards.
-
-    Exit code 0: all measured, and every threshold holds. 3: some failed, or a threshold does not
-    hold. 4: some were not measured, or a threshold is undecided.
-    """
+    """Start a run or resume one, and show its report."""
     # what a run needs takes a while to import, and --help needs none of it
     from scaletest.benchmarks.measure import launch
     from scaletest.benchmarks.report import benchmark_report
@@ -108,30 +116,29 @@ def run(
     # without a queue it names a default that nobody chose
     with watch_runs(watch, place.redis_url if place.queue else "") as progress:
         if resume:
-            benchmarks = launch.resume(stored.find(resume), place, progress)
+            benchmarks = launch.resume_run(stored.find(resume), place, progress)
         else:
-            benchmarks = launch.start(subject, changes, place, run_dir, labels, progress)
+            benchmarks = launch.start_run(
+                subject, changes, place, run_dir=run_dir, labels=labels, progress=progress
+            )
     return stored.deliver_finished(benchmark_report(benchmarks), output, benchmarks.to_dict())
 
 
-@cloup.command(hidden=True)
+@cloup.command(hidden=True, help=EXECUTE_HELP)
 @click.argument("document")
 @click.option("--no-causes", is_flag=True, help="Do not sample where the benchmark's time goes.")
 def execute(document: str, no_causes: bool) -> int:
-    """Run one benchmark, DOCUMENT as JSON, on this node, and print its framed result; workers call
-    this.
-    """
-    from scaletest.benchmarks.documents.benchmark import read_benchmark
-    from scaletest.benchmarks.documents.result import frame_result
+    """Run one benchmark and print its framed result."""
+    from scaletest.benchmarks.documents import frame_result, read_benchmark
     from scaletest.benchmarks.measure.local_executor import LocalExecutor
     from scaletest.model import wire
 
     benchmark = read_benchmark(wire.load(document, "the document"))
     executor = LocalExecutor(no_causes=no_causes)
     executor.refuse(benchmark)
-    ended = executor.run(benchmark, lambda phase: echo(f"{benchmark.name}: {phase}", err=True))
-    echo(frame_result(ended))
-    return 0 if ended.ok else 5
+    result = executor.run(benchmark, lambda phase: echo(f"{benchmark.name}: {phase}", err=True))
+    echo(frame_result(result))
+    return 0 if result.ok else 5
 
 
 @cloup.command(hidden=True)
@@ -157,11 +164,11 @@ def execute(document: str, no_causes: bool) -> int:
 )
 def part(role: str, index: int, folder: Path, scratch: Path) -> int:
     """Run one part of a benchmark in a pod; the operator's Jobs call this."""
-    from scaletest.benchmarks.measure.pod_main import run as play
+    from scaletest.benchmarks.measure import pod_main
 
     if not (folder / "benchmark.json").is_file():
         raise UsageError(
             f"{folder} contains no benchmark.json",
             hint="the operator's Jobs call this; use: bench run",
         )
-    return play(role, index, folder, scratch, echo)
+    return pod_main.run(role, index, folder, scratch, echo)

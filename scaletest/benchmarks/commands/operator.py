@@ -7,17 +7,24 @@ import cloup
 import yaml
 
 from scaletest import __version__
-from scaletest.benchmarks.documents.custom_resources import definitions
-from scaletest.benchmarks.documents.kube_perftest import GROUPS
-from scaletest.benchmarks.kinds.registry import GROUP
-from scaletest.cli.headings import under_heading
-from scaletest.cli.output import echo
+from scaletest.benchmarks.documents import custom_resources, kube_perftest
+from scaletest.benchmarks.kinds import GROUP
+from scaletest.cli import headings, output
 from scaletest.cluster import connection, discovery, objects
 from scaletest.model.errors import Unreachable, UsageError
 
+HELP = """
+Run the benchmarks and sets of a cluster. It may be killed at any moment, and goes on when it
+is back.
 
-@cloup.command("operator")
-@under_heading("Kubernetes")
+\b
+scaletest operator --crds | kubectl apply --server-side -f -
+scaletest operator --namespace bench
+"""
+
+
+@cloup.command("operator", help=HELP)
+@headings.under_heading("Kubernetes")
 @click.option(
     "-n",
     "--namespace",
@@ -29,7 +36,7 @@ from scaletest.model.errors import Unreachable, UsageError
     "--image", default=f"scaletest-benchmarks:{__version__}", show_default=True, metavar="IMAGE",
     help="Run benchmarks that name no container image with this one.",
 )  # fmt: skip
-@under_heading("Server")
+@headings.under_heading("Server")
 @click.option(
     "--metrics-port", type=click.IntRange(0, 65535), default=0, show_default=True, metavar="PORT",
     help="Serve metrics at this port; 0 serves none.",
@@ -38,7 +45,7 @@ from scaletest.model.errors import Unreachable, UsageError
     "--health-port", type=click.IntRange(0, 65535), default=0, show_default=True, metavar="PORT",
     help="Answer /healthz at this port; 0 answers nowhere.",
 )  # fmt: skip
-@under_heading("Kubernetes")
+@headings.under_heading("Kubernetes")
 @click.option(
     "--pull-policy", type=click.Choice(["Always", "IfNotPresent", "Never"]),
     help="Use this pull policy for benchmarks that name none. [default: IfNotPresent]",
@@ -48,14 +55,15 @@ from scaletest.model.errors import Unreachable, UsageError
     help="Let this scheduler place the pods of benchmarks that name none. [default: the cluster's]",
 )  # fmt: skip
 @click.option(
-    "--perftest-group", type=click.Choice(GROUPS),
+    "--perftest-group", type=click.Choice(kube_perftest.GROUPS),
     help="Also serve kube-perftest's benchmarks of this API group, by converting them.",
 )  # fmt: skip
-@under_heading("Output")
+@headings.under_heading("Output")
 @click.option(
     "--crds", is_flag=True, help="Print the CustomResourceDefinitions, and do nothing else."
 )
 def command(
+    *,
     namespace: tuple[str, ...],
     image: str,
     metrics_port: int,
@@ -65,15 +73,14 @@ def command(
     perftest_group: str | None,
     crds: bool,
 ) -> None:
-    """Run the benchmarks and sets of a cluster. It may be killed at any moment, and goes on when it
-    is back.
-
-    \b
-    scaletest operator --crds | kubectl apply --server-side -f -
-    scaletest operator --namespace bench
-    """
+    """Run the operator, or print what must be installed before it."""
     if crds:
-        echo(yaml.safe_dump_all(definitions(perftest_group or ""), sort_keys=False), nl=False)
+        output.echo(
+            yaml.safe_dump_all(
+                custom_resources.make_definitions(perftest_group or ""), sort_keys=False
+            ),
+            nl=False,
+        )
         return
     try:
         from scaletest.benchmarks.operator.handlers import run
@@ -82,6 +89,7 @@ def command(
             f"{error.name} is not installed", hint="pip install 'scaletest[operator]'"
         ) from error
 
+    # without the definitions there is nothing to watch
     cluster = connection.connect_cluster()
     options = f" --perftest-group {perftest_group}" if perftest_group else ""
     for group in filter(None, (GROUP, perftest_group)):

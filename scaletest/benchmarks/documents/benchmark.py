@@ -1,4 +1,4 @@
-"""A benchmark as a document, in our YAML or that of kube-perftest."""
+"""Read a benchmark from its document, in our YAML or that of kube-perftest."""
 
 import re
 from collections.abc import Mapping
@@ -7,20 +7,25 @@ from typing import Any
 
 from scaletest.benchmarks.documents import kube_perftest
 from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
-from scaletest.benchmarks.kinds.kind import Kind
-from scaletest.benchmarks.kinds.registry import API_VERSION, GROUP, SET, kind_of
-from scaletest.benchmarks.kinds.spec import CommonSpec
-from scaletest.model import checks
-from scaletest.model.errors import InvalidValue, ScaletestError
-from scaletest.model.file_documents import read_file_document
-from scaletest.model.writing import Written, document_members
+from scaletest.benchmarks.kinds import (
+    API_VERSION,
+    GROUP,
+    BenchmarkFailed,
+    CommonSpec,
+    Failure,
+    Kind,
+    registry,
+)
+from scaletest.model import checks, errors, file_documents, writing
 
-NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+# Limit for names in a cluster: Jobs and pods have longer ones, which must be valid host names.
+# Names of a set's benchmarks are cut to it.
+MOST_NAME = 40
+NAME_PATTERN = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
-class Benchmark(Written):
+class Benchmark(writing.Written):
     """One measurement."""
 
     name: str
@@ -45,7 +50,7 @@ class Benchmark(Written):
         """Fields that decide what runs or where files are written."""
         return tuple(
             member.name
-            for member in document_members(self.kind.spec)
+            for member in writing.document_members(self.kind.spec)
             if "trusted" in member.rule.extra
             and getattr(self.spec, member.attribute) != member.default
         )
@@ -69,13 +74,13 @@ class Benchmark(Written):
 
     def failed_by(
         self,
-        error: BenchmarkFailed | ScaletestError | OSError,
+        error: BenchmarkFailed | errors.ScaletestError | OSError,
         *,
         started_s: float = 0.0,
         finished_s: float = 0.0,
     ) -> BenchmarkResult:
         """Return its result after an error."""
-        if isinstance(error, ScaletestError):
+        if isinstance(error, errors.ScaletestError):
             error = BenchmarkFailed(Failure.REFUSED, error.message, remedy=error.hint)
         elif isinstance(error, OSError):
             error = BenchmarkFailed(
@@ -97,9 +102,11 @@ def read_benchmark(document: Any) -> Benchmark:
     """Read a document, ours or kube-perftest's. InvalidValue names what is wrong."""
     warnings: list[str] = []
     body = read_envelope(document, warnings)
-    kind = kind_of(body["kind"])
-    spec = read_file_document(kind.spec, body["spec"], f"the spec of {kind.name}", warnings)
-    return Benchmark(name_of(body, kind.name.lower()), kind, spec, tuple(warnings))
+    kind = registry.kind_of(body["kind"])
+    spec = file_documents.read_file_document(
+        kind.spec, body["spec"], f"the spec of {kind.name}", warnings
+    )
+    return Benchmark(read_name(body, kind.name.lower()), kind, spec, tuple(warnings))
 
 
 def read_envelope(document: Any, warnings: list[str]) -> dict[str, Any]:
@@ -109,7 +116,7 @@ def read_envelope(document: Any, warnings: list[str]) -> dict[str, Any]:
     other API groups and unknown keys.
     """
     if not isinstance(document, Mapping) or not document.get("kind"):
-        raise InvalidValue(
+        raise errors.InvalidValue(
             "the document has no kind", hint="see an example with: scaletest bench explain KIND"
         )
     group = str(document.get("apiVersion", API_VERSION)).partition("/")[0]
@@ -133,25 +140,25 @@ def read_envelope(document: Any, warnings: list[str]) -> dict[str, Any]:
     # with hostNetwork a pod has no network of its own that these could be about
     spec = body["spec"]
     if isinstance(spec, Mapping) and spec.get("hostNetwork") is True:
-        void = [name for name in ("networkName", "mtu") if spec.get(name)]
+        ignored = [name for name in ("networkName", "mtu") if spec.get(name)]
         warnings += [
-            f"{name} is ignored: with hostNetwork pods use the node's network" for name in void
+            f"{name} is ignored: with hostNetwork pods use the node's network" for name in ignored
         ]
-        body["spec"] = {name: value for name, value in spec.items() if name not in void}
+        body["spec"] = {name: value for name, value in spec.items() if name not in ignored}
     return body
 
 
-def name_of(document: Mapping[str, Any], default: str) -> str:
+def read_name(document: Mapping[str, Any], default: str) -> str:
     """Return metadata.name, or the default."""
     metadata = document.get("metadata") or {}
     name = metadata.get("name", default) if isinstance(metadata, Mapping) else None
-    if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise InvalidValue(
+    if not isinstance(name, str) or not NAME_PATTERN.fullmatch(name):
+        raise errors.InvalidValue(
             f"the name {str(name)[:60]!r} cannot be used", hint="use a-z, 0-9, '-' and '.'"
         )
     return name
 
 
 def is_set(document: Any) -> bool:
-    """Whether the document is a set of benchmarks."""
-    return isinstance(document, Mapping) and document.get("kind") == SET
+    """Check whether the document is a set of benchmarks."""
+    return isinstance(document, Mapping) and document.get("kind") == registry.SET

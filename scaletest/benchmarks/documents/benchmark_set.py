@@ -7,8 +7,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from scaletest.benchmarks.kinds.spec import Spec
-from scaletest.model import checks
-from scaletest.model.declared import choice
+from scaletest.model import checks, declared
 
 SERIAL, DISJOINT = "serial", "nodeDisjoint"
 IN_SEQUENCE, RANDOM = "given", "random"
@@ -45,7 +44,7 @@ class SetSpec(Spec):
     ] = Values()
     order: Annotated[
         str,
-        choice((IN_SEQUENCE, RANDOM)),
+        declared.choice((IN_SEQUENCE, RANDOM)),
         "given: repetitions of a permutation follow each other; random: blocks of all permutations,"
         " each shuffled.",
     ] = IN_SEQUENCE
@@ -57,12 +56,12 @@ class SetSpec(Spec):
     ] = 0
     on_failure: Annotated[
         str,
-        choice(("continue", "stop")),
+        declared.choice(("continue", "stop")),
         "After a failed benchmark: continue with the others, or stop.",
     ] = "continue"
     parallelism: Annotated[
         str,
-        choice((SERIAL, DISJOINT)),
+        declared.choice((SERIAL, DISJOINT)),
         "serial: one at a time; nodeDisjoint: benchmarks that share no node run at the same time.",
     ] = SERIAL
     thresholds: Annotated[

@@ -6,20 +6,18 @@ The status of a definition is bounded: it has headlines, counts and network, not
 import re
 from typing import Any
 
-from scaletest.benchmarks.documents import kube_perftest
-from scaletest.benchmarks.documents.benchmark_set import SetSpec
-from scaletest.benchmarks.documents.json_schema import FORM
-from scaletest.benchmarks.documents.result import BenchmarkPhase
-from scaletest.benchmarks.kinds.failure import Failure
-from scaletest.benchmarks.kinds.kind import Kind
-from scaletest.benchmarks.kinds.registry import GROUP, KINDS, SET, VERSION
+from scaletest.benchmarks.documents import (
+    MOST_MESSAGE,
+    MOST_NAME,
+    BenchmarkPhase,
+    benchmark_set,
+    json_schema,
+    kube_perftest,
+)
+from scaletest.benchmarks.kinds import GROUP, VERSION, Failure, Kind, registry
 from scaletest.model.json_schema import Schema
 from scaletest.model.verdict import JUDGEMENTS
 
-MOST_MESSAGE = 2000  # characters of a message in a status
-# Limit for names of benchmarks: its Jobs and pods have longer ones, which must be valid host names.
-# Names of a set's benchmarks are cut to it.
-MOST_NAME = 40
 # for names of new objects only: existing ones must accept changes, and deletion
 _VALID_NAME: Schema = {
     "rule": (
@@ -56,13 +54,13 @@ _CONDITIONS: Schema = {
 }
 
 
-def definitions(perftest_group: str = "") -> list[dict[str, Any]]:
+def make_definitions(perftest_group: str = "") -> list[dict[str, Any]]:
     """Return all definitions: one for each kind, the set last; then those of kube-perftest's group.
 
     perftest_group: the API group for documents of kube-perftest, or "" for none.
     """
-    definitions = [*map(_kind_definition, KINDS.values()), _set_definition()]
-    copied = (*kube_perftest.KINDS, SET) if perftest_group else ()
+    definitions = [*map(_kind_definition, registry.KINDS.values()), _set_definition()]
+    copied = (*kube_perftest.KINDS, registry.SET) if perftest_group else ()
     for definition in list(definitions):
         spec = definition["spec"]
         if spec["names"]["kind"] in copied:
@@ -78,7 +76,7 @@ def definitions(perftest_group: str = "") -> list[dict[str, Any]]:
 
 def _kind_definition(kind: Kind) -> dict[str, Any]:
     """Return the definition of one kind."""
-    spec = _openapi(FORM.object(kind.spec))
+    spec = _openapi(json_schema.FORM.object(kind.spec))
     types = {name: field["type"] for name, field in spec["properties"].items()}
     columns = [
         _column("Host Network", ".spec.hostNetwork", "boolean"),
@@ -162,14 +160,14 @@ def _kind_definition(kind: Kind) -> dict[str, Any]:
 
 def _set_definition() -> dict[str, Any]:
     """Return the definition of BenchmarkSet."""
-    spec = _openapi(FORM.object(SetSpec))
+    spec = _openapi(json_schema.FORM.object(benchmark_set.SetSpec))
     spec["properties"]["template"] = {
         "type": "object",
         "description": "apiVersion, kind and spec: the fixed part.",
         "required": ["kind"],
         "properties": {
             "apiVersion": _TEXT,
-            "kind": {"type": "string", "enum": list(KINDS)},
+            "kind": {"type": "string", "enum": list(registry.KINDS)},
             "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
         },
     }
@@ -198,7 +196,7 @@ def _set_definition() -> dict[str, Any]:
         _column("Result", ".status.summary"),
         _column("Finished", ".status.finishedAt", "date"),
     ]
-    return _definition(SET, "benchmarksets", spec, status, columns)
+    return _definition(registry.SET, "benchmarksets", spec, status, columns)
 
 
 def _definition(

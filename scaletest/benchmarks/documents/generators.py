@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeGuard
 
-from scaletest.model import checks
-from scaletest.model.errors import InvalidValue
+from scaletest.model import checks, errors
 
 MOST_VALUES = 100_000
 MOST_LENGTH = 16  # of combinations and permutations
@@ -29,14 +28,14 @@ class Node:
 Nodes = Callable[[], Sequence[Node]]
 
 
-def generate(source: Any, field: str, nodes: Nodes, chance: random.Random) -> list[Any]:
+def generate(source: Any, field: str, nodes: Nodes, rng: random.Random) -> list[Any]:
     """Generate the values of a field.
 
     source: a list, or a map of one generator's name to its arguments. field: the field's name, for
     errors. Raises InvalidValue when there are too many values, or none: a sweep over no values
     would silently measure nothing.
     """
-    values = list(itertools.islice(_values(source, field, nodes, chance), MOST_VALUES + 1))
+    values = list(itertools.islice(_generate_values(source, field, nodes, rng), MOST_VALUES + 1))
     checks.raise_first_mistake(
         (not values, f"{field} has no values", "give at least one, or leave it out"),
         (
@@ -48,20 +47,21 @@ def generate(source: Any, field: str, nodes: Nodes, chance: random.Random) -> li
     return values
 
 
-def _values(source: Any, field: str, nodes: Nodes, chance: random.Random) -> Iterable[Any]:
+def _generate_values(source: Any, field: str, nodes: Nodes, rng: random.Random) -> Iterable[Any]:
+    """Return a list as it is, or run the generator that the source names."""
     if isinstance(source, list | tuple):
         return source
     if not isinstance(source, Mapping) or len(source) != 1:
-        raise InvalidValue(
+        raise errors.InvalidValue(
             f"{field} is neither a list nor one generator",
             hint=f"give a list, or one of: {', '.join(_GENERATORS)}",
         )
     ((name, arguments),) = source.items()
     checks.one_of(name, _GENERATORS, "generator")
-    return _GENERATORS[name](arguments, f"{name} of {field}", nodes, chance)
+    return _GENERATORS[name](arguments, f"{name} of {field}", nodes, rng)
 
 
-def _nodes(arguments: Any, field: str, nodes: Nodes, chance: random.Random) -> Iterable[Any]:
+def _node_names(arguments: Any, field: str, nodes: Nodes, rng: random.Random) -> Iterable[Any]:
     """List the names of the nodes that have the selector's labels, sorted."""
     selector = _check_arguments(arguments, field, {"selector"}).get("selector", {})
     checks.raise_first_mistake(
@@ -71,21 +71,22 @@ def _nodes(arguments: Any, field: str, nodes: Nodes, chance: random.Random) -> I
             "write it as in {disktype: ssd}",
         )
     )
-    wanted = {label: str(text) for label, text in selector.items()}
-    fitting = [node.name for node in nodes() if wanted.items() <= node.labels.items()]
+    labels = {label: str(text) for label, text in selector.items()}
+    names = [node.name for node in nodes() if labels.items() <= node.labels.items()]
     checks.raise_first_mistake(
         (
-            not fitting,
+            not names,
             f"{field}: no node has the labels {dict(selector)}",
             "look at the labels of the nodes",
         )
     )
-    return sorted(fitting)
+    return sorted(names)
 
 
-def _tuples(
-    arguments: Any, field: str, nodes: Nodes, chance: random.Random, *, ordered: bool
+def _choose_tuples(
+    arguments: Any, field: str, nodes: Nodes, rng: random.Random, *, ordered: bool
 ) -> Iterable[Any]:
+    """List permutations (ordered) or combinations of the source's values."""
     options = _check_arguments(arguments, field, {"length", "withReplacement", "source"})
     length, replacing = options.get("length", 2), options.get("withReplacement", False)
     checks.raise_first_mistake(
@@ -100,7 +101,7 @@ def _tuples(
             "give true or false",
         ),
     )
-    values = generate(options.get("source"), f"the source of {field}", nodes, chance)
+    values = generate(options.get("source"), f"the source of {field}", nodes, rng)
     if ordered and replacing:
         return map(list, itertools.product(values, repeat=length))
     choose = {
@@ -111,9 +112,10 @@ def _tuples(
     return map(list, choose(values, length))
 
 
-def _sample(arguments: Any, field: str, nodes: Nodes, chance: random.Random) -> Iterable[Any]:
+def _draw_sample(arguments: Any, field: str, nodes: Nodes, rng: random.Random) -> Iterable[Any]:
+    """Draw some of the source's values at random."""
     options = _check_arguments(arguments, field, {"size", "source"})
-    values = generate(options.get("source"), f"the source of {field}", nodes, chance)
+    values = generate(options.get("source"), f"the source of {field}", nodes, rng)
     size: Any = options.get("size")
     checks.raise_first_mistake(
         (
@@ -123,7 +125,7 @@ def _sample(arguments: Any, field: str, nodes: Nodes, chance: random.Random) -> 
         )
     )
     # in the order of the source, so that a sample of all values is the source itself
-    return [values[index] for index in sorted(chance.sample(range(len(values)), size))]
+    return [values[index] for index in sorted(rng.sample(range(len(values)), size))]
 
 
 def _is_number(number: Any, largest: int) -> TypeGuard[int]:
@@ -132,6 +134,7 @@ def _is_number(number: Any, largest: int) -> TypeGuard[int]:
 
 
 def _check_arguments(arguments: Any, field: str, known: set[str]) -> Mapping[str, Any]:
+    """Return a generator's arguments. InvalidValue for any but the known ones."""
     options = {} if arguments is None else arguments
     checks.raise_first_mistake(
         (
@@ -144,9 +147,9 @@ def _check_arguments(arguments: Any, field: str, known: set[str]) -> Mapping[str
 
 
 _GENERATORS: Mapping[str, Callable[[Any, str, Nodes, random.Random], Iterable[Any]]] = {
-    "values": _values,
-    "nodes": _nodes,
-    "combinations": partial(_tuples, ordered=False),
-    "permutations": partial(_tuples, ordered=True),
-    "sample": _sample,
+    "values": _generate_values,
+    "nodes": _node_names,
+    "combinations": partial(_choose_tuples, ordered=False),
+    "permutations": partial(_choose_tuples, ordered=True),
+    "sample": _draw_sample,
 }

@@ -6,19 +6,18 @@ schema, except null in place of a default.
 
 from collections.abc import Callable, Mapping
 
-from scaletest.benchmarks.documents import kube_perftest
-from scaletest.benchmarks.documents.benchmark import NAME
-from scaletest.benchmarks.documents.benchmark_set import SetSpec
-from scaletest.benchmarks.kinds.registry import API_VERSION, KINDS, SET
+from scaletest.benchmarks.documents import benchmark, benchmark_set, kube_perftest
+from scaletest.benchmarks.kinds import API_VERSION
+from scaletest.benchmarks.kinds.registry import KINDS, SET
 from scaletest.model.json_schema import DRAFT, Form, Schema
 
 FORM = Form(is_file=True)
 
 
-def schema() -> Schema:
+def benchmark_schema() -> Schema:
     """Return the schema of one document: a benchmark of any kind, or a set."""
     # a set's spec, with the kind's own one for the template's spec
-    sweep = {**FORM.object(SetSpec), "description": "A sweep over one benchmark."}
+    sweep = {**FORM.object(benchmark_set.SetSpec), "description": "A sweep over one benchmark."}
     sweep["properties"]["template"] = {
         "type": "object",
         "description": "apiVersion, kind and spec: the fixed part.",
@@ -53,7 +52,9 @@ def schema() -> Schema:
             "kind": {"enum": [*KINDS, SET]},
             "metadata": {
                 "type": "object",
-                "properties": {"name": {"type": "string", "pattern": f"^{NAME.pattern}$"}},
+                "properties": {
+                    "name": {"type": "string", "pattern": f"^{benchmark.NAME_PATTERN.pattern}$"}
+                },
             },
             "spec": {"type": "object"},
             "status": {"type": "object"},
@@ -82,4 +83,4 @@ def _ref(name: str) -> Schema:
 
 
 # what `scaletest schema` shows of benchmarks
-DOCUMENTS: Mapping[str, Callable[[], Schema]] = {"benchmark": schema}
+DOCUMENTS: Mapping[str, Callable[[], Schema]] = {"benchmark": benchmark_schema}

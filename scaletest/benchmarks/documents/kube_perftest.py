@@ -1,4 +1,4 @@
-"""Documents of kube-perftest and of its successor.
+"""Convert documents of kube-perftest and of its successor into ours.
 
 Their kinds and fields are those of `scaletest.benchmarks.kinds`. Their API groups differ, and a set
 appends the lists of its permutations to those of its template, where ours replaces them.
@@ -19,15 +19,18 @@ def convert(document: Mapping[str, Any], api_version: str) -> dict[str, Any]:
         return body
     body["spec"] = {**spec, "template": {**template, "apiVersion": api_version}}
     permutations, base = spec.get("permutations"), template.get("spec") or {}
-    if isinstance(permutations, Mapping):
-        body["spec"]["permutations"] = joined = dict(permutations)
-        product = permutations.get("product")
-        if isinstance(base, Mapping) and isinstance(product, Mapping):
-            joined["product"] = {
-                key: _join_each(base.get(key), values) for key, values in product.items()
-            }
-        if "explicit" in permutations:
-            joined["explicit"] = _join_each(base, permutations["explicit"])
+    if not isinstance(permutations, Mapping):
+        return body
+    # what is malformed stays as it is, so that the reader refuses it with its own words
+    converted = dict(permutations)
+    product = permutations.get("product")
+    if isinstance(base, Mapping) and isinstance(product, Mapping):
+        converted["product"] = {
+            key: _join_each(base.get(key), values) for key, values in product.items()
+        }
+    if "explicit" in permutations:
+        converted["explicit"] = _join_each(base, permutations["explicit"])
+    body["spec"]["permutations"] = converted
     return body
 
 

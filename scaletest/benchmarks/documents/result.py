@@ -1,4 +1,4 @@
-"""The result of a benchmark, and the line of a log that carries it.
+"""Hold the result of a benchmark, and write and read the line of a log that carries it.
 
 That line begins with a mark, to find it among other lines.
 """
@@ -10,17 +10,17 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from scaletest.benchmarks.kinds.failure import Failure
-from scaletest.model import Activity, wire
+from scaletest.benchmarks.kinds import ADVICE, Failure
+from scaletest.model import Activity, errors, wire
 from scaletest.model.document import Document
-from scaletest.model.errors import InvalidValue
 
 MARK = "SCALETEST-RESULT "
+MOST_MESSAGE = 2000  # characters of a message in the status of an object
 MOST_CHARACTERS = 200_000  # of a framed line, for readers of logs
 
 
 class BenchmarkPhase(StrEnum):
-    """Progress of a benchmark. The last two phases are final."""
+    """Progress of a benchmark."""
 
     PENDING = "Pending"
     PREPARING = "Preparing"
@@ -29,10 +29,8 @@ class BenchmarkPhase(StrEnum):
     COMPLETED = "Completed"
     FAILED = "Failed"
 
-    @property
-    def is_final(self) -> bool:
-        """Whether the phase is final."""
-        return self in (BenchmarkPhase.COMPLETED, BenchmarkPhase.FAILED)
+
+FINAL_PHASES = (BenchmarkPhase.COMPLETED, BenchmarkPhase.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +66,26 @@ class BenchmarkResult(Document):
         return self.phase is BenchmarkPhase.COMPLETED
 
     @property
+    def length_s(self) -> float:
+        """Seconds from its start to its end; 0 where the clock was set back meanwhile."""
+        return max(0.0, self.finished_s - self.started_s)
+
+    @property
     def advice(self) -> str:
         """Advice after a failure."""
-        return self.remedy or self.failure.advice
+        return self.remedy or ADVICE[self.failure]
 
 
 def frame_result(result: BenchmarkResult) -> str:
     """Return the line of a result; without its details if it would be too long."""
-    line = _line(result)
+    line = _encode(result)
     if len(line) <= MOST_CHARACTERS:
         return line
     note = f"the details were left out: {len(line)} characters are too many"
-    return _line(replace(result, result={}, notes=(*result.notes, note)))
+    return _encode(replace(result, result={}, notes=(*result.notes, note)))
 
 
-def _line(result: BenchmarkResult) -> str:
+def _encode(result: BenchmarkResult) -> str:
     """Encode as ASCII, so that readers split no Unicode line ends, and printers escape nothing."""
     return MARK + json.dumps(result.to_dict(), separators=(",", ":"), allow_nan=False)
 
@@ -91,7 +94,7 @@ def read_framed_result(log: str) -> BenchmarkResult | None:
     """Return the last complete framed result of a log; None without one."""
     for line in reversed(log.splitlines()):
         if line.startswith(MARK):
-            with suppress(InvalidValue):
+            with suppress(errors.InvalidValue):
                 return BenchmarkResult.from_dict(
                     wire.load(line.removeprefix(MARK), "the framed result")
                 )

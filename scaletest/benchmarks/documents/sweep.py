@@ -12,33 +12,24 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from scaletest.benchmarks.documents.benchmark import (
-    Benchmark,
-    is_set,
-    name_of,
-    read_benchmark,
-    read_envelope,
-)
+from scaletest.benchmarks.documents import MOST_NAME, Benchmark, read_benchmark
+from scaletest.benchmarks.documents.benchmark import is_set, read_envelope, read_name
 from scaletest.benchmarks.documents.benchmark_set import DISJOINT, RANDOM, SetSpec
-from scaletest.benchmarks.documents.custom_resources import MOST_NAME
 from scaletest.benchmarks.documents.generators import Nodes, generate
-from scaletest.benchmarks.kinds.registry import API_VERSION
+from scaletest.benchmarks.kinds import API_VERSION
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.documents.templates import fill_templates
-from scaletest.model import checks
-from scaletest.model.errors import InvalidValue
-from scaletest.model.file_documents import read_file_document
-from scaletest.model.texts import as_yaml
+from scaletest.model import checks, errors, file_documents, texts
 
 MOST_BENCHMARKS = 100_000
 
 
 def plan_of(
-    document: Any, nodes: Nodes, chance: random.Random | None = None
+    document: Any, nodes: Nodes, rng: random.Random | None = None
 ) -> tuple[BenchmarkPlan, list[str]]:
     """Build the plan of a set or of a single benchmark, and list warnings.
 
-    chance: for tests; by default a generator from the set's seed. Raises InvalidValue, which names
+    rng: for tests; by default a generator from the set's seed. Raises InvalidValue, which names
     the permutation at fault.
     """
     if not is_set(document):
@@ -49,10 +40,12 @@ def plan_of(
         return plan, list(single.warnings)
     warnings = list[str]()
     body = read_envelope(document, warnings)
-    spec = read_file_document(SetSpec, body["spec"], "the spec of BenchmarkSet", warnings)
-    name = name_of(body, "benchmark-set")
-    chance = chance or random.Random(spec.seed)
-    permutations = _permutations(spec, nodes, chance)
+    spec = file_documents.read_file_document(
+        SetSpec, body["spec"], "the spec of BenchmarkSet", warnings
+    )
+    name = read_name(body, "benchmark-set")
+    rng = rng or random.Random(spec.seed)
+    permutations = _expand_permutations(spec, nodes, rng)
     count = len(permutations) * spec.repetitions
     checks.raise_first_mistake(
         (
@@ -61,12 +54,12 @@ def plan_of(
             "measure less, or take a sample",
         )
     )
-    distinct = [
-        _benchmark_of(spec, name, number, values) for number, values in enumerate(permutations)
+    members = [
+        _make_member(spec, name, number, values) for number, values in enumerate(permutations)
     ]
-    for member in distinct:
+    for member in members:
         warnings += [line for line in member.warnings if line not in warnings]
-    # the first permutation that equals an earlier one
+    # warn of the first permutation that equals an earlier one
     numbers: dict[str, int] = {}
     for number, values in enumerate(permutations):
         first = numbers.setdefault(repr(sorted(values.items())), number)
@@ -78,24 +71,26 @@ def plan_of(
             break
     plan = BenchmarkPlan(
         name=name,
-        benchmarks=tuple(_order(spec, name, distinct, chance)),
+        benchmarks=tuple(_order_benchmarks(spec, name, members, rng)),
         permutations=tuple(permutations),
         document=dict(document),
         repetitions=spec.repetitions,
         stop_on_failure=spec.on_failure == "stop",
         disjoint=spec.parallelism == DISJOINT,
-        paused=spec.paused or any(member.spec.paused for member in distinct),
+        paused=spec.paused or any(member.spec.paused for member in members),
         thresholds=spec.thresholds,
     )
     plan.check_thresholds()  # now, rather than after everything has been measured
     return plan, warnings
 
 
-def _permutations(spec: SetSpec, nodes: Nodes, chance: random.Random) -> list[Mapping[str, Any]]:
+def _expand_permutations(
+    spec: SetSpec, nodes: Nodes, rng: random.Random
+) -> list[Mapping[str, Any]]:
     """Return the values of all permutations: the product, then the explicit ones."""
     values = spec.matrix if spec.has_matrix else spec.permutations
     lists = {
-        key: generate(source, f"{key} of product", nodes, chance)
+        key: generate(source, f"{key} of product", nodes, rng)
         for key, source in values.product.items()
     }
     checks.raise_first_mistake(
@@ -106,7 +101,8 @@ def _permutations(spec: SetSpec, nodes: Nodes, chance: random.Random) -> list[Ma
         )
     )
     permutations = [
-        dict(zip(lists, chosen, strict=True)) for chosen in itertools.product(*lists.values())
+        dict(zip(lists, values_of_all, strict=True))
+        for values_of_all in itertools.product(*lists.values())
     ]
     # without a product only what is explicit; without both the template alone is measured
     if values.explicit and not lists:
@@ -114,7 +110,7 @@ def _permutations(spec: SetSpec, nodes: Nodes, chance: random.Random) -> list[Ma
     return [*permutations, *values.explicit]
 
 
-def _benchmark_of(spec: SetSpec, name: str, number: int, values: Mapping[str, Any]) -> Benchmark:
+def _make_member(spec: SetSpec, name: str, number: int, values: Mapping[str, Any]) -> Benchmark:
     """Return the benchmark of a permutation. InvalidValue names the permutation."""
     template = {"apiVersion": API_VERSION, **spec.template}
     body = template.get("spec") or {}
@@ -128,9 +124,9 @@ def _benchmark_of(spec: SetSpec, name: str, number: int, values: Mapping[str, An
             else merge(body, values),
         }
         return replace(read_benchmark(document), permutation=number)
-    except InvalidValue as error:
-        raise InvalidValue(
-            f"permutation {number + 1} {as_yaml(dict(values))}: {error.message}",
+    except errors.InvalidValue as error:
+        raise errors.InvalidValue(
+            f"permutation {number + 1} {texts.as_yaml(dict(values))}: {error.message}",
             hint=error.hint,
         ) from error
 
@@ -153,34 +149,34 @@ def pad_number(number: int, count: int) -> str:
     return str(number).zfill(len(str(count)))
 
 
-def stem(name: str, longest: str) -> str:
-    """Shorten a set's name so that it can begin the names of its benchmarks.
+def shorten_name(name: str, longest_suffix: str) -> str:
+    """Shorten a set's name so that it fits into a name together with the longest suffix.
 
-    The longest suffix must fit. A checksum replaces the end that is cut off, so that two sets never
-    produce the same names.
+    A checksum replaces the end that is cut off, so that two sets never produce the same names.
     """
-    if len(name) + len(longest) <= MOST_NAME:
+    if len(name) + len(longest_suffix) <= MOST_NAME:
         return name
-    mark = hashlib.sha256(name.encode()).hexdigest()[:8]
-    return f"{name[: MOST_NAME - len(longest) - len(mark) - 1].rstrip('-.')}-{mark}"
+    checksum = hashlib.sha256(name.encode()).hexdigest()[:8]
+    room = MOST_NAME - len(longest_suffix) - len(checksum) - 1
+    return f"{name[:room].rstrip('-.')}-{checksum}"
 
 
-def _order(
-    spec: SetSpec, name: str, distinct: list[Benchmark], chance: random.Random
+def _order_benchmarks(
+    spec: SetSpec, name: str, members: list[Benchmark], rng: random.Random
 ) -> Iterator[Benchmark]:
-    """Yield warm-ups, then all repetitions of the benchmarks, in order and with their own names."""
-    total = len(distinct) * spec.repetitions
+    """Yield warm-ups, then all repetitions of the members, in order and with their own names."""
+    total = len(members) * spec.repetitions
     suffixes = [f"-{total}", f"-warm-up-{spec.warm_up}" if spec.warm_up else ""]
-    name = stem(name, max(suffixes, key=len))
+    name = shorten_name(name, max(suffixes, key=len))
     for index in range(spec.warm_up):
-        yield replace(distinct[0], name=f"{name}-warm-up-{index + 1}", repetition=-1)
-    order: Iterable[tuple[Benchmark, int]] = itertools.product(distinct, range(spec.repetitions))
+        yield replace(members[0], name=f"{name}-warm-up-{index + 1}", repetition=-1)
+    order: Iterable[tuple[Benchmark, int]] = itertools.product(members, range(spec.repetitions))
     if spec.order == RANDOM:
         # shuffled in blocks of one repetition each, so that a drift affects all permutations alike
         order = (
             (member, repetition)
             for repetition in range(spec.repetitions)
-            for member in chance.sample(distinct, len(distinct))
+            for member in rng.sample(members, len(members))
         )
     for member, repetition in order:
         number = pad_number(member.permutation * spec.repetitions + repetition + 1, total)

@@ -7,20 +7,18 @@ worst counts.
 """
 
 import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Annotated, Any, Self
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.documents.result import BenchmarkResult
-from scaletest.benchmarks.kinds.kind import Headline
-from scaletest.benchmarks.plan import KIND, BenchmarkPlan, place_of
-from scaletest.model import Verdict, wire
-from scaletest.model.declared import INNER, named_in_documents
-from scaletest.model.texts import as_yaml
+from scaletest.benchmarks.documents import Benchmark, BenchmarkResult
+from scaletest.benchmarks.kinds import Headline
+from scaletest.benchmarks.plan import KIND, BenchmarkPlan, values_as_text
+from scaletest.model import Verdict, declared, texts, wire, writing
 from scaletest.model.threshold import Threshold
 from scaletest.model.verdict import while_running
-from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
 from scaletest.render.text import clean_text
 from scaletest.stats.estimate import exact_estimate
@@ -32,21 +30,23 @@ Pairs = Sequence[tuple[Benchmark, BenchmarkResult]]
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredPermutation(Written):
+class MeasuredPermutation(writing.Written):
     """One permutation, with the summaries of its repetitions."""
 
-    number: Annotated[int, INNER]
-    name: Annotated[str, INNER, "its values as text"]
+    number: Annotated[int, declared.INNER]
+    name: Annotated[str, declared.INNER, "its values as text"]
     values: Mapping[str, Any]
     succeeded: Annotated[int, "its benchmarks with a result"]
     failed: Annotated[int, "its benchmarks without a result"]
-    summaries: Annotated[Mapping[str, Summary], named_in_documents("headlines")]
-    absent: Annotated[Mapping[str, str], INNER, "headlines that it cannot have, with the reason"]
+    summaries: Annotated[Mapping[str, Summary], declared.named_in_documents("headlines")]
+    absent: Annotated[
+        Mapping[str, str], declared.INNER, "headlines that it cannot have, with the reason"
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkRun:
-    """A run, summarised."""
+    """A run with its numbers by permutation and its verdict."""
 
     plan: BenchmarkPlan
     results: Mapping[str, BenchmarkResult]  # by name, also of warm-ups
@@ -67,7 +67,7 @@ class BenchmarkRun:
     @property
     def counted(self) -> Pairs:
         """Benchmarks that ended and are no warm-up, in their order."""
-        return _counted(self.plan, self.results)
+        return _pairs_that_count(self.plan, self.results)
 
     @property
     def failures(self) -> list[BenchmarkResult]:
@@ -98,7 +98,7 @@ class BenchmarkRun:
 def evaluate_benchmarks(
     plan: BenchmarkPlan,
     results: Mapping[str, BenchmarkResult],
-    run_result: Mapping[str, Any] | None = None,
+    run_result: Mapping[str, Any] = {},
     **stored: Any,
 ) -> BenchmarkRun:
     """Judge what has ended so far.
@@ -106,8 +106,7 @@ def evaluate_benchmarks(
     results: by name. run_result: what the run wrote at its end, if it came to that. stored: name,
     folder and environment.
     """
-    run_result = run_result or {}
-    pairs = _counted(plan, results)
+    pairs = _pairs_that_count(plan, results)
     # each permutation with the summaries of its repetitions
     numbers = group_by_permutation(
         [(benchmark.permutation, result.headlines) for benchmark, result in pairs if result.ok]
@@ -117,16 +116,16 @@ def evaluate_benchmarks(
         benchmark.permutation: benchmark.kind.absent(benchmark.spec)
         for benchmark in plan.benchmarks
     }
+    outcomes = Counter((benchmark.permutation, result.ok) for benchmark, result in pairs)
     rows = []
     for number, values in enumerate(plan.permutations):
-        is_ok = [result.ok for benchmark, result in pairs if benchmark.permutation == number]
         rows.append(
             MeasuredPermutation(
                 number,
                 permutation_text(values) or plan.name,
                 values,
-                succeeded=is_ok.count(True),
-                failed=is_ok.count(False),
+                succeeded=outcomes[number, True],
+                failed=outcomes[number, False],
                 summaries={
                     name: summarise_repetitions(repeats)
                     for name, repeats in numbers.get(number, {}).items()
@@ -135,9 +134,7 @@ def evaluate_benchmarks(
             )
         )
     thresholds = tuple(_judge_threshold(threshold, rows) for threshold in plan.parsed_thresholds)
-    notes = wire.texts(run_result.get("noticed"))
-    for _, result in pairs:
-        notes += result.notes
+    notes = chain(wire.texts(run_result.get("noticed")), *(result.notes for _, result in pairs))
     # each measured headline once, whichever kinds have it
     measured = set().union(*(row.summaries for row in rows))
     headlines = {
@@ -160,10 +157,10 @@ def evaluate_benchmarks(
 
 def permutation_text(values: Mapping[str, Any]) -> str:
     """Write a permutation in words."""
-    return ", ".join(f"{name} {as_yaml(value)}" for name, value in values.items())
+    return ", ".join(f"{name} {texts.as_yaml(value)}" for name, value in values.items())
 
 
-def _counted(plan: BenchmarkPlan, results: Mapping[str, BenchmarkResult]) -> Pairs:
+def _pairs_that_count(plan: BenchmarkPlan, results: Mapping[str, BenchmarkResult]) -> Pairs:
     return [
         (benchmark, results[benchmark.name])
         for benchmark in plan.benchmarks
@@ -177,28 +174,24 @@ def _judge_threshold(
     """Judge a threshold by its number at each permutation, or by why there is none."""
     name, numbers = threshold.measure, list[Measured]()
     for permutation in permutations:
-        if not threshold.about(place_of(permutation.values)):
+        if not threshold.about(values_as_text(permutation.values)):
             continue
-        place, summary = clean_text(permutation.name, 60), permutation.summaries.get(name)
-        if summary is not None:
+        # its mean, else why it is missing: not yet run, or not possible, or left out by the tool
+        number = Measured(None, "not measured", "run it to the end")
+        if summary := permutation.summaries.get(name):
             is_single = summary.count < 2
-            numbers.append(
-                Measured(
-                    exact_estimate(summary.mean) if is_single else summary.estimate,
-                    remedy="measure more <repetitions>",
-                    place=place,
-                    remark=" (one repetition, no interval)" if is_single else "",
-                )
+            number = Measured(
+                exact_estimate(summary.mean) if is_single else summary.estimate,
+                remedy="measure more <repetitions>",
+                remark=" (one repetition, no interval)" if is_single else "",
             )
-            continue
-        reason, remedy = "not measured", "run it to the end"
-        if name in permutation.absent:
-            reason = permutation.absent[name]
+        elif name in permutation.absent:
             remedy = "leave the threshold out, or name the permutations that have the number"
+            number = Measured(None, permutation.absent[name], remedy)
         elif permutation.succeeded:
-            reason = f"the tool did not report {name}"
             remedy = "leave the threshold out, or use another version of the tool"
-        numbers.append(Measured(None, reason, remedy, place=place))
+            number = Measured(None, f"the tool did not report {name}", remedy)
+        numbers.append(replace(number, place=clean_text(permutation.name, 60)))
     return judge_threshold(threshold, numbers)
 
 
@@ -212,7 +205,7 @@ def _verdict(
     """Return the verdict; its remedies name the run as a shell takes it."""
     resume = f"scaletest bench run --resume {name}"
     grounds: list[Ground | None] = []
-    # not the subject where fewer benchmarks are on record than had ended when the run did
+    # fewer benchmarks are on record than had ended when the run did
     counts = [run_result.get(outcome) for outcome in ("succeeded", "failed")]
     recorded = sum(count for count in counts if isinstance(count, int))
     if recorded > len(pairs):
@@ -229,11 +222,10 @@ def _verdict(
     if missing := plan.count - len(pairs):
         reason = f"{missing} of {plan.count} were not measured"
         grounds.append(Ground(Rank.OPEN, reason, resume))
-    met = f"{plural(plan.count, 'benchmark')} of {', '.join(plan.kinds)} ran to the end"
+    judged = "; no threshold was set, so no number is judged"
     if thresholds:
-        met += f", {plural(len(thresholds), 'threshold')} met"
-    else:
-        met += "; no threshold was set, so no number is judged"
+        judged = f", {plural(len(thresholds), 'threshold')} met"
+    met = f"{plural(plan.count, 'benchmark')} of {', '.join(plan.kinds)} ran to the end{judged}"
     return verdict_of_grounds([*grounds, ground_of(thresholds, Rank.OPEN), Ground(Rank.MET, met)])
 
 
@@ -242,7 +234,7 @@ def _first_failure(results: Sequence[BenchmarkResult], rank: Rank, state: str) -
     if not results:
         return None
     first = results[0]
-    # with the last of the tool's own words: at the end tools say why they end
-    spoken = [line for line in first.lines if any(map(str.isalpha, line))]
-    reason = ": ".join((first.name, first.message, *spoken[-1:]))
+    # with the tool's last line that has words: at the end tools say why they end
+    worded = [line for line in first.lines if any(map(str.isalpha, line))]
+    reason = ": ".join((first.name, first.message, *worded[-1:]))
     return Ground(rank, f"{plural(len(results), 'benchmark')} {state}: {reason}", first.advice)

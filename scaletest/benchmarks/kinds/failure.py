@@ -10,7 +10,7 @@ _LOGS = "in logs/ of the run's folder"
 
 
 class Failure(StrEnum):
-    """Why a benchmark failed."""
+    """Why a benchmark failed, as documents and metrics name it."""
 
     NONE = ""
     NO_DEVICE = "no_device"
@@ -32,13 +32,9 @@ class Failure(StrEnum):
             Failure.INTERRUPTED,
         )
 
-    @property
-    def advice(self) -> str:
-        """General advice for this failure."""
-        return _ADVICE[self]
 
-
-_ADVICE = {
+# What to do in general, where an error has no remedy of its own.
+ADVICE = {
     Failure.NONE: "",
     Failure.NO_DEVICE: "run it where there is such a device, or set another device in the spec",
     Failure.NO_BINARY: (

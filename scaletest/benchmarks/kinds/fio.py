@@ -1,4 +1,4 @@
-"""Fio: bandwidth, operations and latencies of storage, by fio servers and a client.
+"""Measure bandwidth, operations and latencies of storage by fio: servers on workers, one client.
 
 Results have percentiles, but not fio's histogram bins, which would make them grow with the workers.
 fio reports bandwidth in KiB/s and in bytes per second; the latter is used everywhere.
@@ -14,31 +14,29 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import Failure, fail_if
-from scaletest.benchmarks.kinds.kind import (
+from scaletest.benchmarks.kinds import (
+    CrowdSpec,
     ExecutionSite,
+    Failure,
     Headline,
     Kind,
     Task,
     ToolMeasurement,
     ToolOutput,
     bind_to_cpus,
+    fail_if,
     master_and_workers,
+    parsing,
 )
-from scaletest.benchmarks.kinds.spec import CrowdSpec
-from scaletest.model.checks import raise_first_mistake
-from scaletest.model.declared import TRUSTED, choice, text, text_aliases
+from scaletest.model import checks, declared
 
 JOB, FILES = "job.fio", "data"
 SECTION = "scaletest"
-ALL = "All clients"
+ALL = "All clients"  # fio's name of the row with the sum of its clients
 SIDES = ("read", "write")
 SIZE = r"\d{1,15}[KMGTPkmgtp]?"
 _UNITS = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _MIXED = ("readwrite", "randrw")
-_ROW_FIELDS = ("jobname", "hostname", "port", "error", "usr_cpu", "sys_cpu")
-_PERCENTILES = ("1.000000", "50.000000", "95.000000", "99.000000", "99.900000", "99.990000")
 
 Row = dict[str, Any]  # fio's results of a worker, of a job, or their sum
 
@@ -49,15 +47,15 @@ class FioSpec(CrowdSpec):
 
     rw: Annotated[
         str,
-        choice(("read", "write", "randread", "randwrite", "readwrite", "randrw")),
-        text_aliases({"rw": "readwrite", "rw,readwrite": "readwrite"}),
+        declared.choice(("read", "write", "randread", "randwrite", "readwrite", "randrw")),
+        declared.text_aliases({"rw": "readwrite", "rw,readwrite": "readwrite"}),
         "Access pattern.",
     ] = "read"
-    bs: Annotated[str, text(SIZE, "a size as in 4k or 1M"), "Block size."] = "4M"
+    bs: Annotated[str, declared.text(SIZE, "a size as in 4k or 1M"), "Block size."] = "4M"
     iodepth: Annotated[int, Meta(ge=1, le=65536), "Operations in flight for each job."] = 1
     ioengine: Annotated[
         str,
-        choice(("libaio", "io_uring", "psync", "posixaio")),
+        declared.choice(("libaio", "io_uring", "psync", "posixaio")),
         "fio's engine for input and output.",
     ] = "libaio"
     nrfiles: Annotated[int, Meta(ge=1), "Files for each job."] = 1
@@ -70,11 +68,13 @@ class FioSpec(CrowdSpec):
     ] = 100
     direct: Annotated[int, Meta(ge=0, le=1), "1: bypass the page cache."] = 1
     runtime: Annotated[
-        str, text(r"\d{1,9}(us|ms|s|m|h)?", "a time as in 30s"), "Duration of the measurement."
+        str,
+        declared.text(r"\d{1,9}(us|ms|s|m|h)?", "a time as in 30s"),
+        "Duration of the measurement.",
     ] = "30s"
-    size: Annotated[str, text(SIZE, "a size as in 10G"), "Total size of the files of each job."] = (
-        "10G"
-    )
+    size: Annotated[
+        str, declared.text(SIZE, "a size as in 10G"), "Total size of the files of each job."
+    ] = "10G"
     thread: Annotated[bool, "Use threads instead of processes."] = False
     num_workers: Annotated[int, Meta(ge=1, le=1000), "Workers, each with a fio server."] = 1
     fio_port: Annotated[int, Meta(ge=1024, le=65535), "Port of the servers."] = 8765
@@ -87,12 +87,14 @@ class FioSpec(CrowdSpec):
         field(default_factory=dict)
     )
     directory: Annotated[
-        str, TRUSTED, "Directory of the test files on the worker; empty: a scratch directory."
+        str,
+        declared.TRUSTED,
+        "Directory of the test files on the worker; empty: a scratch directory.",
     ] = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        raise_first_mistake(
+        checks.raise_first_mistake(
             (
                 self.volume and self.volume_claim_template,
                 "volume and volumeClaimTemplate exclude each other",
@@ -119,13 +121,12 @@ def parse_seconds(text: str) -> float:
 
 def parse_bytes(text: str) -> float:
     """Return a size of fio in bytes; its letters are powers of 1024."""
-    digits, letter = (text[:-1], text[-1].upper()) if not text[-1].isdigit() else (text, "")
+    digits, letter = (text, "") if text[-1].isdigit() else (text[:-1], text[-1].upper())
     return float(digits) * 1024.0 ** " KMGTP".find(letter)
 
 
 def job_file(spec: FioSpec, directory: str = FILES) -> str:
     """Write the job file of fio."""
-    sequential = spec.rw in ("read", "write", "readwrite")
     options = {
         "rw": spec.rw,
         "bs": spec.bs,
@@ -134,7 +135,8 @@ def job_file(spec: FioSpec, directory: str = FILES) -> str:
         "nrfiles": spec.nrfiles,
         "numjobs": spec.num_jobs,
         "rwmixread": spec.rwmixread,
-        **({} if sequential else {"percentage_random": spec.percentage_random}),
+        # a sequential pattern has no random operations
+        **({"percentage_random": spec.percentage_random} if spec.rw.startswith("rand") else {}),
         "direct": spec.direct,
         "runtime": spec.runtime,
         "time_based": 1,
@@ -149,11 +151,12 @@ def job_file(spec: FioSpec, directory: str = FILES) -> str:
 
 def tasks(spec: FioSpec, site: ExecutionSite) -> Sequence[Task]:
     """Run a server on each worker, and a client on the master, with a job file for each server."""
-    scheme = "ip6:" if spec.ip_family == "IPv6" else "ip:"
-    servers, files = [], {}
-    line = ["fio", "--output-format=json"]
+    servers, job_files = [], {}
+    client = ["fio", "--output-format=json"]
     for worker in site.peers["worker"]:
-        address, folder = f"{scheme}{worker.address},{spec.fio_port}", f"{worker.folder}/{FILES}"
+        scheme = "ip6" if spec.ip_family == "IPv6" else "ip"
+        address = f"{scheme}:{worker.address},{spec.fio_port}"
+        folder = f"{worker.folder}/{FILES}"
         servers.append(
             Task(
                 "worker",
@@ -163,9 +166,9 @@ def tasks(spec: FioSpec, site: ExecutionSite) -> Sequence[Task]:
                 port=spec.fio_port,
             )
         )
-        files[f"{worker.index}-{JOB}"] = job_file(spec, folder)
-        line += [f"--client={address}", f"{worker.index}-{JOB}"]
-    return (*servers, Task("master", 0, tuple(line), files=files))
+        job_files[f"{worker.index}-{JOB}"] = job_file(spec, folder)
+        client += [f"--client={address}", f"{worker.index}-{JOB}"]
+    return (*servers, Task("master", 0, tuple(client), files=job_files))
 
 
 def parse(spec: FioSpec, output: ToolOutput) -> ToolMeasurement:
@@ -173,22 +176,22 @@ def parse(spec: FioSpec, output: ToolOutput) -> ToolMeasurement:
 
     Raises BenchmarkFailed unless all workers did what the spec asks for.
     """
+    # its exit code counts at once only without JSON, which says more of what failed
     if "{" not in output.stdout:
         parsing.check_exit(output, "fio")
     report = parsing.json_object(output.stdout, "fio")
     # results by worker or job, and their sum
-    rows: list[Row] = parsing.at(report, "client_stats") or parsing.at(report, "jobs")
+    rows: list[Row] = parsing.part_at(report, "client_stats") or parsing.part_at(report, "jobs")
     fail_if(
         not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows),
         "fio's report has neither client_stats nor jobs",
         list(map(str, report)),
     )
-    errors = [row["error"] for row in rows if row.get("error")]
-    messages = [line for line in output.text.splitlines() if "fio:" in line]
+    errors = [f"error {row['error']}" for row in rows if row.get("error")]
     fail_if(
         errors,
         "fio reports a failed job",
-        messages or [f"error {error}" for error in errors[:1]],
+        [line for line in output.text.splitlines() if "fio:" in line] or errors[:1],
         failure=Failure.EXIT,
     )
     parsing.check_exit(output, "fio")
@@ -205,23 +208,23 @@ def parse(spec: FioSpec, output: ToolOutput) -> ToolMeasurement:
             f"fio's sum of {side}.{count} is {reported:.0f}, but its workers' add up to"
             f" {total:.0f}",
         )
-    # percentiles only of a single row, since they cannot be merged
     headlines: dict[str, float] = {}
     totals = sums or single
     for side in _sides(spec):
         counts = [parsing.number(row, side, "total_ios") for row in totals]
-        means = [parsing.positive(row, side, "lat_ns", "mean") for row in totals]
+        means_ns = [parsing.positive(row, side, "lat_ns", "mean") for row in totals]
         headlines |= {
             f"{side}Bandwidth": sum(_rate(row, side, "bw_bytes", "io_bytes") for row in totals),
             f"{side}Iops": sum(_rate(row, side, "iops", "total_ios") for row in totals),
-            f"{side}Latency": sum(map(mul, counts, means)) / sum(counts) / 1e9,
+            f"{side}Latency": sum(map(mul, counts, means_ns)) / sum(counts) / 1e9,
         }
+        # percentiles only of a single row, since they cannot be merged
         tail = (side, "clat_ns", "percentile", "99.000000")
-        if len(totals) == 1 and parsing.at(totals[0], *tail) is not None:
+        if len(totals) == 1 and parsing.part_at(totals[0], *tail) is not None:
             headlines[f"{side}Latency99"] = parsing.positive(totals[0], *tail) / 1e9
     return ToolMeasurement(
         headlines,
-        {"version": parsing.at(report, "fio version"), "jobs": list(map(_shorten, rows))},
+        {"version": parsing.part_at(report, "fio version"), "jobs": list(map(_shorten, rows))},
         str(single[0].get("hostname") or "") if spec.num_workers == 1 else "",
     )
 
@@ -241,72 +244,79 @@ def _check_work(spec: FioSpec, rows: Sequence[Row]) -> None:
         f"fio reports a worker neither once nor once for each of its {spec.num_jobs} jobs",
         names,
     )
+    # it did the operations that the spec asks for, and no others
     for row, side in product(rows, SIDES):
-        done, wanted = parsing.number(row, side, "total_ios"), side in _sides(spec)
+        operations, is_asked_for = parsing.number(row, side, "total_ios"), side in _sides(spec)
         fail_if(
-            wanted and not done,
+            is_asked_for and not operations,
             f"fio reports a worker without {side}s with rw {spec.rw}",
         )
         fail_if(
-            done and not wanted,
-            f"fio reports {done:.0f} {side}s with rw {spec.rw}",
+            operations and not is_asked_for,
+            f"fio reports {operations:.0f} {side}s with rw {spec.rw}",
             failure=Failure.MISMATCH,
         )
     for row in rows:
-        lasted_s = max(parsing.number(row, side, "runtime") for side in SIDES) / 1e3
-        parsing.check_length(lasted_s, parse_seconds(spec.runtime), "a worker of fio")
+        runtime_ms = max(parsing.number(row, side, "runtime") for side in SIDES)
+        parsing.check_length(runtime_ms / 1e3, parse_seconds(spec.runtime), "a worker of fio")
 
 
 def _sides(spec: FioSpec) -> list[str]:
     """Return the directions that are measured: read, write or both."""
     if spec.rw not in _MIXED:
         return ["read" if "read" in spec.rw else "write"]
-    return [
-        side
-        for side, percent in {"read": spec.rwmixread, "write": 100 - spec.rwmixread}.items()
-        if percent
-    ]
+    shares = {"read": spec.rwmixread, "write": 100 - spec.rwmixread}
+    return [side for side, percent in shares.items() if percent]
 
 
 def _rate(row: Row, side: str, name: str, count: str) -> float:
     """Return a rate of fio. Raises BenchmarkFailed unless it is the count divided by the time."""
     rate = parsing.positive(row, side, name)
-    seconds = parsing.positive(row, side, "runtime") / 1e3
-    parsing.check_agreement(rate, parsing.number(row, side, count) / seconds, f"{side}.{name}")
+    runtime_s = parsing.positive(row, side, "runtime") / 1e3
+    parsing.check_agreement(rate, parsing.number(row, side, count) / runtime_s, f"{side}.{name}")
     return rate
 
 
 def _shorten(row: Row) -> dict[str, Any]:
     """Return a row without details that nobody reads: bins, depths, samples."""
-    short = parsing.pick_keys(row, _ROW_FIELDS)
+    row_fields = ("jobname", "hostname", "port", "error", "usr_cpu", "sys_cpu")
+    totals = ("io_bytes", "bw_bytes", "iops", "runtime", "total_ios", "short_ios", "drop_ios")
+    percentiles = ("1.000000", "50.000000", "95.000000", "99.000000", "99.900000", "99.990000")
+    short = parsing.pick_keys(row, row_fields)
     for side in SIDES:
-        keep = ("io_bytes", "bw_bytes", "iops", "runtime", "total_ios", "short_ios", "drop_ios")
-        short[side] = parsing.pick_keys(row.get(side), (*keep, "lat_ns"))
-        tails = parsing.at(row, side, "clat_ns", "percentile")
+        short[side] = parsing.pick_keys(row.get(side), (*totals, "lat_ns"))
+        tails = parsing.part_at(row, side, "clat_ns", "percentile")
         if isinstance(tails, dict):
             short[side]["clat_ns_percentile"] = {
-                name: tails[name] for name in _PERCENTILES if name in tails
+                name: tails[name] for name in percentiles if name in tails
             }
     return short
 
 
-def files(spec: FioSpec, folder: str) -> str:
+def laid_out_bytes(spec: FioSpec) -> float:
+    """Return the size of all test files together."""
+    return parse_bytes(spec.size) * spec.num_jobs * spec.num_workers
+
+
+def describe_files(spec: FioSpec, folder: str) -> str:
     """Say what test files there will be. folder: for those of a spec that names no directory."""
-    size = parse_bytes(spec.size) * spec.num_jobs * spec.num_workers
     return (
-        f"fio lays out {size / 1e9:.3g} GB of test files in {spec.directory or folder}, measures"
-        f" for {spec.runtime}, and removes them; change it with <set> size=SIZE"
+        f"fio lays out {laid_out_bytes(spec) / 1e9:.3g} GB of test files in"
+        f" {spec.directory or folder}, measures for {spec.runtime}, and removes them; change it"
+        " with <set> size=SIZE"
     )
 
 
-def absent(spec: FioSpec) -> dict[str, str]:
+def absent_headlines(spec: FioSpec) -> dict[str, str]:
     """Return the headlines that this spec cannot have, each with the reason."""
     missing: dict[str, str] = {}
     if spec.num_workers > 1:
-        several = f"percentiles of several workers cannot be merged (numWorkers {spec.num_workers})"
-        missing |= dict.fromkeys(("readLatency99", "writeLatency99"), several)
+        missing = dict.fromkeys(
+            ("readLatency99", "writeLatency99"),
+            f"percentiles of several workers cannot be merged (numWorkers {spec.num_workers})",
+        )
     setting = f"rwmixread {spec.rwmixread} leaves" if spec.rw in _MIXED else f"rw {spec.rw} does"
-    for side in {"read", "write"} - set(_sides(spec)):
+    for side in set(SIDES) - set(_sides(spec)):
         missing |= {headline.name: f"{setting} no {side}s" for headline in _headlines(side)}
     return missing
 
@@ -342,13 +352,11 @@ KIND = Kind(
     programs=lambda spec: ("fio",),
     tasks=tasks,
     parse=parse,
-    absent=absent,
+    absent=absent_headlines,
     limit_s=lambda spec: 2 * parse_seconds(spec.runtime) + 600,
     headlines=(*_headlines("read"), *_headlines("write")),
-    scratch_bytes=lambda spec: (
-        0.0 if spec.directory else parse_bytes(spec.size) * spec.num_jobs * spec.num_workers
-    ),
-    files=files,
+    scratch_bytes=lambda spec: 0.0 if spec.directory else laid_out_bytes(spec),
+    files=describe_files,
     here={"size": "1G"},
     columns=("numJobs", "numWorkers", "rw", "bs", "rwmixread", "percentageRandom"),
 )

@@ -1,35 +1,37 @@
-"""IPerf: bandwidth between two nodes over TCP or UDP, by iperf3, or by iperf 2.
+"""Measure bandwidth between two nodes over TCP or UDP by iperf3, or by iperf 2.
 
 The received rate counts, not the sent one, since data in buffers at the end never arrived. iperf 2
 reports only the sent one, and the result notes it.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from msgspec import Meta
 
-from scaletest.benchmarks.kinds import iperf2, parsing
-from scaletest.benchmarks.kinds.failure import Failure, fail_if
-from scaletest.benchmarks.kinds.kind import (
+from scaletest.benchmarks.kinds import (
     ExecutionSite,
+    Failure,
     Headline,
     Kind,
+    PairSpec,
     Task,
     ToolMeasurement,
     ToolOutput,
     bind_to_cpus,
+    fail_if,
+    iperf2,
+    parsing,
     server_and_client,
 )
-from scaletest.benchmarks.kinds.spec import PairSpec
-from scaletest.model.checks import raise_first_mistake
-from scaletest.model.declared import choice, text, text_aliases
+from scaletest.model import checks, declared
 
 PORTS = {"iperf3": 5201, "iperf": 5001}
 # Intervals in a result; those of a longer run are thinned out evenly.
 MOST_INTERVALS = 120
-_RATES = ("bandwidth", "reverseBandwidth")
+_RATES = ("bandwidth", "reverseBandwidth")  # headlines in the order of `_directions`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,33 +40,33 @@ class IPerfSpec(PairSpec):
 
     duration: Annotated[int, Meta(ge=1, le=86400), "Seconds of measuring."] = 10
     streams: Annotated[int, Meta(ge=1, le=128), "Parallel streams."] = 1
-    tool: Annotated[str, choice(("iperf3", "iperf")), "The tool: iperf3, or iperf (version 2)."] = (
-        "iperf3"
-    )
+    tool: Annotated[
+        str, declared.choice(("iperf3", "iperf")), "The tool: iperf3, or iperf (version 2)."
+    ] = "iperf3"
     protocol: Annotated[
         str,
-        choice(("TCP", "UDP")),
-        text_aliases({"tcp": "TCP", "udp": "UDP"}),
+        declared.choice(("TCP", "UDP")),
+        declared.text_aliases({"tcp": "TCP", "udp": "UDP"}),
         "Transport protocol.",
     ] = "TCP"
     direction: Annotated[
         str,
-        choice(("forward", "reverse", "both")),
+        declared.choice(("forward", "reverse", "both")),
         "forward: the client sends; reverse: the server sends; both: at the same time.",
     ] = "forward"
     bitrate: Annotated[
         str,
-        text(r"|\d{1,9}(\.\d{1,3})?[KMG]?", "a number of bits a second, as in 10M"),
+        declared.text(r"|\d{1,9}(\.\d{1,3})?[KMG]?", "a number of bits a second, as in 10M"),
         "Target rate of each stream, such as 10M or 1G; empty: no limit for TCP, 1M for UDP.",
     ] = ""
     omit: Annotated[int, Meta(ge=0, le=3600), "Seconds at the start that do not count."] = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        is_plain = (self.protocol, self.direction, self.omit) == ("TCP", "forward", 0)
-        raise_first_mistake(
+        checks.raise_first_mistake(
             (
-                self.tool == "iperf" and not is_plain,
+                self.tool == "iperf"
+                and (self.protocol, self.direction, self.omit) != ("TCP", "forward", 0),
                 "iperf 2 measures only TCP from the client",
                 "use tool iperf3",
             )
@@ -72,34 +74,27 @@ class IPerfSpec(PairSpec):
 
 
 def tasks(spec: IPerfSpec, site: ExecutionSite) -> Sequence[Task]:
-    """A server that listens on its address only, and a client that measures."""
+    """Run a server that listens on its address only, and a client that measures."""
     address, port = site.address("server"), PORTS[spec.tool]
-    lasting = ("--time", str(spec.duration), "--parallel", str(spec.streams))
+    load = ("--time", str(spec.duration), "--parallel", str(spec.streams))
     if spec.tool == "iperf":
-        six = ("--ipv6_domain",) if spec.ip_family == "IPv6" else ()
-        server = ("iperf", "--server", "--bind", address, *six)
+        ipv6 = ("--ipv6_domain",) if spec.ip_family == "IPv6" else ()
+        server = ("iperf", "--server", "--bind", address, *ipv6)
         client = (
-            "iperf",
-            "--client",
-            address,
-            *six,
-            *lasting,
-            "--reportstyle",
-            "C",
+            *("iperf", "--client", address, *ipv6, *load, "--reportstyle", "C"),
             *(("--bandwidth", spec.bitrate) if spec.bitrate else ()),
         )
     else:
         program = ("iperf3", "-6" if spec.ip_family == "IPv6" else "-4")
         common = ("--port", str(port), "--json")
         server = (*program, "--server", "--one-off", "--bind", address, *common)
-        options = [
-            *("--connect-timeout", "10000"),
+        client = (
+            *(*program, "--client", address, *common, *load, "--connect-timeout", "10000"),
             *{"forward": (), "reverse": ("--reverse",), "both": ("--bidir",)}[spec.direction],
             *(("--udp",) if spec.protocol == "UDP" else ()),
             *(("--bitrate", spec.bitrate) if spec.bitrate else ()),
             *(("--omit", str(spec.omit)) if spec.omit else ()),
-        ]
-        client = (*program, "--client", address, *common, *lasting, *options)
+        )
     return (
         Task("server", 0, bind_to_cpus(spec, server), port=port),
         Task("client", 0, bind_to_cpus(spec, client)),
@@ -110,19 +105,18 @@ def parse(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
     """Parse iperf3's JSON or what iperf 2 wrote. Raises BenchmarkFailed."""
     if spec.tool == "iperf":
         return iperf2.parse(output, spec.streams, spec.duration)
+    # its exit code counts at once only without JSON, which says more of what failed
     if not output.stdout.strip():
         parsing.check_exit(output, "iperf3")
     report = parsing.json_object(output.stdout, "iperf3")
     error = str(report.get("error") or "")
     fail_if(error, "iperf3 reports an error", [error], failure=Failure.EXIT)
     parsing.check_exit(output, "iperf3")
-    streams = parsing.at(report, "end", "streams")
+    streams = parsing.part_at(report, "end", "streams")
     count = len(streams) if isinstance(streams, list) else 0
-    wanted = spec.streams * len(_ways(spec, "sum"))
+    expected = spec.streams * len(_directions(spec, "sum"))
     fail_if(
-        count != wanted,
-        f"iperf3 reports {count} streams instead of {wanted}",
-        list(report),
+        count != expected, f"iperf3 reports {count} streams instead of {expected}", list(report)
     )
     # it measured with the settings of the spec
     settings = {
@@ -133,28 +127,24 @@ def parse(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
         "reverse": int(spec.direction == "reverse"),
     }
     for name, setting in settings.items():
-        used = parsing.at(report, "start", "test_start", name)
+        reported = parsing.part_at(report, "start", "test_start", name)
         fail_if(
-            used != setting,
-            f"iperf3 measured with {name} {used} instead of {setting}",
+            reported != setting,
+            f"iperf3 measured with {name} {reported} instead of {setting}",
             failure=Failure.MISMATCH,
         )
     # sums by interval, without the large lists of streams
-    sums = [parsing.at(interval, "sum") for interval in report.get("intervals") or []]
-    stride = -(-len(sums) // MOST_INTERVALS) or 1
+    sums = [parsing.part_at(interval, "sum") for interval in report.get("intervals") or []]
+    stride = math.ceil(len(sums) / MOST_INTERVALS) or 1
     keep = ("start", "seconds", "bits_per_second", "retransmits", "omitted")
     read_headlines = _udp_headlines if spec.protocol == "UDP" else _tcp_headlines
     return ToolMeasurement(
         read_headlines(spec, report, streams),
         {
-            "version": parsing.at(report, "start", "version"),
-            "test": parsing.at(report, "start", "test_start"),
-            "mss": parsing.at(report, "start", "tcp_mss_default"),
-            "end": {
-                name: part
-                for name, part in (parsing.at(report, "end") or {}).items()
-                if name != "streams"
-            },
+            "version": parsing.part_at(report, "start", "version"),
+            "test": parsing.part_at(report, "start", "test_start"),
+            "mss": parsing.part_at(report, "start", "tcp_mss_default"),
+            "end": {name: part for name, part in report["end"].items() if name != "streams"},
             "streams": streams,
             "intervals": [
                 parsing.pick_keys(total, keep)
@@ -162,36 +152,40 @@ def parse(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
                 if isinstance(total, dict)
             ],
         },
-        str(parsing.at(report, "start", "connected", 0, "remote_host") or ""),
+        str(parsing.part_at(report, "start", "connected", 0, "remote_host") or ""),
     )
 
 
-def _ways(spec: IPerfSpec, name: str) -> list[str]:
-    """Return iperf3's names of the sums of all directions that are measured."""
+def _directions(spec: IPerfSpec, name: str) -> list[str]:
+    """Return iperf3's keys of a sum, such as sum_received, for each direction that is measured."""
     return [name, f"{name}_bidir_reverse"] if spec.direction == "both" else [name]
 
 
 def _check_sums(
     spec: IPerfSpec, report: dict[str, Any], streams: list[Any], part: str, name: str
 ) -> None:
-    """Raise BenchmarkFailed unless the streams match the sums and the duration."""
+    """Raise BenchmarkFailed unless the streams match the sums and the duration.
+
+    part, name: iperf3's keys of a stream's bytes and of their sum.
+    """
     parsing.check_agreement(
-        sum(parsing.number(report, "end", way, "bytes") for way in _ways(spec, name)),
+        sum(parsing.number(report, "end", key, "bytes") for key in _directions(spec, name)),
         sum(parsing.number(stream, part, "bytes") for stream in streams),
         "the sum of the streams' bytes",
     )
-    for way in _ways(spec, name):
-        parsing.check_length(parsing.number(report, "end", way, "seconds"), spec.duration, "iperf3")
+    for key in _directions(spec, name):
+        parsing.check_length(parsing.number(report, "end", key, "seconds"), spec.duration, "iperf3")
 
 
-def _rate(report: dict[str, Any], way: str) -> float:
+def _rate(report: dict[str, Any], key: str) -> float:
     """Return the rate of a direction in bit/s.
 
     Raises BenchmarkFailed unless it is bytes divided by time.
     """
-    rate = parsing.positive(report, "end", way, "bits_per_second")
-    size, seconds = (parsing.positive(report, "end", way, field) for field in ("bytes", "seconds"))
-    parsing.check_agreement(rate, 8 * size / seconds, f"{way}.bits_per_second")
+    rate = parsing.positive(report, "end", key, "bits_per_second")
+    size_bytes = parsing.positive(report, "end", key, "bytes")
+    seconds = parsing.positive(report, "end", key, "seconds")
+    parsing.check_agreement(rate, 8 * size_bytes / seconds, f"{key}.bits_per_second")
     return rate
 
 
@@ -199,40 +193,41 @@ def _tcp_headlines(spec: IPerfSpec, report: dict[str, Any], streams: list[Any]) 
     """Return rates, and retransmits where they are counted."""
     _check_sums(spec, report, streams, "receiver", "sum_received")
     headlines = {
-        headline: _rate(report, way)
-        for headline, way in zip(_RATES, _ways(spec, "sum_received"), strict=False)
+        headline: _rate(report, key)
+        for headline, key in zip(_RATES, _directions(spec, "sum_received"), strict=False)
     }
-    resent = [(report, "end", way, "retransmits") for way in _ways(spec, "sum_sent")]
     # some systems do not count them
-    if all(parsing.at(*path) is not None for path in resent):
-        headlines["retransmits"] = sum(parsing.number(*path) for path in resent)
+    retransmits = [(report, "end", key, "retransmits") for key in _directions(spec, "sum_sent")]
+    if all(parsing.part_at(*path) is not None for path in retransmits):
+        headlines["retransmits"] = sum(parsing.number(*path) for path in retransmits)
     return headlines
 
 
 def _udp_headlines(spec: IPerfSpec, report: dict[str, Any], streams: list[Any]) -> dict[str, float]:
     """Return rates, loss in both directions together, and jitter of the worse direction."""
     _check_sums(spec, report, streams, "udp", "sum")
-    ways = _ways(spec, "sum")
-    packets = [parsing.positive(report, "end", way, "packets") for way in ways]
-    lost = [parsing.number(report, "end", way, "lost_packets") for way in ways]
+    keys = _directions(spec, "sum")
+    packets = [parsing.positive(report, "end", key, "packets") for key in keys]
+    lost = [parsing.number(report, "end", key, "lost_packets") for key in keys]
     headlines = {
-        "jitter": max(parsing.number(report, "end", way, "jitter_ms") for way in ways) / 1000,
+        "jitter": max(parsing.number(report, "end", key, "jitter_ms") for key in keys) / 1000,
         "lost": sum(lost) / sum(packets),
     }
-    for headline, way, lost_here, sent_here in zip(_RATES, ways, lost, packets, strict=False):
-        received = way.replace("sum", "sum_received")
-        if parsing.at(report, "end", received) is None:
+    for headline, key, lost_here, sent_here in zip(_RATES, keys, lost, packets, strict=False):
+        received = key.replace("sum", "sum_received")
+        if parsing.part_at(report, "end", received) is None:
             # versions of iperf3 without the received rate have the sent one in `sum`
-            sent = parsing.positive(report, "end", way, "bits_per_second")
+            sent = parsing.positive(report, "end", key, "bits_per_second")
             headlines[headline] = sent * (1 - lost_here / sent_here)
         elif lost_here < sent_here:
             headlines[headline] = _rate(report, received)
         else:
+            # nothing arrived: bytes and rate are 0, which is no error
             headlines[headline] = parsing.number(report, "end", received, "bits_per_second")
     return headlines
 
 
-def absent(spec: IPerfSpec) -> dict[str, str]:
+def absent_headlines(spec: IPerfSpec) -> dict[str, str]:
     """Return the headlines that this spec cannot have, each with the reason."""
     missing = {}
     if spec.direction != "both":
@@ -256,7 +251,7 @@ KIND = Kind(
     programs=lambda spec: (spec.tool,),
     tasks=tasks,
     parse=parse,
-    absent=absent,
+    absent=absent_headlines,
     limit_s=lambda spec: spec.duration + spec.omit + 60,
     headlines=(
         Headline(

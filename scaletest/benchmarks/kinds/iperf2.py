@@ -3,14 +3,18 @@
 import re
 from typing import NamedTuple
 
-from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import Failure, fail_if
-from scaletest.benchmarks.kinds.kind import ToolMeasurement, ToolOutput
+from scaletest.benchmarks.kinds import (
+    BenchmarkFailed,
+    Failure,
+    ToolMeasurement,
+    ToolOutput,
+    fail_if,
+    parsing,
+)
 
-CSV_COLUMNS = 9
+CSV_COLUMNS = 9  # of a line about TCP; one about UDP has more
 # Relative error of one second when iperf 2 rounds both of its ends to tenths.
 INTERVAL_ROUNDED = 0.12
-SENT = "iperf 2 reports what the client sent, not what arrived"
 _SUM, _PREFIXES = "SUM", ("", "K", "M", "G")
 _NUMBER = r"(\d{1,15}(?:\.\d{1,9})?)"
 _LINE = re.compile(
@@ -18,13 +22,12 @@ _LINE = re.compile(
     r" ([KMG]?)bits/sec\s*$",
     re.MULTILINE,
 )
-_INTERVAL = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)-(\d{1,9}(?:\.\d{1,9})?)")
 
 
 class _Stream(NamedTuple):
     """iperf 2's numbers of a stream, or of the sum."""
 
-    stream: str
+    name: str  # a number, or SUM
     remote: str  # the peer's address, "" in the text format
     seconds: float
     bytes: float
@@ -49,6 +52,7 @@ def parse(output: ToolOutput, streams: int, duration_s: float) -> ToolMeasuremen
         datagrams,
         failure=Failure.MISMATCH,
     )
+    # on slow links it may have written text in spite of --reportstyle C
     rows = list(map(_read_csv_row, csv))
     if not csv:
         for name, start, end, size, large, rate, prefix in _LINE.findall(output.stdout):
@@ -61,43 +65,54 @@ def parse(output: ToolOutput, streams: int, duration_s: float) -> ToolMeasuremen
                     float(rate) * 1000.0 ** _PREFIXES.index(prefix),
                 )
             )
-    # sum the rates of the streams; only bytes of iperf's own sum can be compared: its interval
-    # differs
-    parts, last = [row for row in rows if row.stream != _SUM], lines[-4:]
-    fail_if(len(parts) != streams, f"iperf reports {len(parts)} streams instead of {streams}", last)
+    # each stream once
+    single, last_lines = [row for row in rows if row.name != _SUM], lines[-4:]
     fail_if(
-        len({row.stream for row in parts}) != streams,
-        "iperf reports a stream more than once",
-        last,
+        len(single) != streams,
+        f"iperf reports {len(single)} streams instead of {streams}",
+        last_lines,
     )
-    sent_bytes = sum(row.bytes for row in parts)
+    fail_if(
+        len({row.name for row in single}) != streams,
+        "iperf reports a stream more than once",
+        last_lines,
+    )
+    # of iperf's own sum only the bytes can be compared: its interval differs
     for row in rows:
-        if row.stream == _SUM:
+        if row.name == _SUM:
+            sent_bytes = sum(stream.bytes for stream in single)
             parsing.check_agreement(row.bytes, sent_bytes, "the sum of the streams' bytes")
         parsing.check_length(row.seconds, duration_s, "iperf")
         parsing.check_agreement(
             row.bits_per_second,
             8 * row.bytes / row.seconds,
-            f"the rate of {row.stream}",
+            f"the rate of {row.name}",
             INTERVAL_ROUNDED,
         )
-    total = sum(row.bits_per_second for row in parts)
-    fail_if(total <= 0, "iperf sent nothing", last)
-    details = {
-        row.stream: {"bytes": row.bytes, "bits_per_second": row.bits_per_second} for row in parts
-    }
+    total = sum(row.bits_per_second for row in single)
+    fail_if(total <= 0, "iperf sent nothing", last_lines)
     return ToolMeasurement(
-        {"bandwidth": total}, {"streams": details}, parts[0].remote, notes=(SENT,)
+        {"bandwidth": total},
+        {
+            "streams": {
+                row.name: {"bytes": row.bytes, "bits_per_second": row.bits_per_second}
+                for row in single
+            }
+        },
+        remote=single[0].remote,
+        notes=("iperf 2 reports what the client sent, not what arrived",),
     )
 
 
 def _read_csv_row(columns: list[str]) -> _Stream:
     """Read time,local,port,remote,port,id,interval,bytes,bit/s; the sum has id -1."""
-    interval = _INTERVAL.fullmatch(columns[6])
+    interval = re.fullmatch(rf"{_NUMBER}-{_NUMBER}", columns[6])
     if not interval or not all(number.isdecimal() and len(number) < 19 for number in columns[7:9]):
-        raise parsing.bad_output("iperf wrote a line without numbers", [",".join(columns)])
+        raise BenchmarkFailed(
+            Failure.BAD_OUTPUT, "iperf wrote a line without numbers", [",".join(columns)]
+        )
     return _Stream(
-        stream=_SUM if columns[5] == "-1" else columns[5],
+        name=_SUM if columns[5] == "-1" else columns[5],
         remote=columns[3],
         seconds=float(interval[2]) - float(interval[1]),
         bytes=float(columns[7]),

@@ -12,6 +12,10 @@ from typing import Any
 
 from scaletest.benchmarks.kinds.spec import DIFFERENT_NODES, SAME_NODE, CommonSpec
 
+# The API group of the documents of kinds, in files and in clusters.
+GROUP, VERSION = "scaletest.dev", "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+
 
 @dataclass(frozen=True, slots=True)
 class Headline:

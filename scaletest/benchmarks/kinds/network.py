@@ -1,11 +1,9 @@
-"""The network that a benchmark used, and the check that it is the one of the spec."""
+"""Read which network a benchmark used, and check that it is the one of the spec."""
 
 import ipaddress
 from dataclasses import dataclass
 
-from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import Failure, fail_if
-from scaletest.benchmarks.kinds.spec import CommonSpec
+from scaletest.benchmarks.kinds import CommonSpec, Failure, fail_if, parsing
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,21 +19,26 @@ class Network:
 
 def parse_network(peer: str, route: str, links: str) -> Network:
     """Parse `ip -json route get PEER` and `ip -json link show` of the measuring part."""
+    # `ip` writes lists: one of a single route, and one of all interfaces
     first = parsing.json_object(route.strip().removeprefix("[").removesuffix("]"), "ip route")
     name = str(first.get("dev", ""))
-    known = parsing.json_object('{"links":' + (links.strip() or "[]") + "}", "ip link")["links"]
-    sizes = [parsing.at(link, "mtu") for link in known if parsing.at(link, "ifname") == name]
+    all_links = parsing.json_object('{"links":' + (links.strip() or "[]") + "}", "ip link")["links"]
+    mtus = [
+        parsing.part_at(link, "mtu")
+        for link in all_links
+        if parsing.part_at(link, "ifname") == name
+    ]
     fail_if(
-        not sizes or not isinstance(sizes[0], int),
+        not mtus or not isinstance(mtus[0], int),
         f"the interface {name or 'to the peer'} cannot be found",
         [route],
         failure=Failure.MISMATCH,
     )
-    return Network(name, family_of(peer), sizes[0], str(first.get("prefsrc", "")), peer)
+    return Network(name, family_of(peer), mtus[0], str(first.get("prefsrc", "")), peer)
 
 
 def family_of(address: str) -> str:
-    """IPv4 or IPv6; "" for text that is not an address."""
+    """Return IPv4 or IPv6; "" for text that is not an address."""
     try:
         return f"IPv{ipaddress.ip_address(address).version}"
     except ValueError:
@@ -57,15 +60,16 @@ def check_network(spec: CommonSpec, network: Network, remote: str) -> None:
         f"the peer was reached over {network.family or network.peer} instead of {spec.ip_family}",
         failure=Failure.MISMATCH,
     )
+    # a tool that listens on both families writes IPv4 addresses as ::ffff:192.0.2.1
     address = remote.removeprefix("::ffff:")
-    used = family_of(address)
+    family = family_of(address)
     fail_if(
-        used and used != spec.ip_family,
-        f"the tool used {used} ({remote}) instead of {spec.ip_family}",
+        family and family != spec.ip_family,
+        f"the tool used {family} ({remote}) instead of {spec.ip_family}",
         failure=Failure.MISMATCH,
     )
     fail_if(
-        used and ipaddress.ip_address(address) != ipaddress.ip_address(network.peer),
+        family and ipaddress.ip_address(address) != ipaddress.ip_address(network.peer),
         f"the tool talked to {remote} instead of {network.peer}",
         failure=Failure.MISMATCH,
     )

@@ -1,8 +1,9 @@
-"""OpenFOAM: wall-clock time of icoFoam on the 3-D lid-driven cavity, by MPI on one node or several.
+"""Measure the time of icoFoam on the 3-D lid-driven cavity, by MPI on one node or several.
 
 The case is not that of the OpenFOAM HPC collection, so times can only be compared with each other.
 """
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,33 +11,31 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import fail_if
-from scaletest.benchmarks.kinds.kind import (
+from scaletest.benchmarks.kinds import (
     ExecutionSite,
     Headline,
     Kind,
+    MpiSpec,
     Task,
     ToolMeasurement,
     ToolOutput,
     bind_to_cpus,
+    fail_if,
     master_and_workers,
+    mpirun,
+    openfoam_case,
+    parsing,
 )
-from scaletest.benchmarks.kinds.mpirun import HOSTFILE, hostfile, mpirun
-from scaletest.benchmarks.kinds.openfoam_case import SIZES, STEPS, case_files
-from scaletest.benchmarks.kinds.spec import MpiSpec
-from scaletest.model.checks import raise_first_mistake
-from scaletest.model.declared import choice, refused_texts
+from scaletest.model import checks, declared
 
+PROJECT = "/usr/share/openfoam"
 _PETSC = "no packaged OpenFOAM has PETSc"
-_CLOCK = re.compile(
+_STEP_TIMES = re.compile(
     r"^ExecutionTime = (\d{1,9}(?:\.\d{1,9})?) s\s+ClockTime = (\d{1,9}) s", re.MULTILINE
 )
-_PROCESSES = re.compile(r"^nProcs : (\d{1,6})$", re.MULTILINE)
 _FATAL = ("FOAM FATAL", "FOAM aborting", "FOAM exiting", "Cannot open file", "cannot open file")
-PROJECT = "/usr/share/openfoam"
 # Measured: blockMesh and icoFoam use 0.92 GB each on S; XS with two ranks uses 80 MB a rank.
-_MEMORY_PER_CELL, _WRITTEN_PER_CELL = 950, 700
+_MEMORY_BYTES_PER_CELL, _WRITTEN_BYTES_PER_CELL = 950, 700
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,12 +43,16 @@ class OpenFOAMSpec(MpiSpec):
     """Spec of OpenFOAM, all fields as in kube-perftest; the size XS is ours."""
 
     problem_size: Annotated[
-        str, choice(tuple(SIZES)), "Cells along each edge: XS 20, S 100, M 200, XL 400, XXL 512."
+        str,
+        declared.choice(tuple(openfoam_case.SIZES)),
+        "Cells along each edge: XS 20, S 100, M 200, XL 400, XXL 512.",
     ] = "S"
     iterative_method: Annotated[
         str,
-        choice(("fixedNORM", "fixedITER", "FOAM-DIC-PCG.fixedNORM", "FOAM-GAMG-PCG.fixedNORM")),
-        refused_texts(
+        declared.choice(
+            ("fixedNORM", "fixedITER", "FOAM-DIC-PCG.fixedNORM", "FOAM-GAMG-PCG.fixedNORM")
+        ),
+        declared.refused_texts(
             {
                 "PETSc-AMG-CG.fixedNORM": _PETSC,
                 "PETSc-AMG-CG.fixedNORM.caching": _PETSC,
@@ -64,7 +67,7 @@ class OpenFOAMSpec(MpiSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        raise_first_mistake(
+        checks.raise_first_mistake(
             (
                 self.num_procs < self.num_nodes,
                 f"{self.num_procs} processes cannot use {self.num_nodes} nodes",
@@ -73,9 +76,9 @@ class OpenFOAMSpec(MpiSpec):
         )
 
 
-def cells(spec: OpenFOAMSpec) -> int:
+def mesh_cells(spec: OpenFOAMSpec) -> int:
     """Return the number of cells of the mesh."""
-    return int(SIZES[spec.problem_size] ** 3)
+    return openfoam_case.SIZES[spec.problem_size] ** 3
 
 
 def tasks(spec: OpenFOAMSpec, site: ExecutionSite) -> Sequence[Task]:
@@ -84,25 +87,31 @@ def tasks(spec: OpenFOAMSpec, site: ExecutionSite) -> Sequence[Task]:
     solver = ["icoFoam", "-case", site.peers["master"][0].folder or "."]
     if parallel:
         solver = [
-            *mpirun(spec, site, spec.num_procs, "node"),
+            *mpirun.command_prefix(spec, site, spec.num_procs, "node"),
             *("-x", "PATH", "-x", "WM_PROJECT_DIR"),
             *solver,
             "-parallel",
         ]
-    files = case_files(spec.problem_size, spec.iterative_method, spec.num_procs)
-    files[HOSTFILE] = hostfile(site, -(-spec.num_procs // spec.num_nodes))
-    task = Task(
-        "master",
-        0,
-        # `time -p` is built into bash, so it needs no further program
-        ("bash", "-c", 'time -p "$@"', "openfoam", *bind_to_cpus(spec, solver)),
-        before=(("blockMesh",), ("decomposePar",)) if parallel else (("blockMesh",),),
-        files=files,
-        # Debian's programs need this variable to find their settings; others ignore it
-        environment={"WM_PROJECT_DIR": PROJECT},
-        shared=parallel,
+    return (
+        Task(
+            "master",
+            0,
+            # `time -p` is built into bash, so it needs no further program
+            ("bash", "-c", 'time -p "$@"', "openfoam", *bind_to_cpus(spec, solver)),
+            before=(("blockMesh",), ("decomposePar",)) if parallel else (("blockMesh",),),
+            files={
+                **openfoam_case.case_files(
+                    spec.problem_size, spec.iterative_method, spec.num_procs
+                ),
+                mpirun.HOSTFILE: mpirun.hostfile(
+                    site, slots=math.ceil(spec.num_procs / spec.num_nodes)
+                ),
+            },
+            # Debian's programs need this variable to find their settings; others ignore it
+            environment={"WM_PROJECT_DIR": PROJECT},
+            shared=parallel,
+        ),
     )
-    return (task,)
 
 
 def parse(spec: OpenFOAMSpec, output: ToolOutput) -> ToolMeasurement:
@@ -112,7 +121,8 @@ def parse(spec: OpenFOAMSpec, output: ToolOutput) -> ToolMeasurement:
     fail_if(fatal and output.exit_code, "OpenFOAM ended with an error", fatal)
     parsing.check_exit(output, "icoFoam")
     # icoFoam ran once to its end
-    steps, processes = _CLOCK.findall(text), _PROCESSES.findall(text)
+    steps = _STEP_TIMES.findall(text)
+    processes = re.findall(r"^nProcs : (\d{1,6})$", text, re.MULTILINE)
     fail_if(
         not re.search(r"^End\s*$", text, re.MULTILINE) or not steps,
         "icoFoam's log is incomplete",
@@ -125,37 +135,37 @@ def parse(spec: OpenFOAMSpec, output: ToolOutput) -> ToolMeasurement:
         [f"nProcs : {count}" for count in processes],
     )
     fail_if(
-        len(steps) != STEPS,
-        f"icoFoam reports {len(steps)} time steps instead of {STEPS}",
+        len(steps) != openfoam_case.STEPS,
+        f"icoFoam reports {len(steps)} time steps instead of {openfoam_case.STEPS}",
     )
     # `time -p` printed each time once
-    timed = parsing.TIMES.findall(text)
+    printed = parsing.TIMES.findall(text)
     fail_if(
-        sorted(name for name, _ in timed) != ["real", "sys", "user"],
+        sorted(name for name, _ in printed) != ["real", "sys", "user"],
         "the output does not have the times of the solver once",
-        [f"{name} {seconds}" for name, seconds in timed],
+        [f"{name} {seconds}" for name, seconds in printed],
     )
-    times = {name: float(seconds) for name, seconds in timed}
-    execution = float(steps[-1][0])
+    times_s = {name: float(seconds) for name, seconds in printed}
+    execution_s = float(steps[-1][0])
     fail_if(
-        times["real"] <= 0 or execution <= 0,
+        times_s["real"] <= 0 or execution_s <= 0,
         "the solver took no time",
-        [f"real {times['real']}", f"ExecutionTime = {execution} s"],
+        [f"real {times_s['real']}", f"ExecutionTime = {execution_s} s"],
     )
     return ToolMeasurement(
         {
-            "wallTime": times["real"],
-            "executionTime": execution,
-            "timePerStep": execution / len(steps),
+            "wallTime": times_s["real"],
+            "executionTime": execution_s,
+            "timePerStep": execution_s / len(steps),
         },
         {
-            "wallclockTime": times["real"],
-            "userTime": times["user"],
-            "sysTime": times["sys"],
-            "executionTime": execution,
+            "wallclockTime": times_s["real"],
+            "userTime": times_s["user"],
+            "sysTime": times_s["sys"],
+            "executionTime": execution_s,
             "clockTime": int(steps[-1][1]),
             "steps": len(steps),
-            "cells": cells(spec),
+            "cells": mesh_cells(spec),
         },
     )
 
@@ -174,7 +184,7 @@ KIND = Kind(
     ),
     tasks=tasks,
     parse=parse,
-    limit_s=lambda spec: 600 + cells(spec) ** (4 / 3) / 1e4,
+    limit_s=lambda spec: 600 + mesh_cells(spec) ** (4 / 3) / 1e4,
     headlines=(
         Headline(
             "wallTime",
@@ -195,7 +205,7 @@ KIND = Kind(
             " each other"
         ),
     ),
-    scratch_bytes=lambda spec: _WRITTEN_PER_CELL * cells(spec),
-    memory_bytes=lambda spec: 80e6 * spec.num_procs + _MEMORY_PER_CELL * cells(spec),
+    scratch_bytes=lambda spec: _WRITTEN_BYTES_PER_CELL * mesh_cells(spec),
+    memory_bytes=lambda spec: 80e6 * spec.num_procs + _MEMORY_BYTES_PER_CELL * mesh_cells(spec),
     image="openfoam",
 )

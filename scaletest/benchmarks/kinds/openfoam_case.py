@@ -1,8 +1,8 @@
-"""The lid-driven cavity for icoFoam, as files of a case.
+"""Write the lid-driven cavity for icoFoam as the files of a case.
 
 A cube of 0.1 m, lid at 1 m/s, Reynolds number 10. The files depend on the number of cells along an
-edge; the time step gives a Courant number of 0.5, and all sizes have the same number of time steps,
-so they differ only in the work of each.
+edge. The time step gives a Courant number of 0.5, and all sizes have the same number of time steps,
+so they differ only in the work of each step.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,6 @@ from collections.abc import Mapping
 EDGE_M, VISCOSITY, COURANT, STEPS = 0.1, 0.01, 0.5, 50
 # Cells along an edge; docs/how-to/benchmarks.md has the memory of each.
 SIZES: Mapping[str, int] = {"XS": 20, "S": 100, "M": 200, "XL": 400, "XXL": 512}
-_ITERATIONS = 100
 _HEADER = (
     'FoamFile {{ version 2.0; format ascii; class {kind}; location "{place}"; object {name}; }}\n'
 )
@@ -58,16 +57,16 @@ _PRESSURE = (
 def case_files(size: str, method: str, processes: int) -> dict[str, str]:
     """Return the text of all files of the case, by path."""
     cells = SIZES[size]
-    time_step = COURANT * EDGE_M / cells
+    step_s = COURANT * EDGE_M / cells
     # the solver of the pressure: to a fixed norm or a fixed number of iterations
     norm = "tolerance 1e-4; relTol 0; minIter 1; maxIter 3000;"
     if method == "fixedITER":
-        norm = f"tolerance 1e-30; relTol 0; minIter {_ITERATIONS}; maxIter {_ITERATIONS};"
+        norm = "tolerance 1e-30; relTol 0; minIter 100; maxIter 100;"
     preconditioner = _GAMG if method.startswith("FOAM-GAMG") else "preconditioner DIC;"
-    x, y, z = boxes(processes)
+    x, y, z = split_into_boxes(processes)
     bodies = {
         "system/blockMeshDict": _MESH.format(edge=EDGE_M, cells=cells),
-        "system/controlDict": _CONTROL.format(end=time_step * STEPS, step=time_step),
+        "system/controlDict": _CONTROL.format(end=step_s * STEPS, step=step_s),
         "system/fvSchemes": _SCHEMES,
         "system/fvSolution": _SOLUTION.format(pressure=f"solver PCG; {preconditioner} {norm}"),
         "system/decomposeParDict": _SPLIT.format(processes=processes, x=x, y=y, z=z),
@@ -75,23 +74,21 @@ def case_files(size: str, method: str, processes: int) -> dict[str, str]:
         "0/U": _VELOCITY,
         "0/p": _PRESSURE,
     }
-    kinds = {"0/U": "volVectorField", "0/p": "volScalarField"}
+    classes = {"0/U": "volVectorField", "0/p": "volScalarField"}
     files = {}
     for path, body in bodies.items():
         place, _, name = path.partition("/")
-        header = _HEADER.format(kind=kinds.get(path, "dictionary"), place=place, name=name)
+        header = _HEADER.format(kind=classes.get(path, "dictionary"), place=place, name=name)
         files[path] = header + body
     return files
 
 
-def boxes(processes: int) -> tuple[int, int, int]:
+def split_into_boxes(processes: int) -> tuple[int, int, int]:
     """Return three factors with this product, as equal as possible."""
     best = (processes, 1, 1)
     for x in range(1, processes + 1):
-        if processes % x:
-            continue
-        plane = processes // x
-        for y in range(1, plane + 1):
-            if plane % y == 0 and max(x, y, plane // y) < max(best):
-                best = (x, y, plane // y)
+        for y in range(1, processes // x + 1):
+            z, remainder = divmod(processes, x * y)
+            if not remainder and max(x, y, z) < max(best):
+                best = (x, y, z)
     return best

@@ -1,17 +1,15 @@
-"""Parsers for the output of tools: JSON in other text, tables of numbers, and known error messages.
+"""Parse the output of tools: JSON in other text, tables of numbers, and known error messages.
 
 All functions accept any text, and raise only BenchmarkFailed, with the relevant lines.
 """
 
 import json
-import math
 import re
 from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
-from scaletest.benchmarks.kinds.kind import ToolOutput
+from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, ToolOutput, fail_if
 from scaletest.model.checks import cut_text
 
 MOST_NUMBER = 1e18
@@ -46,15 +44,18 @@ def check_exit(output: ToolOutput, program: str) -> None:
     """Raise BenchmarkFailed if the tool found no device or program, or ended with an error."""
     if not output.exit_code:
         return
-    if missing := lines_with(output.text, NO_DEVICE):
-        raise BenchmarkFailed(
-            Failure.NO_DEVICE, f"{program} found no device that it can use", missing
-        )
-    absent = lines_with(output.text, NO_PROGRAM)
+    no_device = lines_with(output.text, NO_DEVICE)
     fail_if(
-        output.exit_code == NOT_FOUND or absent,
+        no_device,
+        f"{program} found no device that it can use",
+        no_device,
+        failure=Failure.NO_DEVICE,
+    )
+    no_program = lines_with(output.text, NO_PROGRAM)
+    fail_if(
+        output.exit_code == NOT_FOUND or no_program,
         f"{program}, or a program that it starts, is not installed on every node",
-        absent or last_lines(output),
+        no_program or last_lines(output),
         failure=Failure.NO_BINARY,
     )
     raise BenchmarkFailed(
@@ -75,17 +76,10 @@ def last_lines(output: ToolOutput, most: int = 4) -> list[str]:
     return (errors or [line for line in output.stdout.splitlines() if line.strip()])[-most:]
 
 
-def bad_output(message: str, lines: Sequence[str] = ()) -> BenchmarkFailed:
-    """Return the error for output that cannot be parsed."""
-    return BenchmarkFailed(Failure.BAD_OUTPUT, message, lines)
-
-
 def json_object(text: str, program: str) -> dict[str, Any]:
     """Return the only JSON object in a tool's output, whatever text stands around it.
 
-    Raises BenchmarkFailed.
-
-    A key that occurs twice, as with iperf3, has its last value.
+    A key that occurs twice, as with iperf3, has its last value. Raises BenchmarkFailed.
     """
     # preferably at the beginning of a line, since text before it may contain braces
     first = re.search(r"^\s*\{", text, re.MULTILINE)
@@ -95,7 +89,8 @@ def json_object(text: str, program: str) -> dict[str, Any]:
         parsed, end = json.JSONDecoder().raw_decode(text, start)
     except (ValueError, RecursionError) as error:
         position = getattr(error, "pos", len(text))
-        raise bad_output(
+        raise BenchmarkFailed(
+            Failure.BAD_OUTPUT,
             f"{program} wrote incomplete or invalid JSON: {cut_text(str(error), 120)}",
             text[max(start, position - 80) : position + 80].splitlines(),
         ) from error
@@ -105,7 +100,7 @@ def json_object(text: str, program: str) -> dict[str, Any]:
     return parsed
 
 
-def at(document: Any, *path: str | int) -> Any:
+def part_at(document: Any, *path: str | int) -> Any:
     """Return the part at a path of a JSON document; None if there is none."""
     for key in path:
         # a text has indices too, but no parts
@@ -120,7 +115,7 @@ def at(document: Any, *path: str | int) -> Any:
 
 def pick_keys(document: Any, names: Sequence[str]) -> dict[str, Any]:
     """Return some keys of a JSON object; None for one that it does not have."""
-    return {name: at(document, name) for name in names}
+    return {name: part_at(document, name) for name in names}
 
 
 def number(document: Any, *path: str | int) -> float:
@@ -128,7 +123,7 @@ def number(document: Any, *path: str | int) -> float:
 
     Raises BenchmarkFailed without one from 0 to 1e18.
     """
-    part, name = at(document, *path), ".".join(map(str, path))
+    part, name = part_at(document, *path), ".".join(map(str, path))
     is_number = isinstance(part, int | float) and not isinstance(part, bool)
     fail_if(
         not is_number or not 0 <= part <= MOST_NUMBER,
@@ -139,7 +134,7 @@ def number(document: Any, *path: str | int) -> float:
 
 
 def positive(document: Any, *path: str | int) -> float:
-    """Like `number`, but raises BenchmarkFailed for 0 too: then nothing was measured."""
+    """Return the number as `number` does; for 0 too raise BenchmarkFailed: nothing was measured."""
     measured, name = number(document, *path), ".".join(map(str, path))
     fail_if(measured <= 0, f"nothing was measured: {name} is 0", [f"{name}: {measured:g}"])
     return measured
@@ -157,22 +152,23 @@ def check_agreement(reported: float, computed: float, name: str, rounded: float 
     )
 
 
-def check_length(measured_s: float, wanted_s: float, program: str) -> None:
+def check_length(measured_s: float, planned_s: float, program: str) -> None:
     """Raise BenchmarkFailed if a tool measured for less time than planned."""
     fail_if(
-        measured_s < LEAST_PART * wanted_s,
-        f"{program} measured for {measured_s:g} s instead of {wanted_s:g} s",
+        measured_s < LEAST_PART * planned_s,
+        f"{program} measured for {measured_s:g} s instead of {planned_s:g} s",
     )
 
 
-def check_sizes(rows: Sequence[Sequence[float]], wanted: Sequence[int], program: str) -> None:
+def check_sizes(
+    rows: Sequence[Sequence[float]], expected_sizes: Sequence[int], program: str
+) -> None:
     """Raise BenchmarkFailed unless the first column of a table has these message sizes."""
     sizes = [int(row[0]) for row in rows]
-    if sizes != list(wanted):
-        size, expected = next(pair for pair in zip_longest(sizes, wanted) if pair[0] != pair[1])
+    for size, expected in zip_longest(sizes, expected_sizes):
         row = "no row" if size is None else f"{size} bytes"
         instead = "no row" if expected is None else f"{expected} bytes"
-        raise bad_output(f"{program}'s table has {row} instead of {instead}", [str(sizes)])
+        fail_if(size != expected, f"{program}'s table has {row} instead of {instead}", [str(sizes)])
 
 
 def rows_after(text: str, header: str, columns: int, program: str) -> list[tuple[float, ...]]:
@@ -182,38 +178,39 @@ def rows_after(text: str, header: str, columns: int, program: str) -> list[tuple
     ends the table. A line that begins like a row must be one: else it was cut off, or is
     something else. Raises BenchmarkFailed.
     """
+    # the header
     lines = text.splitlines()
-    starts = [n for n, line in enumerate(lines) if header in line]
+    starts = [number for number, line in enumerate(lines) if header in line]
     fail_if(
         len(starts) != 1,
         f"{program} wrote {len(starts)} tables that begin with {header}, instead of 1",
         lines[-4:],
     )
     start = starts[0]
+    # the rows
     rows: list[tuple[float, ...]] = []
     for line in lines[start + 1 :]:
-        texts = line.split()
-        if rows and (not texts or line.lstrip().startswith(("---", "#"))):
+        cells = line.split()
+        if rows and (not cells or line.lstrip().startswith(("---", "#"))):
             break
-        if texts and texts[0].isdigit():
-            fail_if(
-                len(texts) != columns
-                or not all(_NUMBER.fullmatch(text) and len(text) < 40 for text in texts),
-                f"{program} wrote a row without {columns} numbers",
-                [line],
-            )
-            row = tuple(map(float, texts))
-            fail_if(
-                not all(math.isfinite(number) and 0 <= number <= MOST_NUMBER for number in row),
-                f"{program} wrote an impossible number",
-                [line],
-            )
-            rows.append(row)
-    fail_if(
-        not rows,
-        f"{program} wrote a table without rows",
-        lines[start : start + 4],
-    )
+        if not cells or not cells[0].isdigit():
+            continue
+        fail_if(
+            len(cells) != columns
+            or not all(_NUMBER.fullmatch(cell) and len(cell) < 40 for cell in cells),
+            f"{program} wrote a row without {columns} numbers",
+            [line],
+        )
+        row = tuple(map(float, cells))
+        # infinity, which 1e999 becomes, is no number from 0 to 1e18 either
+        fail_if(
+            not all(0 <= number <= MOST_NUMBER for number in row),
+            f"{program} wrote an impossible number",
+            [line],
+        )
+        rows.append(row)
+    # the end
+    fail_if(not rows, f"{program} wrote a table without rows", lines[start : start + 4])
     fail_if(
         not text.endswith("\n") and lines[-1].split()[:1] == [f"{rows[-1][0]:.0f}"],
         f"{program}'s output ends in the middle of a row",

@@ -1,4 +1,4 @@
-"""MPIPingPong: half round-trip times and bandwidth of MPI messages between two nodes.
+"""Measure half round-trip times and bandwidth of MPI messages between two nodes.
 
 IMB-MPI1 measures where it is installed, else our small program with the same output.
 """
@@ -10,20 +10,22 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import Failure, fail_if
-from scaletest.benchmarks.kinds.kind import (
+from scaletest.benchmarks.kinds import (
+    BenchmarkFailed,
     ExecutionSite,
+    Failure,
     Headline,
     Kind,
+    MpiSpec,
     Task,
     ToolMeasurement,
     ToolOutput,
     bind_to_cpus,
+    fail_if,
     master_and_workers,
+    mpirun,
+    parsing,
 )
-from scaletest.benchmarks.kinds.mpirun import HOSTFILE, hostfile, is_one_host, mpirun
-from scaletest.benchmarks.kinds.spec import MpiSpec
 
 OURS = "scaletest-pingpong"
 IMB = ("IMB-MPI1", "mpitests-IMB-MPI1")
@@ -48,7 +50,7 @@ class MPIPingPongSpec(MpiSpec):
 def tasks(spec: MPIPingPongSpec, site: ExecutionSite) -> Sequence[Task]:
     """Run mpirun on the master, with one process on each of the two workers."""
     fail_if(
-        spec.ip_family == "IPv6" and is_one_host(site),
+        spec.ip_family == "IPv6" and mpirun.is_one_host(site),
         "Open MPI does not use the IPv6 loopback address",
         failure=Failure.REFUSED,
         remedy="use two nodes, or IPv4",
@@ -58,8 +60,8 @@ def tasks(spec: MPIPingPongSpec, site: ExecutionSite) -> Sequence[Task]:
         Task(
             "master",
             0,
-            bind_to_cpus(spec, [*mpirun(spec, site, 2, "ppr:1:node"), *program]),
-            files={HOSTFILE: hostfile(site, 1)},
+            bind_to_cpus(spec, [*mpirun.command_prefix(spec, site, 2, "ppr:1:node"), *program]),
+            files={mpirun.HOSTFILE: mpirun.hostfile(site, slots=1)},
         ),
     )
 
@@ -84,36 +86,36 @@ def parse(spec: MPIPingPongSpec, output: ToolOutput) -> ToolMeasurement:
         failure=Failure.MISMATCH,
     )
     names = headers[0].split()
-    time, time_unit = _find_unit(names, _SECONDS)
-    speed, speed_unit = _find_unit(names, _BYTES)
+    time_column, time_unit = _find_unit(names, _SECONDS)
+    speed_column, speed_unit = _find_unit(names, _BYTES)
     rows = parsing.rows_after(output.stdout, "#repetitions", len(names), PROGRAM)
     parsing.check_sizes(rows, [0, *(2**power for power in range(spec.maxlog + 1))], PROGRAM)
     results: list[dict[str, Any]] = [
         {
-            "bytes": int(row[0]),
-            "repetitions": int(row[1]),
-            "time": row[time],
-            "bandwidth": row[speed],
+            "bytes": int(numbers[0]),
+            "repetitions": int(numbers[1]),
+            "time": numbers[time_column],
+            "bandwidth": numbers[speed_column],
         }
-        for row in rows
+        for numbers in rows
     ]
-    latency = min(size["time"] for size in results)
-    bandwidth = max(size["bandwidth"] for size in results)
+    latency = min(row["time"] for row in results)
+    bandwidth = max(row["bandwidth"] for row in results)
     fail_if(
         latency <= 0 or bandwidth <= 0,
         f"{PROGRAM}'s table has times or bandwidths of 0",
         headers[:1],
     )
     # bytes, time and bandwidth contradict each other where a megabyte is not 10^6 bytes
-    for size in results:
-        seconds = size["time"] * _SECONDS[time_unit]
+    for row in results:
+        seconds = row["time"] * _SECONDS[time_unit]
         least_bytes = LEAST_EXACT * _BYTES[speed_unit] * seconds
         # smaller numbers are rounded too much for a comparison
-        if size["time"] >= LEAST_EXACT and size["bytes"] >= least_bytes:
+        if row["time"] >= LEAST_EXACT and row["bytes"] >= least_bytes:
             parsing.check_agreement(
-                size["bandwidth"] * _BYTES[speed_unit],
-                size["bytes"] / seconds,
-                f"the bandwidth of {size['bytes']} bytes",
+                row["bandwidth"] * _BYTES[speed_unit],
+                row["bytes"] / seconds,
+                f"the bandwidth of {row['bytes']} bytes",
             )
     return ToolMeasurement(
         {
@@ -135,7 +137,11 @@ def _find_unit(names: Sequence[str], units: dict[str, float]) -> tuple[int, str]
         unit = name[name.find("[") + 1 :].rstrip("]")
         if unit in units:
             return index, unit
-    raise parsing.bad_output("the table has no column in " + " or ".join(units), [" ".join(names)])
+    raise BenchmarkFailed(
+        Failure.BAD_OUTPUT,
+        f"the table has no column in {' or '.join(units)}",
+        [" ".join(names)],
+    )
 
 
 KIND = Kind(

@@ -1,4 +1,4 @@
-"""PyTorch: training or inference of a model on random input, by the program of the torch workload.
+"""Measure training or inference of a model on random input, by the torch workload's program.
 
 Models, batches and timing are ours, so a note says that results are not TorchBench's.
 """
@@ -10,22 +10,23 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
-from scaletest.benchmarks.kinds.kind import (
+from scaletest.benchmarks.kinds import (
+    BenchmarkFailed,
+    CommonSpec,
     ExecutionSite,
+    Failure,
     Headline,
     Kind,
     Part,
+    PodOverrides,
     Task,
     ToolMeasurement,
     ToolOutput,
     bind_to_cpus,
+    fail_if,
+    parsing,
 )
-from scaletest.benchmarks.kinds.spec import CommonSpec, PodOverrides
-from scaletest.model import checks
-from scaletest.model.declared import choice
-from scaletest.model.workload import UNAVAILABLE
+from scaletest.model import checks, declared, workload
 
 _INSTALL = (
     "pip install --upgrade 'scaletest[torch]' wherever the benchmark runs, or name an image that"
@@ -41,11 +42,13 @@ class PyTorchSpec(CommonSpec):
     kube-perftest has device, model (without default), benchmarkType, inputBatchSize.
     """
 
-    device: Annotated[str, choice(("cpu", "cuda")), "Device that computes."] = "cpu"
+    device: Annotated[str, declared.choice(("cpu", "cuda")), "Device that computes."] = "cpu"
     model: Annotated[
-        str, choice(("alexnet", "resnet50", "llama")), "Model; llama for inference only."
+        str, declared.choice(("alexnet", "resnet50", "llama")), "Model; llama for inference only."
     ] = "resnet50"
-    benchmark_type: Annotated[str, choice(("train", "eval")), "Training or inference."] = "eval"
+    benchmark_type: Annotated[str, declared.choice(("train", "eval")), "Training or inference."] = (
+        "eval"
+    )
     input_batch_size: Annotated[
         int, Meta(ge=2, le=1_000_000, multiple_of=2), "Samples in a batch."
     ] = 64
@@ -69,6 +72,7 @@ def tasks(spec: PyTorchSpec, site: ExecutionSite) -> Sequence[Task]:
         *("--model", spec.model, "--mode", spec.benchmark_type, "--device", spec.device),
         *("--batch", str(spec.input_batch_size), "--batches", str(spec.batches)),
     ]
+    # the program reads requests from stdin, a line each; `time -p` is built into bash
     ask = 'request=$1; shift; printf "%s\\n" "$request" | { time -p "$@"; }'
     return (
         Task(
@@ -87,9 +91,10 @@ def tasks(spec: PyTorchSpec, site: ExecutionSite) -> Sequence[Task]:
 
 
 def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
-    """Parse the workload's answer."""
+    """Parse the workload's answer. Raises BenchmarkFailed."""
+    # PyTorch is missing, too old, or finds no device
     fail_if(
-        output.exit_code == UNAVAILABLE
+        output.exit_code == workload.UNAVAILABLE
         or (output.exit_code and "No module named" in output.stderr),
         "PyTorch cannot be used here",
         parsing.last_lines(output),
@@ -113,15 +118,18 @@ def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
         )
     figures = answer.get("figures")
     if not isinstance(figures, Mapping):
-        raise parsing.bad_output("PyTorch's answer has no figures", [json.dumps(answer)])
-    used = figures.get("torch_device")
+        raise BenchmarkFailed(
+            Failure.BAD_OUTPUT, "PyTorch's answer has no figures", [json.dumps(answer)]
+        )
+    # it computed what the spec asks for, where the spec asks for it
+    device = figures.get("torch_device")
     fail_if(
-        used != spec.device,
-        f"PyTorch computed on {used} instead of {spec.device}",
+        device != spec.device,
+        f"PyTorch computed on {device} instead of {spec.device}",
         failure=Failure.MISMATCH,
     )
-    wanted = {"batches": spec.batches, "samples": spec.batches * spec.input_batch_size}
-    for name, count in wanted.items():
+    expected = {"batches": spec.batches, "samples": spec.batches * spec.input_batch_size}
+    for name, count in expected.items():
         fail_if(
             parsing.number(figures, name) != count,
             f"PyTorch computed {figures[name]} {name} instead of {count}",
@@ -148,12 +156,11 @@ def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
     )
 
 
-def absent(spec: PyTorchSpec) -> dict[str, str]:
+def absent_headlines(spec: PyTorchSpec) -> dict[str, str]:
     """Return the headlines that this spec cannot have, each with the reason."""
-    return dict.fromkeys(
-        ("gpuBatchTime", "gpuMemory") if spec.device != "cuda" else (),
-        f"device {spec.device} uses no GPU",
-    )
+    if spec.device == "cuda":
+        return {}
+    return dict.fromkeys(("gpuBatchTime", "gpuMemory"), f"device {spec.device} uses no GPU")
 
 
 KIND = Kind(
@@ -166,7 +173,7 @@ KIND = Kind(
     programs=lambda spec: ("bash",),
     tasks=tasks,
     parse=parse,
-    absent=absent,
+    absent=absent_headlines,
     limit_s=lambda spec: 600 + spec.batches * spec.input_batch_size,
     headlines=(
         Headline("batchTime", "time of a batch", "s", False, "Wall-clock time of one batch."),

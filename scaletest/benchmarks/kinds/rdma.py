@@ -1,4 +1,4 @@
-"""RDMABandwidth and RDMALatency: perftest's ib_read_bw, ib_write_lat and so on, over all sizes.
+"""Measure RDMA over all message sizes by perftest: ib_read_bw, ib_write_lat and so on.
 
 The connection manager (-R) makes the connection, which needs no device name. The server prints when
 it is ready, so the client never starts too early.
@@ -11,21 +11,21 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import Failure, fail_if
-from scaletest.benchmarks.kinds.kind import (
+from scaletest.benchmarks.kinds import (
     ExecutionSite,
+    Failure,
     Headline,
     Kind,
+    PairSpec,
     Task,
     ToolMeasurement,
     ToolOutput,
     bind_to_cpus,
+    fail_if,
+    parsing,
     server_and_client,
 )
-from scaletest.benchmarks.kinds.spec import PairSpec
-from scaletest.model.checks import raise_first_mistake
-from scaletest.model.declared import TRUSTED, choice, text
+from scaletest.model import checks, declared
 
 READY = "Waiting for client to connect"
 # perftest's -a measures 2, 4, ... 2^23 bytes
@@ -43,11 +43,9 @@ LATENCIES = (
     "percentile99",
     "percentile999",
 )
-NO_PEAK = "perftest measured no peak, as with very many iterations"
+
 # with extraArgs there may be other words between, as in RDMA_Write Bidirectional BW Test
 _TITLE = re.compile(r"RDMA_(Read|Write)\b[^\n]*\b(BW|Latency) Test")
-_UNIT = re.compile(r"\[([^\]]+)\]")
-_QPS = re.compile(r"Number of qps\s*:\s*(\d+)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,22 +55,22 @@ class RDMASpec(PairSpec):
     kube-perftest has mode, iterations and extraArgs; its successor has others.
     """
 
-    mode: Annotated[str, choice(("read", "write")), "RDMA operation."] = "read"
+    mode: Annotated[str, declared.choice(("read", "write")), "RDMA operation."] = "read"
     iterations: Annotated[int, Meta(ge=5, le=1_000_000_000), "Iterations at each message size."] = (
         1000
     )
     extra_args: Annotated[
-        tuple[str, ...], TRUSTED, "More arguments of the tool, such as --tclass=96."
+        tuple[str, ...], declared.TRUSTED, "More arguments of the tool, such as --tclass=96."
     ] = ()
     device: Annotated[
         str,
-        text(r"|[A-Za-z0-9_.:-]{1,64}", "a name"),
+        declared.text(r"|[A-Za-z0-9_.:-]{1,64}", "a name"),
         "RDMA device, such as mlx5_0; empty: that of the route.",
     ] = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        raise_first_mistake(
+        checks.raise_first_mistake(
             (
                 "\x00" in "".join(self.extra_args),
                 "extraArgs contain a NUL character",
@@ -95,34 +93,31 @@ class RDMABandwidthSpec(RDMASpec):
 
 def _tasks(spec: RDMASpec, site: ExecutionSite, tool: str, *arguments: str) -> Sequence[Task]:
     """Run server and client of ib_read_bw, ib_write_lat and so on."""
-    line = [f"ib_{spec.mode}_{tool}", "-a", "-F", "-R", "-n", str(spec.iterations), *arguments]
-    if spec.ip_family == "IPv6":
-        line += ["--ipv6"]
-    if spec.device:
-        line += ["-d", spec.device]
-    line += spec.extra_args
+    argv = [
+        *(f"ib_{spec.mode}_{tool}", "-a", "-F", "-R", "-n", str(spec.iterations), *arguments),
+        *(("--ipv6",) if spec.ip_family == "IPv6" else ()),
+        *(("-d", spec.device) if spec.device else ()),
+        *spec.extra_args,
+    ]
     return (
-        Task("server", 0, bind_to_cpus(spec, line), ready_text=READY),
-        Task("client", 0, bind_to_cpus(spec, [*line, site.address("server")])),
+        Task("server", 0, bind_to_cpus(spec, argv), ready_text=READY),
+        Task("client", 0, bind_to_cpus(spec, [*argv, site.address("server")])),
     )
 
 
 def parse_bandwidth(spec: RDMABandwidthSpec, output: ToolOutput) -> ToolMeasurement:
     """Parse bytes, iterations, peak and average in Gbit/s, and millions of messages per second."""
     program = f"ib_{spec.mode}_bw"
-    rows = _rows(spec, output, program, "BW", BANDWIDTHS, {"Gb/sec", "Mpps"})
-    pairs = _QPS.findall(output.stdout)
+    rows = _read_rows(spec, output, test="BW", columns=BANDWIDTHS, units={"Gb/sec", "Mpps"})
+    pairs = re.findall(r"Number of qps\s*:\s*(\d+)", output.stdout)
     fail_if(
         pairs != [str(spec.qps)],
         f"{program} used {', '.join(pairs) or 'an unknown number of'} queue pairs instead of"
         f" {spec.qps}",
         failure=Failure.MISMATCH,
     )
-    _, _, peak, average, rate = map(max, zip(*(row.values() for row in rows), strict=True))
-    fail_if(
-        average <= 0 or rate <= 0,
-        f"{program} reports a bandwidth or message rate of 0",
-    )
+    peak, average, rate = (max(row[name] for row in rows) for name in BANDWIDTHS[2:])
+    fail_if(average <= 0 or rate <= 0, f"{program} reports a bandwidth or message rate of 0")
     for row in rows:
         # smaller numbers are rounded too much for a comparison
         if row["averageBandwidth"] >= 1:
@@ -135,18 +130,17 @@ def parse_bandwidth(spec: RDMABandwidthSpec, output: ToolOutput) -> ToolMeasurem
     return ToolMeasurement(
         {"peakBandwidth": peak * GBIT, **headlines} if peak > 0 else headlines,
         {"bandwidthUnits": "Gbit/s", "messageRateUnits": "10^6/s", "results": rows},
-        notes=() if peak > 0 else (NO_PEAK,),
+        notes=(() if peak > 0 else ("perftest measured no peak, as with very many iterations",)),
     )
 
 
 def parse_latency(spec: RDMASpec, output: ToolOutput) -> ToolMeasurement:
     """Parse nine columns, with times in microseconds."""
-    program = f"ib_{spec.mode}_lat"
-    rows = _rows(spec, output, program, "Latency", LATENCIES, {"usec"})
+    rows = _read_rows(spec, output, test="Latency", columns=LATENCIES, units={"usec"})
     best = min(rows, key=lambda row: row["average"])
     fail_if(
         min(min(row["minimum"], row["average"], row["percentile99"]) for row in rows) <= 0,
-        f"{program} reports a latency of 0",
+        f"ib_{spec.mode}_lat reports a latency of 0",
     )
     return ToolMeasurement(
         {
@@ -158,31 +152,27 @@ def parse_latency(spec: RDMASpec, output: ToolOutput) -> ToolMeasurement:
     )
 
 
-def _rows(
-    spec: RDMASpec,
-    output: ToolOutput,
-    program: str,
-    test: str,
-    columns: Sequence[str],
-    units: set[str],
+def _read_rows(
+    spec: RDMASpec, output: ToolOutput, *, test: str, columns: Sequence[str], units: set[str]
 ) -> list[dict[str, float]]:
     """Return the rows of a complete run, each by column.
 
     test, units: perftest's names of the test and of the columns' units.
     """
+    program = f"ib_{spec.mode}_{'bw' if test == 'BW' else 'lat'}"
     parsing.check_exit(output, program)
     rows = parsing.rows_after(output.stdout, "#bytes", len(columns), program)
-    wanted = (spec.mode.capitalize(), test)
+    expected = (spec.mode.capitalize(), test)
     titles = _TITLE.findall(output.stdout)
     fail_if(
-        titles != [wanted],
-        f"{program} did not measure RDMA_{' '.join(wanted)} Test",
+        titles != [expected],
+        f"{program} did not measure RDMA_{' '.join(expected)} Test",
         [f"RDMA_{' '.join(title)}" for title in titles],
         failure=Failure.MISMATCH,
     )
     header = next(line for line in output.stdout.splitlines() if "#bytes" in line)
     fail_if(
-        set(_UNIT.findall(header)) != units,
+        set(re.findall(r"\[([^\]]+)\]", header)) != units,
         f"{program} has other units than {', '.join(sorted(units))}",
         [header],
         failure=Failure.MISMATCH,

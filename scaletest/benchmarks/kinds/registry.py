@@ -1,14 +1,13 @@
-"""All benchmark kinds by name: those built in, and the entry points of the group
-`scaletest.kinds`, each an object of class Kind under its own name.
+"""Find benchmark kinds by name: those built in, and those that other packages provide.
+
+These are the entry points of the group `scaletest.kinds`, each an object of class Kind under its
+own name.
 """
 
-from scaletest.benchmarks.kinds import fio, iperf, openfoam, pingpong, pytorch, rdma
-from scaletest.benchmarks.kinds.kind import Kind
+from scaletest.benchmarks.kinds import Kind, fio, iperf, openfoam, pingpong, pytorch, rdma
 from scaletest.model.errors import InvalidValue
 from scaletest.plugins import Registry
 
-GROUP, VERSION = "scaletest.dev", "v1alpha1"
-API_VERSION = f"{GROUP}/{VERSION}"
 SET = "BenchmarkSet"
 
 BUILT_IN = {
@@ -28,7 +27,7 @@ KINDS = Registry("scaletest.kinds", Kind, BUILT_IN, taken=[SET])
 
 def kind_of(name: object) -> Kind:
     """Return the kind of a name, in upper or lower case; InvalidValue lists the known kinds."""
-    kind = {known.lower(): kind for known, kind in KINDS.items()}.get(str(name).lower())
+    kind = {key.lower(): kind for key, kind in KINDS.items()}.get(str(name).lower())
     if str(name).lower() == SET.lower():
         raise InvalidValue(
             f"{SET} is not a kind of benchmark: it sweeps a benchmark over values",

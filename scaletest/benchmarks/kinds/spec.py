@@ -10,9 +10,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from scaletest.model.checks import raise_first_mistake
-from scaletest.model.declared import choice, text, text_aliases
-from scaletest.model.writing import Written, document_members
+from scaletest.model import checks, declared, writing
 
 SAME_NODE, DIFFERENT_NODES, SPREAD = "sameNode", "differentNodes", "spread"
 TCP, RDMA = "TCP", "RDMA"
@@ -20,7 +18,7 @@ NO_GANG, VOLCANO = "none", "volcano"
 CPUS = r"|\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*"
 
 
-class Spec(Written):
+class Spec(writing.Written):
     """A spec, or a part of one, as people and Kubernetes write it."""
 
     camel_case = True
@@ -28,7 +26,7 @@ class Spec(Written):
     def to_dict(self) -> dict[str, Any]:
         """Return the document, without fields that have their defaults."""
         written = super().to_dict()
-        for member in document_members(type(self)):
+        for member in writing.document_members(type(self)):
             if getattr(self, member.attribute) == member.default:
                 del written[member.name]
         return written
@@ -61,7 +59,7 @@ class CommonSpec(Spec):
     host_network: Annotated[bool, "Use the node's network instead of the pod's own."] = False
     network_name: Annotated[
         str,
-        text(r"|[a-z0-9.-]+(/[a-z0-9.-]+)?", "namespace/name"),
+        declared.text(r"|[a-z0-9.-]+(/[a-z0-9.-]+)?", "namespace/name"),
         "Multus network of the pods, as namespace/name; ignored with hostNetwork.",
     ] = ""
     resources: Annotated[
@@ -75,20 +73,20 @@ class CommonSpec(Spec):
     image: Annotated[str, "Image of the benchmark; empty: the kind's default."] = ""
     image_pull_policy: Annotated[
         str | None,
-        choice(("Always", "IfNotPresent", "Never")),
+        declared.choice(("Always", "IfNotPresent", "Never")),
         "When the image is pulled; not set: the operator's choice.",
     ] = None
     scheduler_name: Annotated[
         str,
-        text(r"|[a-z0-9.-]{1,253}", "a name"),
+        declared.text(r"|[a-z0-9.-]{1,253}", "a name"),
         "Scheduler of the pods; empty: the operator's choice.",
     ] = ""
     ip_family: Annotated[
-        str, choice(("IPv4", "IPv6")), "Family of the addresses that the peers use."
+        str, declared.choice(("IPv4", "IPv6")), "Family of the addresses that the peers use."
     ] = "IPv4"
     placement: Annotated[
         str,
-        choice((SPREAD, SAME_NODE, DIFFERENT_NODES)),
+        declared.choice((SPREAD, SAME_NODE, DIFFERENT_NODES)),
         "Where the parts run: spread over nodes when there are several, all on one node, or never"
         " two on one node.",
     ] = SPREAD
@@ -97,7 +95,7 @@ class CommonSpec(Spec):
     ] = ()
     cpu_affinity: Annotated[
         str,
-        text(CPUS, "CPUs as in 0-3,8"),
+        declared.text(CPUS, "CPUs as in 0-3,8"),
         "CPUs that the tool's processes are bound to, such as 0-3,8.",
     ] = ""
     time_limit: Annotated[
@@ -108,13 +106,13 @@ class CommonSpec(Spec):
     ] = 0
     gang: Annotated[
         str,
-        choice((NO_GANG, VOLCANO)),
+        declared.choice((NO_GANG, VOLCANO)),
         "volcano: Volcano places all parts together or none; none: servers start before the"
         " measuring part.",
     ] = NO_GANG
     queue_name: Annotated[
         str,
-        text(r"|[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?", "a name"),
+        declared.text(r"|[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?", "a name"),
         "Volcano's queue of the gang; empty: its default one.",
     ] = ""
     queue_limit: Annotated[
@@ -124,7 +122,7 @@ class CommonSpec(Spec):
     pods: Annotated[PodOverrides, "Changes to all pods of the benchmark."] = PodOverrides()
 
     def __post_init__(self) -> None:
-        raise_first_mistake(
+        checks.raise_first_mistake(
             (
                 self.mtu is not None and self.mtu < 1280 and self.ip_family == "IPv6",
                 f"mtu {self.mtu} is too small for IPv6",
@@ -166,7 +164,7 @@ class MpiSpec(CrowdSpec):
     ssh_port: Annotated[int, Meta(ge=1, le=65535), "Port of the SSH servers of the workers."] = 2222
     transport: Annotated[
         str,
-        choice((TCP, RDMA)),
-        text_aliases({"tcp": TCP, "rdma": RDMA}),
+        declared.choice((TCP, RDMA)),
+        declared.text_aliases({"tcp": TCP, "rdma": RDMA}),
         "Transport of MPI: TCP, or RDMA by UCX.",
     ] = TCP

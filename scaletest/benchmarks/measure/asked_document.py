@@ -6,7 +6,7 @@ from typing import Any
 
 from scaletest.benchmarks.documents.benchmark import is_set
 from scaletest.benchmarks.documents.sweep import merge
-from scaletest.benchmarks.kinds.registry import API_VERSION, KINDS, SET, kind_of
+from scaletest.benchmarks.kinds import API_VERSION, registry
 from scaletest.benchmarks.options import BenchmarkChanges
 from scaletest.documents import reader
 from scaletest.model.errors import InvalidValue, UsageError
@@ -26,21 +26,22 @@ def read_document(
         if not isinstance(document, dict):
             raise InvalidValue(f"{path} contains no benchmark", hint=hint)
     else:
-        document = {"apiVersion": API_VERSION, "kind": kind_of(subject).name, "spec": {}}
-    document = _change(document, changes)
+        document = {"apiVersion": API_VERSION, "kind": registry.kind_of(subject).name, "spec": {}}
+    document = _apply_changes(document, changes)
     if not on_this_machine:
         return document
+    # defaults of its kind for this machine, under what the document says
     benchmark, path_of_spec = document, ["spec"]
     if is_set(document):
         benchmark = (document.get("spec") or {}).get("template") or {}
         path_of_spec = ["spec", "template", "spec"]
-    kind = KINDS.get(str(benchmark.get("kind")))
+    kind = registry.KINDS.get(str(benchmark.get("kind")))
     if kind is None:
         return document
     return dict(merge(_nest(path_of_spec, dict(kind.here)), document))
 
 
-def _change(document: dict[str, Any], changes: BenchmarkChanges) -> dict[str, Any]:
+def _apply_changes(document: dict[str, Any], changes: BenchmarkChanges) -> dict[str, Any]:
     """Return the document with the changes; a benchmark becomes a set where they are about one."""
     # --set a.b=value as maps in maps; the value is read as YAML
     change: dict[str, Any] = {}
@@ -52,25 +53,28 @@ def _change(document: dict[str, Any], changes: BenchmarkChanges) -> dict[str, An
             )
         value = reader.read(text, f"the value of <set> {setting!r}", "put quotes around it")
         nested = _nest(key.split("."), value)
-        change = {**change, **nested} if _unsets(nested) else dict(merge(change, nested))
-    of_set: dict[str, Any] = {}
+        # a merge would take a null as done, but it must come through to the document
+        change = {**change, **nested} if _has_null(nested) else dict(merge(change, nested))
+    # what only a set has
+    set_fields: dict[str, Any] = {}
     if changes.repetitions is not None:
-        of_set["repetitions"] = changes.repetitions
+        set_fields["repetitions"] = changes.repetitions
     if changes.thresholds:
-        of_set["thresholds"] = list(changes.thresholds)
+        set_fields["thresholds"] = list(changes.thresholds)
     if is_set(document):
         template = {"template": {"spec": change}} if change else {}
-        return dict(merge(document, {"spec": {**of_set, **template}}))
+        return dict(merge(document, {"spec": {**set_fields, **template}}))
     document = dict(merge(document, {"spec": change}))
-    if not of_set:
+    if not set_fields:
         return document
+    # make the benchmark the template of a set
     name = (document.get("metadata") or {}).get("name") or str(document.get("kind")).lower()
     template = {key: value for key, value in document.items() if key != "metadata"}
     return {
         "apiVersion": API_VERSION,
-        "kind": SET,
+        "kind": registry.SET,
         "metadata": {"name": name},
-        "spec": {"template": template, **of_set},
+        "spec": {"template": template, **set_fields},
     }
 
 
@@ -81,6 +85,6 @@ def _nest(path: Sequence[str], value: Any) -> Any:
     return value
 
 
-def _unsets(value: Any) -> bool:
-    """Check whether it takes a field back: null must come through to the document."""
-    return value is None or (isinstance(value, dict) and any(map(_unsets, value.values())))
+def _has_null(value: Any) -> bool:
+    """Check whether a value is null, which takes a field back, or has one within."""
+    return value is None or (isinstance(value, dict) and any(map(_has_null, value.values())))

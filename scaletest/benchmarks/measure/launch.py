@@ -12,96 +12,92 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
-from scaletest.benchmarks.documents.sweep import plan_of
+from scaletest.benchmarks.documents import Benchmark, BenchmarkPhase, BenchmarkResult, sweep
 from scaletest.benchmarks.folder import BenchmarkFolder
 from scaletest.benchmarks.judging.evaluation import (
     BenchmarkRun,
     evaluate_benchmarks,
     permutation_text,
 )
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed
-from scaletest.benchmarks.kinds.registry import GROUP
-from scaletest.benchmarks.measure.asked_document import read_document
-from scaletest.benchmarks.measure.local_executor import LocalExecutor
-from scaletest.benchmarks.measure.operator_executor import OperatorExecutor
-from scaletest.benchmarks.measure.programs import require_programs, versions
-from scaletest.benchmarks.measure.queue_executor import QueueExecutor
-from scaletest.benchmarks.measure.runner import Executor, run_plan
+from scaletest.benchmarks.kinds import GROUP, BenchmarkFailed
+from scaletest.benchmarks.measure import (
+    asked_document,
+    local_executor,
+    operator_executor,
+    programs,
+    queue_executor,
+    runner,
+)
 from scaletest.benchmarks.options import BenchmarkChanges, BenchmarkPlace
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.benchmarks.run_type import RUN_TYPE
 from scaletest.broker import connect
 from scaletest.cluster import connection, discovery, objects
 from scaletest.load import busy_check
-from scaletest.model import checks, wire
-from scaletest.model.errors import Unreachable, UsageError
+from scaletest.model import checks, errors, wire
 from scaletest.model.labels import Labels
 from scaletest.model.run_progress import BENCHMARK
 from scaletest.render.numbers import format_quantity
 from scaletest.render.text import clean_text
+from scaletest.runs import places, registry, stopping
 from scaletest.runs.environment import read_environment
 from scaletest.runs.folder import RESULT, RunFolder
-from scaletest.runs.places import default_root, new_path, run_reference
 from scaletest.runs.progress import Progress
-from scaletest.runs.registry import type_of
-from scaletest.runs.stopping import stop_on_signals
 
 
-def start(
+def start_run(
     subject: str | None,
     changes: BenchmarkChanges,
     place: BenchmarkPlace,
+    *,
     run_dir: Path | None,
     labels: Labels,
     progress: Progress,
 ) -> BenchmarkRun:
     """Run the benchmarks of a file or a kind; return the run as it then lies on disk."""
     if not subject:
-        raise UsageError("there is nothing to run", hint="give FILE.yaml, a KIND, or <resume> RUN")
-    document = read_document(subject, changes, on_this_machine=is_here(place))
-    folder = BenchmarkFolder(new_path(os.environ, run_dir))
+        raise errors.UsageError(
+            "there is nothing to run", hint="give FILE.yaml, a KIND, or <resume> RUN"
+        )
+    document = asked_document.read_document(subject, changes, on_this_machine=is_here(place))
+    folder = BenchmarkFolder(places.new_path(os.environ, run_dir))
     with _open_executor(place, folder) as executor:
         # everything that the executor cannot do is refused before anything is started
-        plan, warnings = plan_of(document, executor.nodes)
+        plan, warnings = sweep.plan_of(document, executor.nodes)
         progress.warn(warnings)
         for benchmark in plan.benchmarks:
             executor.refuse(benchmark)
         if is_here(place):
-            # a tool that is not installed is missed before anything begins
+            files = {}
             for benchmark in plan.benchmarks:
                 try:
-                    require_programs(benchmark)
+                    programs.require_programs(benchmark)
                 except BenchmarkFailed as error:
-                    raise UsageError(
+                    raise errors.UsageError(
                         f"{benchmark.kind.name} cannot run here: {error.message}",
                         hint=error.remedy,
                     ) from None
-            files = (
-                benchmark.kind.files(benchmark.spec, tempfile.gettempdir())
-                for benchmark in plan.benchmarks
-            )
-            for line in dict.fromkeys(filter(None, files)):
+                files[benchmark.kind.files(benchmark.spec, tempfile.gettempdir())] = True
+            for line in filter(None, files):
                 progress.message(line)
         folder.make(empty=True)
         with folder.locked():
-            folder.begin(
-                plan, {**read_environment(sys.argv), **_describe_executor(plan, place)}, labels
-            )
+            environment = {**read_environment(sys.argv), **_describe_executor(plan, place)}
+            folder.begin(plan, environment, labels)
             if plan.paused:
                 progress.message(f"paused; go on with: {_resume_command(folder)}")
             else:
                 with _hold_lock(place, progress):
-                    _go_on(folder, plan, {}, executor, _observe_machine(place), progress)
+                    about_machine = _observe_machine(place)()
+                    _measure(folder, plan, {}, executor, progress, warnings=about_machine)
     return RUN_TYPE.judge(folder)
 
 
-def resume(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> BenchmarkRun:
+def resume_run(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> BenchmarkRun:
     """Go on with a run; return it as it then lies on disk."""
     checks.raise_first_mistake(
         (
-            type_of(files) is not RUN_TYPE,
+            registry.type_of(files) is not RUN_TYPE,
             f"run {files.name} is not a benchmark run: it is a {files.kind} run",
             "name another run",
         )
@@ -109,40 +105,45 @@ def resume(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> Bench
     folder = BenchmarkFolder(files.path)
     with files.locked(), _open_executor(place, folder) as executor, _hold_lock(place, progress):
         # observes the machine while the run is read
-        look = _observe_machine(place)
+        take_warnings = _observe_machine(place)
         stored = folder.load()
         folder.forget(stored)
-        plan = replace(stored.plan, paused=False)
-        noticed = wire.texts(stored.run_result.get("noticed"))
-        _go_on(folder, plan, dict(stored.results), executor, look, progress, noticed)
+        _measure(
+            folder,
+            replace(stored.plan, paused=False),
+            dict(stored.results),
+            executor,
+            progress,
+            warnings=take_warnings(),
+            earlier_warnings=wire.texts(stored.run_result.get("noticed")),
+        )
     return RUN_TYPE.judge(folder)
 
 
 class _PlanProgress:
-    """Tells how far a plan is."""
+    """Shows how far a plan is."""
 
-    def __init__(self, plan: BenchmarkPlan, ended: int, progress: Progress) -> None:
-        self._plan, self._ended, self._progress = plan, ended, progress
-        self._lengths_s: list[float] = []
-        self._tell()
+    def __init__(self, plan: BenchmarkPlan, ended_count: int, progress: Progress) -> None:
+        self._plan, self._ended, self._progress = plan, ended_count, progress
+        self._lengths_s: list[float] = []  # of the benchmarks that ended in this process
+        self._show()
 
-    def _tell(self) -> None:
-        """Tell where the run is; the time that is left, by the benchmarks that have ended."""
-        count, lengths = len(self._plan.benchmarks), self._lengths_s
-        left_s = mean(lengths) * (count - self._ended) if lengths else None
+    def _show(self) -> None:
+        """Show where the run is, and the time that is left by the mean length so far."""
+        count, lengths_s = len(self._plan.benchmarks), self._lengths_s
+        left_s = mean(lengths_s) * (count - self._ended) if lengths_s else None
         self._progress.at(self._ended, count, left_s=left_s, unit=BENCHMARK)
 
     def __call__(
         self, benchmark: Benchmark, result: BenchmarkResult | None, phase: BenchmarkPhase
     ) -> None:
-        """Tell that a benchmark has a new phase, or has ended."""
-        self._ended += result is not None
+        """Show that a benchmark has a new phase, or has ended."""
         if result is None:
             self._progress.note(f"{benchmark.name}: {phase}")
-        else:
-            self._lengths_s.append(max(0.0, result.finished_s - result.started_s))
-            values = permutation_text(self._plan.permutations[benchmark.permutation])
-            place = f" ({clean_text(values, 60)})" if values else ""
+            return
+        self._ended += 1
+        self._lengths_s.append(result.length_s)
+        if result.ok:
             numbers = [
                 f"{headline.label}"
                 f" {format_quantity(result.headlines[headline.name], headline.unit)}"
@@ -150,13 +151,16 @@ class _PlanProgress:
                 if headline.name in result.headlines
             ]
             suffix = " (warm-up, not counted)" if benchmark.warm_up else ""
-            outcome = f"{place}: {', '.join(numbers)}{suffix}"
-            if not result.ok:
-                reason = f"{result.failure or 'failed'}: {clean_text(result.message, 200)}"
-                outcome = f"{place}: {reason}".replace("\n", " ")
-            self._progress.step(f"{benchmark.name}{outcome}")
-            self._tell()
-            self._progress.step_ended()
+            outcome = f"{', '.join(numbers)}{suffix}"
+        else:
+            outcome = f"{result.failure or 'failed'}: {clean_text(result.message, 200)}"
+        values = permutation_text(self._plan.permutations[benchmark.permutation])
+        place = f" ({clean_text(values, 60)})" if values else ""
+        line = f"{benchmark.name}{place}: {outcome}"
+        # messages of tools have several lines
+        self._progress.step(line if result.ok else line.replace("\n", " "))
+        self._show()
+        self._progress.step_ended()
 
 
 def is_here(place: BenchmarkPlace) -> bool:
@@ -165,17 +169,18 @@ def is_here(place: BenchmarkPlace) -> bool:
 
 
 def _observe_machine(place: BenchmarkPlace) -> Callable[[], Sequence[str]]:
-    """Begin to observe this machine, where benchmarks run on it; return what gives warnings."""
+    """Begin to observe this machine if benchmarks run on it; the function returns warnings."""
     return busy_check.of_this_machine().warnings if is_here(place) else tuple
 
 
 def _resume_command(folder: BenchmarkFolder) -> str:
     """Return the command that goes on: with the name where runs are, else with the path."""
-    return f"scaletest bench run --resume {run_reference(folder.path, default_root(os.environ))}"
+    reference = places.run_reference(folder.path, places.default_root(os.environ))
+    return f"scaletest bench run --resume {reference}"
 
 
 def _describe_executor(plan: BenchmarkPlan, place: BenchmarkPlace) -> dict[str, Any]:
-    """Return what the environment of a run says beside that of this process."""
+    """Say where the benchmarks of a run are measured, for its stored environment."""
     if place.queue:
         return {"executor": "queue", "queue": place.queue}
     if place.namespace:
@@ -183,29 +188,32 @@ def _describe_executor(plan: BenchmarkPlan, place: BenchmarkPlace) -> dict[str, 
     names = {
         name for benchmark in plan.benchmarks for name in benchmark.kind.programs(benchmark.spec)
     }
-    return {"executor": "local", "programs": versions(sorted(names))}
+    return {"executor": "local", "programs": programs.program_versions(sorted(names))}
 
 
-def _stop(reason: str) -> None:
+def _interrupt(reason: str) -> None:
     """End the run as Ctrl-C does: remove processes and namespaces, and write the result."""
     raise KeyboardInterrupt
 
 
-def _go_on(
+def _measure(
     folder: BenchmarkFolder,
     plan: BenchmarkPlan,
     results: dict[str, BenchmarkResult],
-    executor: Executor,
-    look: Callable[[], Sequence[str]],
+    executor: runner.Executor,
     progress: Progress,
-    noticed_before: Sequence[str] = (),
+    *,
+    warnings: Sequence[str],
+    earlier_warnings: Sequence[str] = (),
 ) -> None:
-    """Run what has not ended yet, and write the result."""
-    noticed = look()
-    progress.warn(noticed)
-    with stop_on_signals(_stop, unwind=True), progress.of_run(folder, plan.workload):
+    """Run what has no result yet, and write the result of the run.
+
+    warnings, earlier_warnings: about other load on this machine, now and before a resume.
+    """
+    progress.warn(warnings)
+    with stopping.stop_on_signals(_interrupt, unwind=True), progress.of_run(folder, plan.workload):
         try:
-            run_plan(
+            runner.run_plan(
                 plan,
                 results,
                 executor,
@@ -217,29 +225,27 @@ def _go_on(
         finally:
             judged = evaluate_benchmarks(plan, results, name=folder.name)
             failed = len(judged.failures)
-            succeeded = len(judged.counted) - failed
-            finished = datetime.now(UTC).isoformat(timespec="seconds")
+            is_complete = len(judged.counted) == plan.count
             folder.write(
                 RESULT,
                 {
                     "schema_version": 1,
                     "verdict": judged.verdict.to_dict(),
-                    "elapsed_s": sum(
-                        max(0.0, result.finished_s - result.started_s)
-                        for result in results.values()
-                    ),
+                    "elapsed_s": sum(result.length_s for result in results.values()),
                     "permutations": len(plan.permutations),
                     "count": plan.count,
-                    "succeeded": succeeded,
+                    "succeeded": len(judged.counted) - failed,
                     "failed": failed,
-                    "noticed": list(dict.fromkeys([*noticed_before, *noticed])),
-                    "finished": finished if succeeded + failed == plan.count else None,
+                    "noticed": list(dict.fromkeys([*earlier_warnings, *warnings])),
+                    "finished": (
+                        datetime.now(UTC).isoformat(timespec="seconds") if is_complete else None
+                    ),
                 },
             )
 
 
 @contextmanager
-def _open_executor(place: BenchmarkPlace, folder: BenchmarkFolder) -> Iterator[Executor]:
+def _open_executor(place: BenchmarkPlace, folder: BenchmarkFolder) -> Iterator[runner.Executor]:
     """Choose where benchmarks run, and connect to it."""
     checks.raise_first_mistake(
         (
@@ -251,16 +257,20 @@ def _open_executor(place: BenchmarkPlace, folder: BenchmarkFolder) -> Iterator[E
     if place.namespace:
         cluster = connection.connect_cluster(place.namespace)
         if GROUP not in discovery.api_groups(cluster):
-            raise Unreachable(
+            raise errors.Unreachable(
                 f"the cluster does not know {GROUP}",
                 hint="install the operator: docs/how-to/operator.md",
             )
-        yield OperatorExecutor(objects.ObjectClient(cluster), place.namespace, folder.name)
+        yield operator_executor.OperatorExecutor(
+            objects.ObjectClient(cluster), place.namespace, folder.name
+        )
     elif place.queue:
-        with closing(QueueExecutor(connect(place.redis_url), place.queue)) as executor:
+        with closing(
+            queue_executor.QueueExecutor(connect(place.redis_url), place.queue)
+        ) as executor:
             yield executor
     else:
-        yield LocalExecutor(folder.logs)
+        yield local_executor.LocalExecutor(folder.logs)
 
 
 @contextmanager
@@ -274,9 +284,10 @@ def _hold_lock(place: BenchmarkPlace, progress: Progress) -> Iterator[None]:
         return
     path = Path("/tmp") / f"scaletest-bench-{os.getuid()}.lock"
     try:
+        # O_NOFOLLOW: others may write in /tmp too, and could put a link there
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
-        raise UsageError(
+        raise errors.UsageError(
             f"the lock {path} cannot be used: {error.strerror}", hint="remove that file"
         ) from error
     with os.fdopen(handle, "r+") as file:

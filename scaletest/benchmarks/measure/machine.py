@@ -12,28 +12,23 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
-from scaletest.benchmarks.kinds import network as networks
-from scaletest.benchmarks.kinds.failure import Failure, fail_if
-from scaletest.benchmarks.kinds.kind import ToolMeasurement
-from scaletest.benchmarks.measure import namespaces
-from scaletest.benchmarks.measure.namespaces import PATIENCE_S
-from scaletest.benchmarks.measure.programs import versions
+from scaletest.benchmarks.documents import Benchmark, BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.kinds import Failure, ToolMeasurement, fail_if, network
+from scaletest.benchmarks.measure import namespaces, programs
 from scaletest.runs.environment import describe_host
-
-CARDS = Path("/sys/class/net")
 
 
 def describe_machine(benchmark: Benchmark) -> dict[str, Any]:
     """Describe this machine, and the versions of the programs that the benchmark runs."""
     return {
         **describe_host(),
-        "programs": versions(list(benchmark.kind.programs(benchmark.spec))),
+        "programs": programs.program_versions(benchmark.kind.programs(benchmark.spec)),
     }
 
 
-def describe_card(enter: Sequence[str], interface: str, cards: Path = CARDS) -> dict[str, Any]:
+def describe_card(
+    enter: Sequence[str], interface: str, cards: Path = Path("/sys/class/net")
+) -> dict[str, Any]:
     """Describe an interface: its kind, as in veth, or its hardware's driver and speed in bit/s."""
     description: dict[str, Any] = {"name": interface}
     if shutil.which("ip"):
@@ -41,14 +36,8 @@ def describe_card(enter: Sequence[str], interface: str, cards: Path = CARDS) -> 
         with contextlib.suppress(
             ValueError, AttributeError, TypeError, OSError, subprocess.SubprocessError
         ):
-            shown = subprocess.run(
-                [*enter, "ip", "-json", "-details", "link", "show", "dev", interface],
-                capture_output=True,
-                text=True,
-                timeout=PATIENCE_S,
-                check=False,
-            ).stdout
-            (link,) = json.loads(shown)
+            command = [*enter, "ip", "-json", "-details", "link", "show", "dev", interface]
+            (link,) = json.loads(namespaces.run_command(command).stdout)
             if "linkinfo" in link:
                 description["kind"] = str(link["linkinfo"]["info_kind"])
     # /sys shows the interfaces of this process's own network namespace only
@@ -73,8 +62,8 @@ def build_result(
     one. environment: what the machine is. Raises BenchmarkFailed when the network is not what the
     spec asks for.
     """
-    spec, network = benchmark.spec, dict[str, Any]()
-    route = namespaces.route(enter, peer) if peer else None
+    spec = benchmark.spec
+    route = namespaces.find_route(enter, peer) if peer else None
     fail_if(
         peer and not route and (spec.mtu is not None or spec.network_name),
         "without the program ip it is unknown which network was used",
@@ -83,14 +72,13 @@ def build_result(
     )
     if route:
         environment = {**environment, "card": describe_card(enter, route.interface)}
-        network = asdict(route)
-        networks.check_network(spec, route, measured.remote)
+        network.check_network(spec, route, measured.remote)
     return BenchmarkResult(
         benchmark.name,
         BenchmarkPhase.COMPLETED,
         measured.headlines,
         measured.result,
-        network,
+        asdict(route) if route else {},
         environment,
         notes=(*measured.notes, *benchmark.kind.notes),
     )

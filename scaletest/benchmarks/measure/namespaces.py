@@ -1,4 +1,4 @@
-"""Network namespaces of this machine as nodes, joined by veth pairs.
+"""Make nodes of this machine: network namespaces, joined by veth pairs.
 
 Each has an MTU and addresses of its own. A namespace has no name and lives as long as the process
 that holds it. That process reads a pipe whose other end belongs to this process. So when this
@@ -13,20 +13,19 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from scaletest.benchmarks.kinds import network as networks
-from scaletest.model import checks
-from scaletest.model.errors import UsageError
+from scaletest.model import checks, errors
 
 INTERFACE = "eth0"
-DEFAULT_MTU = 1500
 MOST_NODES = 200
 PATIENCE_S = 20.0
 NEEDED = (
     "run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), with"
     " iproute2 and util-linux"
 )
-_HOLD = 'hostname "$1" && ip link set lo up && echo ready && exec cat >/dev/null'
+_HOLDER_SCRIPT = 'hostname "$1" && ip link set lo up && echo ready && exec cat >/dev/null'
 _USER = ("--user", "--preserve-credentials")
 
 
@@ -45,35 +44,38 @@ class Namespaces:
                 "use fewer, or a cluster",
             )
         )
-        mtu = mtu or DEFAULT_MTU
+        mtu = mtu or 1500
         self._family = family
         self._holders: list[subprocess.Popen[bytes]] = []
-        self._root = os.geteuid() == 0
+        self._is_root = os.geteuid() == 0
         try:
             for index in range(nodes):
-                self._hold(self.host(index))
+                self._start_holder(self.host(index))
+            # more than two meet at a bridge, on a node of its own after theirs
             if nodes > 2:
-                self._hold("switch")
-                self._on(nodes, "ip link add br0 type bridge")
-                self._on(nodes, f"ip link set br0 mtu {mtu} up")
+                self._start_holder("switch")
+                self._run_on(nodes, "ip link add br0 type bridge")
+                self._run_on(nodes, f"ip link set br0 mtu {mtu} up")
             for index in range(nodes):
                 if nodes == 2 and index == 0:
-                    self._wire(0, 1, INTERFACE)
+                    self._connect(0, 1, INTERFACE)
                 elif nodes > 2:
-                    self._wire(index, nodes, f"port{index}")
-                    self._on(nodes, f"ip link set port{index} master br0 mtu {mtu} up")
-                self._on(index, f"ip link set {INTERFACE} mtu {mtu} up")
+                    self._connect(index, nodes, f"port{index}")
+                    self._run_on(nodes, f"ip link set port{index} master br0 mtu {mtu} up")
+                self._run_on(index, f"ip link set {INTERFACE} mtu {mtu} up")
                 # both families: the control channel of MPI needs IPv4, whichever its data use
-                self._on(index, f"ip addr add {address(index, 'IPv4')}/24 dev {INTERFACE}")
+                self._run_on(index, f"ip addr add {node_address(index, 'IPv4')}/24 dev {INTERFACE}")
                 # nodad: no program can bind to an address that is being checked for duplicates
-                self._on(index, f"ip addr add {address(index, 'IPv6')}/64 dev {INTERFACE} nodad")
+                self._run_on(
+                    index, f"ip addr add {node_address(index, 'IPv6')}/64 dev {INTERFACE} nodad"
+                )
         except BaseException:
             self.close()
             raise
 
     def address(self, index: int) -> str:
         """Return the node's address."""
-        return address(index, self._family)
+        return node_address(index, self._family)
 
     def host(self, index: int) -> str:
         """Return the node's name."""
@@ -83,7 +85,7 @@ class Namespaces:
         """Return the command prefix that runs a command on that node."""
         return (
             *("nsenter", "--target", str(self._holders[index].pid)),
-            *(() if self._root else _USER),
+            *(() if self._is_root else _USER),
             *("--net", "--uts", "--"),
         )
 
@@ -98,16 +100,17 @@ class Namespaces:
                 holder.stdout.close()
         self._holders.clear()
 
-    def _hold(self, name: str) -> None:
+    def _start_holder(self, name: str) -> None:
         """Start the holder of one more namespace."""
         unshare: tuple[str, ...] = ("unshare", "--net", "--uts")
-        if not self._root and not self._holders:
+        if not self._is_root and not self._holders:
             unshare = ("unshare", "--user", "--map-root-user", "--net", "--uts")
-        elif not self._root:
+        elif not self._is_root:
+            # in the user namespace of the first one, which gives the rights over all interfaces
             first = str(self._holders[0].pid)
             unshare = ("nsenter", "--target", first, *_USER, "--", *unshare)
         holder = subprocess.Popen(
-            [*unshare, "sh", "-c", _HOLD, "scaletest-node", name],
+            [*unshare, "sh", "-c", _HOLDER_SCRIPT, "scaletest-node", name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -118,44 +121,39 @@ class Namespaces:
         with holder.stderr:
             if not holder.stdout.readline():
                 reason = holder.stderr.read().decode(errors="replace").strip()
-                raise UsageError(f"no network namespace can be created: {reason}", hint=NEEDED)
+                raise errors.UsageError(
+                    f"no network namespace can be created: {reason}", hint=NEEDED
+                )
 
-    def _wire(self, node: int, other: int, name: str) -> None:
+    def _connect(self, node: int, other: int, name: str) -> None:
         """Create a veth pair: eth0 on one node, and `name` on the other."""
         pid = self._holders[other].pid
-        self._on(node, f"ip link add {INTERFACE} type veth peer name {name} netns {pid}")
+        self._run_on(node, f"ip link add {INTERFACE} type veth peer name {name} netns {pid}")
 
-    def _on(self, index: int, command: str) -> None:
+    def _run_on(self, index: int, command: str) -> None:
         """Run a command on a node."""
-        done = subprocess.run(
-            [*self.enter(index), *command.split()],
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-        checks.raise_first_mistake(
-            (done.returncode, f"{command} failed: {done.stderr.strip()}", NEEDED)
-        )
+        completed = run_command([*self.enter(index), *command.split()])
+        if completed.returncode:
+            raise errors.UsageError(f"{command} failed: {completed.stderr.strip()}", hint=NEEDED)
 
 
-def address(index: int, family: str) -> str:
+def node_address(index: int, family: str) -> str:
     """Return the address of a node."""
     return f"2001:2::{index + 1:x}" if family == "IPv6" else f"198.18.0.{index + 1}"
 
 
+@dataclass(frozen=True, slots=True)
 class Loopback:
-    """This machine as every node, with lo as the only interface."""
+    """Makes this machine every node, with lo as the only interface."""
 
-    def __init__(self, family: str) -> None:
-        self._family = family
+    family: str  # of the addresses
 
     def address(self, index: int) -> str:
         """Return the loopback address."""
-        return "::1" if self._family == "IPv6" else "127.0.0.1"
+        return "::1" if self.family == "IPv6" else "127.0.0.1"
 
     def host(self, index: int) -> str:
-        """Return this machine's name for itself."""
+        """Return localhost for every node."""
         return "localhost"
 
     def enter(self, index: int) -> tuple[str, ...]:
@@ -169,32 +167,26 @@ class Loopback:
 Network = Namespaces | Loopback
 
 
-def route(enter: Sequence[str], peer: str) -> networks.Network | None:
+def find_route(enter: Sequence[str], peer: str) -> networks.Network | None:
     """Return interface, family and MTU of the route to a peer; None without the program `ip`."""
     if not shutil.which("ip"):
         return None
-    outputs = []
-    for arguments in (["route", "get", peer], ["link", "show"]):
-        done = subprocess.run(
-            [*enter, "ip", "-json", *arguments],
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-        outputs.append(done.stdout)
-    return networks.parse_network(peer, *outputs)
+    ip_json = [*enter, "ip", "-json"]
+    return networks.parse_network(
+        peer,
+        route=run_command([*ip_json, "route", "get", peer]).stdout,
+        links=run_command([*ip_json, "link", "show"]).stdout,
+    )
 
 
-def available() -> bool:
+def can_create_namespaces() -> bool:
     """Check whether this user can create network namespaces here."""
     if any(shutil.which(name) is None for name in ("ip", "unshare", "nsenter")):
         return False
     user: Sequence[str] = () if os.geteuid() == 0 else ("--user", "--map-root-user")
-    done = subprocess.run(
-        ["unshare", *user, "--net", "--uts", "true"],
-        capture_output=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    return done.returncode == 0
+    return run_command(["unshare", *user, "--net", "--uts", "true"]).returncode == 0
+
+
+def run_command(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command about interfaces to its end, for PATIENCE_S at most."""
+    return subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S, check=False)

@@ -1,4 +1,4 @@
-"""The executor for clusters: creates objects that the operator measures, and fetches results.
+"""Run benchmarks in a cluster: create objects that the operator measures, and fetch results.
 
 The operator decides when to measure, so that no two benchmarks of a namespace disturb each other. A
 run that was interrupted and is resumed finds its object again.
@@ -8,24 +8,26 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.documents.generators import Node
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
-from scaletest.benchmarks.kinds.kind import Kind
-from scaletest.benchmarks.kinds.registry import API_VERSION
+from scaletest.benchmarks.documents import (
+    FINAL_PHASES,
+    Benchmark,
+    BenchmarkPhase,
+    BenchmarkResult,
+    Node,
+)
+from scaletest.benchmarks.kinds import API_VERSION, BenchmarkFailed, Failure, Kind, fail_if
 from scaletest.benchmarks.measure.runner import PhaseListener
-from scaletest.benchmarks.objects.config_maps import load_result
-from scaletest.benchmarks.objects.manifests import SPARE_S, Document, refuse, start_s
-from scaletest.cluster.objects import NODES, ObjectClient, Resource
+from scaletest.benchmarks.objects import config_maps, manifests
+from scaletest.cluster.objects import Document, ObjectClient
+from scaletest.cluster.resources import NODES, Resource
 
 RUN = "scaletest.dev/run"
-LOOK_S = 1.0
+POLL_S = 1.0
 # An operator looks every second, so after this time there is none.
 SILENT_S = 60.0
 
 
-def resource(kind: Kind) -> Resource:
+def resource_of(kind: Kind) -> Resource:
     """Return the API path of the objects of a benchmark kind."""
     return Resource(kind.name, f"/apis/{API_VERSION}", kind.plural, True)
 
@@ -60,7 +62,7 @@ class OperatorExecutor:
 
     def refuse(self, benchmark: Benchmark) -> None:
         """Raise UsageError for a benchmark that cannot be measured in pods."""
-        refuse(benchmark)
+        manifests.require_runnable(benchmark)
 
     def nodes(self) -> Sequence[Node]:
         """List the cluster's nodes. Needs the right to list them."""
@@ -68,19 +70,19 @@ class OperatorExecutor:
 
     def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
         """Wait until the operator has measured the benchmark, then delete its object."""
-        began_s, path = self._clock(), resource(benchmark.kind)
+        asked_s, resource = self._clock(), resource_of(benchmark.kind)
         try:
-            uid = self._ensure(path, benchmark)["metadata"]["uid"]
+            uid = self._create_or_find(resource, benchmark)["metadata"]["uid"]
             try:
-                result = self._wait(benchmark, path, uid, on_phase)
+                result = self._wait_for_result(benchmark, resource, uid, on_phase)
             finally:
-                self._objects.delete(path, self._namespace, benchmark.name, uid)
+                self._objects.delete(resource, self._namespace, benchmark.name, uid)
         except BenchmarkFailed as error:
-            result = benchmark.failed_by(error, started_s=began_s, finished_s=self._clock())
+            result = benchmark.failed_by(error, started_s=asked_s, finished_s=self._clock())
         on_phase(result.phase)
         return result
 
-    def _ensure(self, resource: Resource, benchmark: Benchmark) -> Document:
+    def _create_or_find(self, resource: Resource, benchmark: Benchmark) -> Document:
         """Create the run's object or find it. BenchmarkFailed when another run has the name.
 
         An object that is being deleted is waited for: it is left from a run that was interrupted,
@@ -89,6 +91,7 @@ class OperatorExecutor:
         body, until = benchmark.document(), self._clock() + SILENT_S
         body["metadata"]["labels"] = {RUN: self._run}
         while True:
+            # None where one with that name exists, of this run or of another
             document = self._objects.create(resource, self._namespace, body)
             document = document or self._objects.find(resource, self._namespace, benchmark.name)
             if document is not None and "deletionTimestamp" not in document["metadata"]:
@@ -97,20 +100,20 @@ class OperatorExecutor:
                 break
             if self._clock() > until:
                 break
-            self._sleep(LOOK_S)
+            self._sleep(POLL_S)
         raise BenchmarkFailed(
             Failure.REFUSED,
             f"there is another {resource.kind} {benchmark.name} in {self._namespace}",
             remedy="delete it, or use another name",
         )
 
-    def _wait(
+    def _wait_for_result(
         self, benchmark: Benchmark, resource: Resource, uid: str, on_phase: PhaseListener
     ) -> BenchmarkResult:
         """Follow the object's phases to its result. Raises BenchmarkFailed without one."""
         began_s = self._clock()
         # the limit counts from the first phase after PENDING; waiting for others has no limit
-        limit_s = 2 * start_s(benchmark) + benchmark.limit_s + 2 * SPARE_S
+        limit_s = 2 * manifests.start_limit_s(benchmark) + benchmark.limit_s + 2 * manifests.SPARE_S
         started_s, phase = 0.0, ""
         while True:
             document = self._objects.find(resource, self._namespace, benchmark.name)
@@ -119,7 +122,7 @@ class OperatorExecutor:
             status: dict[str, Any] = document.get("status") or {}
             if status.get("phase", "") != phase:
                 phase = status["phase"]
-                if BenchmarkPhase(phase).is_final:
+                if phase in FINAL_PHASES:
                     break
                 on_phase(BenchmarkPhase(phase))
             now_s = self._clock()
@@ -137,8 +140,8 @@ class OperatorExecutor:
                 [str(status.get("message", ""))],
                 failure=Failure.TIMED_OUT,
             )
-            self._sleep(LOOK_S)
-        result = load_result(self._objects, self._namespace, benchmark.name, uid)
+            self._sleep(POLL_S)
+        result = config_maps.load_result(self._objects, self._namespace, benchmark.name, uid)
         if result is not None:
             return result
         # the message of one that was measured holds notes

@@ -1,4 +1,4 @@
-"""Processes of one benchmark on this machine: started, watched until a deadline, ended.
+"""Start the processes of one benchmark on this machine, watch them until a deadline, end them.
 
 A guard process ends them when this process dies. Their output goes into files, so that no pipe can
 fill up and the logs can be kept.
@@ -8,76 +8,80 @@ import contextlib
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from scaletest.benchmarks.kinds import parsing
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
-from scaletest.benchmarks.kinds.kind import Task, ToolOutput
-from scaletest.model import Activity
-from scaletest.model.masking import without_secrets
+from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, Task, ToolOutput, fail_if, parsing
+from scaletest.model import Activity, masking
 from scaletest.observe.sampler import ProgramWatch, RequestSampler
-from scaletest.processes.children import end_group, has_exited, wait_child
-from scaletest.processes.guard import Guard
+from scaletest.processes import children, guard
 from scaletest.runs.private_files import open_private
 
 GRACE_S = 3.0
-LOOK_S = 0.02
+POLL_S = 0.02
 # Bytes of a log that are read; more than any of the tools writes.
 MOST_BYTES = 64 * 1024 * 1024
 _LISTENING = "0A"  # state of a socket in /proc/net/tcp
 
 
+@dataclass(frozen=True, slots=True)
 class Process:
     """One running program."""
 
-    def __init__(
-        self,
-        name: str,
-        program: str,
-        popen: subprocess.Popen[bytes],
-        logs: Path,
-        watch: ProgramWatch | None = None,
-    ) -> None:
-        self.name = name
-        self.program = program
-        self.popen = popen
-        self.watch = watch  # samples where its time goes; None without sampling
-        self._logs = logs
+    name: str
+    program: str  # the tool's name
+    popen: subprocess.Popen[bytes]
+    logs: Path
+    watch: ProgramWatch | None  # samples where its time goes; None without sampling
 
     def output(self) -> ToolOutput:
         """Return its output so far and its exit code, 0 while it runs."""
-        out, err = (_read(self._logs / f"{self.name}.{end}") for end in ("out", "err"))
-        return ToolOutput(out, err, self.popen.returncode or 0)
+        stdout = _read_text(self.logs / f"{self.name}.out")
+        stderr = _read_text(self.logs / f"{self.name}.err")
+        return ToolOutput(stdout, stderr, self.popen.returncode or 0)
 
-    def ready(self, task: Task) -> bool:
-        """Check whether it listens on its task's port, or has printed its task's text."""
-        return self.listens(task.port) if task.port else task.ready_text in self.output().text
-
-    def listens(self, port: int) -> bool:
-        """Check whether this very process listens on that TCP port, in its network namespace."""
+    def is_ready(self, task: Task) -> bool:
+        """Check whether it listens on its task's TCP port, or has printed its task's text."""
+        if not task.port:
+            return task.ready_text in self.output().text
+        # the sockets of its network namespace that listen on the port
         sockets = set()
         for name in ("tcp", "tcp6"):
-            for line in _read(Path(f"/proc/{self.popen.pid}/net/{name}")).splitlines()[1:]:
-                columns = line.split()
-                if (
-                    len(columns) > 9
-                    and columns[1].endswith(f":{port:04X}")
-                    and columns[3] == _LISTENING
-                ):
-                    sockets.add(f"socket:[{columns[9]}]")
-        files = set()
+            for line in _read_text(Path(f"/proc/{self.popen.pid}/net/{name}")).splitlines()[1:]:
+                _, address, _, state, *_, inode = line.split()[:10]
+                if address.endswith(f":{task.port:04X}") and state == _LISTENING:
+                    sockets.add(f"socket:[{inode}]")
+        # one of them is a file of this very process, and not of one that was there before
         with contextlib.suppress(OSError):
             for descriptor in Path(f"/proc/{self.popen.pid}/fd").iterdir():
                 with contextlib.suppress(OSError):
-                    files.add(str(descriptor.readlink()))
-        return bool(sockets & files)
+                    if str(descriptor.readlink()) in sockets:
+                        return True
+        return False
 
 
-class _CombinedWatch:
-    """Watches of all running programs: waiting for one program samples the others too."""
+class Processes:
+    """All processes of one benchmark.
 
-    def __init__(self, running: Sequence[Process]) -> None:
-        self._running = running
+    It is the ChildWatch of each of them: waiting for one program samples the others too.
+    """
+
+    def __init__(
+        self,
+        logs: Path,
+        until: float,
+        environment: Mapping[str, str],
+        sampler: RequestSampler | None = None,
+    ) -> None:
+        """Begin without any; `until` is the monotonic time at which all must have ended."""
+        # where the time of ended programs went, by name; empty without a sampler
+        self.activities: dict[str, Activity] = {}
+        self._sampler = sampler
+        self._logs = logs
+        self._until = until
+        self._guard = guard.Guard("KILL")
+        self._environment = self._guard.environment(masking.without_secrets(environment))
+        self._running: list[Process] = []
 
     @property
     def due(self) -> float:
@@ -96,30 +100,8 @@ class _CombinedWatch:
     def ended(self) -> None:
         """Close the watches of programs that have ended and are about to be reaped."""
         for process in self._running:
-            if process.watch and has_exited(process.popen):
+            if process.watch and children.has_exited(process.popen):
                 process.watch.ended()
-
-
-class Processes:
-    """All processes of one benchmark."""
-
-    def __init__(
-        self,
-        logs: Path,
-        until: float,
-        environment: Mapping[str, str],
-        sampler: RequestSampler | None = None,
-    ) -> None:
-        """Begin without any; `until` is the monotonic time at which all must have ended."""
-        # where the time of ended programs went, by name; empty without a sampler
-        self.activities: dict[str, Activity] = {}
-        self._sampler = sampler
-        self._logs = logs
-        self._until = until
-        self._guard = Guard("KILL")
-        self._environment = self._guard.environment(without_secrets(environment))
-        self._running: list[Process] = []
-        self._watch = _CombinedWatch(self._running)
 
     def start(
         self, name: str, argv: Sequence[str], folder: Path, environment: Mapping[str, str]
@@ -169,21 +151,21 @@ class Processes:
 
     def finish(self, process: Process) -> ToolOutput:
         """Wait for its end. Raises BenchmarkFailed when the time is over."""
-        is_in_time = wait_child(process.popen, self._until, watch=self._watch)
+        is_in_time = children.wait_child(process.popen, self._until, watch=self)
         self._end(process)
         output = process.output()
-        if not is_in_time:
-            raise BenchmarkFailed(
-                Failure.TIMED_OUT,
-                f"{process.program} did not end in time",
-                parsing.last_lines(output),
-            )
+        fail_if(
+            not is_in_time,
+            f"{process.program} did not end in time",
+            parsing.last_lines(output),
+            failure=Failure.TIMED_OUT,
+        )
         return output
 
     def wait_ready(self, process: Process, task: Task) -> None:
         """Wait until a server is ready. BenchmarkFailed when it ends, or the time is over."""
-        while not process.ready(task):
-            if has_exited(process.popen):
+        while not process.is_ready(task):
+            if children.has_exited(process.popen):
                 process.popen.wait()
                 output = process.output()
                 parsing.check_exit(output, process.program)
@@ -198,15 +180,15 @@ class Processes:
                     f"{process.program} was not ready in time",
                     parsing.last_lines(process.output()),
                 )
-            time.sleep(LOOK_S)
-            self._watch.look()
+            time.sleep(POLL_S)
+            self.look()
 
-    def dead(self) -> list[Process]:
+    def exited(self) -> list[Process]:
         """List the programs that ended by themselves."""
-        dead = [process for process in self._running if has_exited(process.popen)]
-        for process in dead:
+        exited = [process for process in self._running if children.has_exited(process.popen)]
+        for process in exited:
             process.popen.wait()
-        return dead
+        return exited
 
     def close(self) -> None:
         """End all, the last started first."""
@@ -217,14 +199,13 @@ class Processes:
             self._guard.close()
 
     def _end(self, process: Process) -> None:
-        usage = end_group(process.popen, GRACE_S, self._watch)
+        usage = children.end_group(process.popen, GRACE_S, self)
         self._running.remove(process)
-        activity = process.watch.close(usage) if process.watch else None
-        if activity is not None:
+        if process.watch and (activity := process.watch.close(usage)):
             self.activities[process.name] = activity
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         with path.open("rb") as file:
             return file.read(MOST_BYTES).decode(errors="replace")

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
-from scaletest.benchmarks.kinds.pingpong import IMB, KIND, OURS
+from scaletest.benchmarks.documents import Benchmark
+from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, fail_if, pingpong
 
-COMPILE_S, ASK_S = 120.0, 10.0
-_WITH_VERSION = (
+COMPILE_S, ANSWER_S = 120.0, 10.0  # time limits of the compiler and of --version
+_WITH_VERSION = (  # the others have no option --version
     "iperf3",
     "iperf",
     "fio",
@@ -39,78 +38,77 @@ def find_programs(benchmark: Benchmark) -> dict[str, str]:
     Raises BenchmarkFailed when one is missing.
     """
     require_programs(benchmark)
-    return {"pingpong": _find_pingpong()} if benchmark.kind is KIND else {}
+    return {"pingpong": _find_pingpong()} if benchmark.kind is pingpong.KIND else {}
 
 
 def require_programs(benchmark: Benchmark) -> None:
     """Raise BenchmarkFailed when a program is missing, with the package to install."""
-    tasksets = ["taskset"] if benchmark.spec.cpu_affinity else []
-    needed = (*benchmark.kind.programs(benchmark.spec), *tasksets)
+    needed = list(benchmark.kind.programs(benchmark.spec))
+    if benchmark.spec.cpu_affinity:
+        needed.append("taskset")
     if missing := [name for name in needed if shutil.which(name) is None]:
-        package = _PACKAGES.get(
-            missing[0], "perftest" if missing[0].startswith("ib_") else missing[0]
-        )
+        package = "perftest" if missing[0].startswith("ib_") else missing[0]
         raise BenchmarkFailed(
             Failure.NO_BINARY,
             f"{', '.join(missing)} not found",
-            remedy=f"install it, as in: apt install {package}",
+            remedy=f"install it, as in: apt install {_PACKAGES.get(missing[0], package)}",
         )
 
 
-def versions(names: Sequence[str]) -> dict[str, str]:
+def program_versions(names: Sequence[str]) -> dict[str, str]:
     """Map programs to the first line of their --version; programs without that option are left out.
 
     The version of a program that does not answer is "": the measurement is valid without it.
     """
-    found = {}
+    first_lines = {}
     for name in names:
         if name in _WITH_VERSION and shutil.which(name):
-            text = ""
+            first_lines[name] = ""
             with contextlib.suppress(OSError, subprocess.SubprocessError):
-                done = subprocess.run(
+                completed = subprocess.run(
                     [name, "--version"],
                     capture_output=True,
                     text=True,
-                    timeout=ASK_S,
+                    timeout=ANSWER_S,
                     check=False,
                     errors="replace",
                 )
-                text = done.stdout or done.stderr
-            found[name] = text.strip().partition("\n")[0][:100]
-    return found
+                text = completed.stdout or completed.stderr
+                first_lines[name] = text.strip().partition("\n")[0][:100]
+    return first_lines
 
 
 def _find_pingpong() -> str:
     """Find IMB-MPI1, else scaletest's own program, which mpicc compiles into the user's cache."""
-    if installed := next(filter(None, map(shutil.which, (*IMB, OURS))), ""):
+    if installed := next(filter(None, map(shutil.which, (*pingpong.IMB, pingpong.OURS))), ""):
         return installed
     source = resources.files("scaletest.benchmarks").joinpath("pingpong.c").read_bytes()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "scaletest"
     program = cache / f"pingpong-{hashlib.sha256(source).hexdigest()[:16]}"
     if not program.exists():
-        # compile the program and move it into place
         fail_if(
             shutil.which("mpicc") is None,
-            f"neither {IMB[0]} nor mpicc found",
+            f"neither {pingpong.IMB[0]} nor mpicc found",
             failure=Failure.NO_BINARY,
             remedy="install it, as in: apt install libopenmpi-dev",
         )
         program.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=program.parent) as folder:
-            file = Path(folder) / "pingpong.c"
+            built, file = Path(folder, "pingpong"), Path(folder, "pingpong.c")
             file.write_bytes(source)
-            done = subprocess.run(
-                ["mpicc", "-O2", "-o", str(file.with_suffix("")), str(file)],
+            completed = subprocess.run(
+                ["mpicc", "-O2", "-o", str(built), str(file)],
                 capture_output=True,
                 text=True,
                 timeout=COMPILE_S,
                 check=False,
             )
             fail_if(
-                done.returncode,
+                completed.returncode,
                 "scaletest's MPI ping-pong cannot be compiled",
-                done.stderr.splitlines(),
+                completed.stderr.splitlines(),
                 failure=Failure.NO_BINARY,
             )
-            file.with_suffix("").replace(program)
+            # at once, so that another run never finds half of it
+            built.replace(program)
     return str(program)

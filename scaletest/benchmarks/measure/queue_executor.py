@@ -1,4 +1,4 @@
-"""The executor for queues: sends benchmarks to workers that run `scaletest bench execute`.
+"""Send benchmarks to the workers of a queue, which run `scaletest bench execute`.
 
 A worker runs all parts on its own node. Parts on two workers would need two requests that run at
 the same time, and a queue does not promise that. So benchmarks that need two real nodes are
@@ -8,20 +8,18 @@ refused.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.documents.generators import Node
-from scaletest.benchmarks.documents.result import (
+from scaletest.benchmarks.documents import (
+    Benchmark,
     BenchmarkPhase,
     BenchmarkResult,
+    Node,
     read_framed_result,
 )
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
-from scaletest.benchmarks.kinds.spec import DIFFERENT_NODES
+from scaletest.benchmarks.kinds import DIFFERENT_NODES, BenchmarkFailed, Failure
 from scaletest.benchmarks.measure.runner import PhaseListener
 from scaletest.broker import Client, Queues
 from scaletest.broker.connection import Redis
-from scaletest.model import Outcome, Reason, Reply, Request, checks, wire
-from scaletest.model.errors import UndeclaredQueue
+from scaletest.model import Outcome, Reason, Reply, Request, checks, errors, wire
 
 WAIT_S = 5.0
 # Beyond the benchmark's own limit, for the worker's work before and after it.
@@ -49,7 +47,7 @@ class QueueExecutor:
         self._queue = queue
         names = Queues(redis).names()
         if queue not in names:
-            raise UndeclaredQueue(queue, names)
+            raise errors.UndeclaredQueue(queue, names)
         self._client = Client(redis)
 
     def refuse(self, benchmark: Benchmark) -> None:
@@ -82,7 +80,7 @@ class QueueExecutor:
         except BaseException:
             self._client.cancel(self._queue, [request.id])
             raise
-        result = result_of(benchmark, reply)
+        result = read_reply(benchmark, reply)
         on_phase(result.phase)
         return result
 
@@ -96,10 +94,11 @@ class QueueExecutor:
             for _, reply in self._client.replies(WAIT_S):
                 if reply.id == request.id:
                     return reply
+            # after a crash Redis may have forgotten the request
             self._client.recover({request.id: request})
 
 
-def result_of(benchmark: Benchmark, reply: Reply) -> BenchmarkResult:
+def read_reply(benchmark: Benchmark, reply: Reply) -> BenchmarkResult:
     """Read the worker's framed result from a reply, or build a failure with the reason."""
     result = read_framed_result(str(reply.figures.get("result", "")))
     if result is None:

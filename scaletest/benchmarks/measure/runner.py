@@ -1,4 +1,4 @@
-"""Runs the benchmarks of a plan by an executor, one at a time.
+"""Run the benchmarks of a plan by an executor, one at a time.
 
 Each result is stored before the next benchmark starts, so a run that was killed can be resumed. An
 executor always returns a result: a failure of any sort is one like any other, and the plan decides
@@ -11,9 +11,7 @@ from functools import partial
 from itertools import chain
 from typing import Protocol
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.documents.generators import Node
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.documents import Benchmark, BenchmarkPhase, BenchmarkResult, Node
 from scaletest.benchmarks.plan import BenchmarkPlan
 
 PhaseListener = Callable[[BenchmarkPhase], None]
@@ -24,7 +22,7 @@ class Executor(Protocol):
     """Runs benchmarks, one after the other."""
 
     def refuse(self, benchmark: Benchmark) -> None:
-        """Raises UsageError for a benchmark that it can never run; called before any starts."""
+        """Raise UsageError for a benchmark that it can never run; called before any starts."""
 
     def nodes(self) -> Sequence[Node]:
         """List the nodes, for generators."""
@@ -62,20 +60,16 @@ def run_plan(
             return
 
 
-def startable(waiting: Sequence[Benchmark], running: Sequence[Benchmark]) -> Benchmark | None:
+def first_startable(waiting: Sequence[Benchmark], running: Sequence[Benchmark]) -> Benchmark | None:
     """Choose the first benchmark that shares no node with a running one, or None.
 
     A benchmark that names no nodes may use any node, so it runs alone.
     """
-    busy = [benchmark.spec.nodes for benchmark in running]
-    if not all(busy):
+    if not all(benchmark.spec.nodes for benchmark in running):
         return None
-    taken = set(chain.from_iterable(busy))
-    return next(
-        (
-            benchmark
-            for benchmark in waiting
-            if not running or (benchmark.spec.nodes and taken.isdisjoint(benchmark.spec.nodes))
-        ),
-        None,
-    )
+    busy_nodes = set(chain.from_iterable(benchmark.spec.nodes for benchmark in running))
+    for benchmark in waiting:
+        nodes = benchmark.spec.nodes
+        if not running or (nodes and busy_nodes.isdisjoint(nodes)):
+            return benchmark
+    return None

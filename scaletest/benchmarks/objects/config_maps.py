@@ -1,4 +1,4 @@
-"""What the ConfigMaps of a benchmark hold: the benchmark as it began, and its result.
+"""Read and write the ConfigMaps of a benchmark: the benchmark as it began, and its result.
 
 Others may write ConfigMaps too, so what cannot be read is an error of this benchmark alone.
 """
@@ -9,13 +9,12 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from scaletest.benchmarks.documents.benchmark import Benchmark, read_benchmark
-from scaletest.benchmarks.documents.result import BenchmarkResult
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.documents import Benchmark, BenchmarkResult, read_benchmark
+from scaletest.benchmarks.kinds import BenchmarkFailed, Failure
 from scaletest.benchmarks.objects import manifests
-from scaletest.cluster.objects import CONFIG_MAPS, ObjectClient
-from scaletest.model import wire
-from scaletest.model.errors import InvalidValue
+from scaletest.cluster.objects import Document, ObjectClient
+from scaletest.cluster.resources import CONFIG_MAPS
+from scaletest.model import errors, wire
 
 T = TypeVar("T")
 RESULT = "result.json.gz"
@@ -27,7 +26,7 @@ MOST_UNPACKED = 8 * 1024**2
 class Damaged(BenchmarkFailed):
     """A ConfigMap of a benchmark was changed by somebody else and cannot be read."""
 
-    def __init__(self, config_map: manifests.Document, reason: object) -> None:
+    def __init__(self, config_map: Document, reason: object) -> None:
         super().__init__(
             Failure.INTERRUPTED,
             f"the ConfigMap {config_map['metadata']['name']} was changed by somebody and cannot be"
@@ -36,7 +35,7 @@ class Damaged(BenchmarkFailed):
         )
 
 
-def read_agreed(peers: manifests.Document) -> Benchmark:
+def read_agreed(peers: Document) -> Benchmark:
     """Read the benchmark as it was when its first object was created. Raises Damaged.
 
     The spec is fixed from then on: changes that follow are not measured.
@@ -46,14 +45,14 @@ def read_agreed(peers: manifests.Document) -> Benchmark:
         raise Damaged(peers, f"it has no {manifests.DOCUMENT}")
     try:
         benchmark = read_benchmark(wire.load(texts[manifests.DOCUMENT], manifests.DOCUMENT))
-    except InvalidValue as error:
+    except errors.InvalidValue as error:
         raise Damaged(peers, error.message) from error
     if peers["metadata"]["name"] != manifests.name_of(benchmark, "peers"):
         raise Damaged(peers, f"it belongs to another benchmark, {benchmark.name}")
     return benchmark
 
 
-def measuring_s(peers: manifests.Document) -> float:
+def measuring_since_s(peers: Document) -> float:
     """Read when measuring began, in seconds since the epoch. Raises Damaged."""
     try:
         began_s = float(peers["data"][manifests.MEASURING])
@@ -64,12 +63,12 @@ def measuring_s(peers: manifests.Document) -> float:
     return began_s
 
 
-def pack(text: str) -> str:
+def pack_text(text: str) -> str:
     """Pack a text for `binaryData` of a ConfigMap."""
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
-def read_packed(config_map: manifests.Document, key: str, read: Callable[[dict[str, Any]], T]) -> T:
+def read_packed(config_map: Document, key: str, read: Callable[[dict[str, Any]], T]) -> T:
     """Read the packed JSON under a key of a ConfigMap, of at most MOST_UNPACKED bytes.
 
     Raises Damaged.
@@ -79,7 +78,7 @@ def read_packed(config_map: manifests.Document, key: str, read: Callable[[dict[s
         return read(wire.load(wire.decompress(data, MOST_UNPACKED, key), key))
     except KeyError as error:
         raise Damaged(config_map, f"it has no {key}") from error
-    except InvalidValue as error:
+    except errors.InvalidValue as error:
         raise Damaged(config_map, error.message) from error
     except ValueError as error:
         raise Damaged(config_map, f"{key}: {error}") from error
@@ -95,6 +94,6 @@ def load_result(
     return None
 
 
-def is_owned(document: manifests.Document, uid: str) -> bool:
+def is_owned(document: Document, uid: str) -> bool:
     """Check whether the object with this uid owns the document's object."""
     return uid in [owner["uid"] for owner in document["metadata"].get("ownerReferences", ())]

@@ -1,4 +1,4 @@
-"""Build the documents of a benchmark's objects in a cluster. Pure.
+"""Build the manifests of a benchmark's objects in a cluster. Pure.
 
 There is an Indexed Job for each role behind one headless Service, a ConfigMap with the peers'
 addresses, from which parts find each other without DNS, and a claim for fio. A Job is never tried
@@ -10,12 +10,18 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.documents.custom_resources import MOST_NAME
-from scaletest.benchmarks.kinds.kind import Kind, Part, PartAddress
-from scaletest.benchmarks.kinds.registry import GROUP
-from scaletest.benchmarks.kinds.spec import DIFFERENT_NODES, SAME_NODE, PodOverrides
+from scaletest.benchmarks.documents import MOST_NAME, Benchmark
+from scaletest.benchmarks.kinds import (
+    DIFFERENT_NODES,
+    GROUP,
+    SAME_NODE,
+    Kind,
+    Part,
+    PartAddress,
+    PodOverrides,
+)
 from scaletest.benchmarks.objects import ssh
+from scaletest.cluster.objects import Document
 from scaletest.model import checks
 
 # Names of benchmarks in a cluster; their Jobs and pods have longer ones.
@@ -26,9 +32,6 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 MULTUS, MULTUS_STATUS = "v1.multus-cni.io/default-network", "k8s.v1.cni.cncf.io/network-status"
 PEERS, HOSTS, DOCUMENT, MEASURING = "peers.json", "hosts", "benchmark.json", "measuring"
 FOLDER, SCRATCH, READY = "/scaletest", "/scratch", "/tmp/ready"
-# The group of the images' user: without it a fresh volume belongs to root alone.
-GROUP_ID = 10001
-PULL_POLICY = "IfNotPresent"
 START_S = 600.0  # until all parts have a node and servers are ready, unless the spec says otherwise
 SPARE_S = 60.0  # added to the benchmark's own limit, which counts from then on
 HOLD_S = 3600.0  # how long the log can be read after that
@@ -36,10 +39,9 @@ HOLD_S = 3600.0  # how long the log can be read after that
 # other benchmarks of its namespace wait for it, and a cluster that makes nodes or volumes on demand
 # has mostly made them by then.
 UNSCHEDULABLE_S = 120.0
-Document = dict[str, Any]
 
 
-def refuse(benchmark: Benchmark) -> None:
+def require_runnable(benchmark: Benchmark) -> None:
     """Raise UsageError for a benchmark that cannot run in any cluster."""
     nodes = {part.node for part in benchmark.kind.layout(benchmark.spec)}
     checks.raise_first_mistake(
@@ -57,7 +59,7 @@ def refuse(benchmark: Benchmark) -> None:
     )
 
 
-def start_s(benchmark: Benchmark) -> float:
+def start_limit_s(benchmark: Benchmark) -> float:
     """Return the seconds within which all parts must have started."""
     return float(benchmark.spec.start_limit or START_S)
 
@@ -80,7 +82,7 @@ def image_of(kind: Kind, image: str) -> str:
     return re.sub(r"(^|/)scaletest-benchmarks(?=:[^/@]*$|$)", rf"\1scaletest-{kind.image}", image)
 
 
-def servers(benchmark: Benchmark) -> list[Part]:
+def server_parts(benchmark: Benchmark) -> list[Part]:
     """List the parts that do not measure."""
     return [
         part
@@ -89,7 +91,7 @@ def servers(benchmark: Benchmark) -> list[Part]:
     ]
 
 
-def labels(benchmark: Benchmark) -> dict[str, str]:
+def pod_labels(benchmark: Benchmark) -> dict[str, str]:
     """Return the labels that all pods of a benchmark share."""
     return {BENCHMARK: benchmark.name}
 
@@ -99,12 +101,12 @@ def selector_of(name: str, uid: str) -> str:
     return f"{BENCHMARK}={name},{UID}={uid}"
 
 
-def meta(benchmark: Benchmark, name: str, owner: Document) -> Document:
+def owned_metadata(benchmark: Benchmark, name: str, owner: Document) -> Document:
     """Build the metadata of an object that is deleted together with its owner."""
     return {
         "name": name,
         "labels": {
-            **labels(benchmark),
+            **pod_labels(benchmark),
             UID: owner["uid"],
             "app.kubernetes.io/managed-by": "scaletest",
         },
@@ -115,12 +117,12 @@ def meta(benchmark: Benchmark, name: str, owner: Document) -> Document:
 def peers_map(benchmark: Benchmark, owner: Document) -> Document:
     """Build the ConfigMap of the peers, before their addresses are known."""
     return {
-        "metadata": meta(benchmark, name_of(benchmark, "peers"), owner),
-        "data": {DOCUMENT: json.dumps(benchmark.document()), HOSTS: hosts([])},
+        "metadata": owned_metadata(benchmark, name_of(benchmark, "peers"), owner),
+        "data": {DOCUMENT: json.dumps(benchmark.document()), HOSTS: hosts_file([])},
     }
 
 
-def hosts(peers: Sequence[PartAddress]) -> str:
+def hosts_file(peers: Sequence[PartAddress]) -> str:
     """Write a hosts file with these peers."""
     others = "".join(f"{peer.address} {peer.host}\n" for peer in peers)
     return f"127.0.0.1 localhost\n::1 localhost\n{others}"
@@ -129,10 +131,10 @@ def hosts(peers: Sequence[PartAddress]) -> str:
 def service(benchmark: Benchmark, owner: Document) -> Document:
     """Build the Service that gives pods names in DNS; the benchmark itself does not need them."""
     return {
-        "metadata": meta(benchmark, benchmark.name, owner),
+        "metadata": owned_metadata(benchmark, benchmark.name, owner),
         "spec": {
             "clusterIP": "None",
-            "selector": labels(benchmark),
+            "selector": pod_labels(benchmark),
             "publishNotReadyAddresses": True,
         },
     }
@@ -141,7 +143,7 @@ def service(benchmark: Benchmark, owner: Document) -> Document:
 def secret(benchmark: Benchmark, owner: Document) -> Document:
     """Build a Secret with a new SSH key, with which the parts start processes on each other."""
     return {
-        "metadata": meta(benchmark, ssh.secret_name(benchmark.name, owner["uid"]), owner),
+        "metadata": owned_metadata(benchmark, ssh.secret_name(benchmark.name, owner["uid"]), owner),
         "type": "Opaque",
         "immutable": True,
         "data": ssh.make_key_pair(),
@@ -154,7 +156,7 @@ def claim(benchmark: Benchmark, owner: Document) -> Document | None:
     if not template or "ReadWriteMany" not in template.get("accessModes", ()):
         return None
     return {
-        "metadata": meta(benchmark, name_of(benchmark, "scratch"), owner),
+        "metadata": owned_metadata(benchmark, name_of(benchmark, "scratch"), owner),
         "spec": dict(template),
     }
 
@@ -163,14 +165,16 @@ def job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Documen
     """Build the Indexed Job of one role. image: unless the spec names one."""
     count = sum(part.role == role for part in benchmark.kind.layout(benchmark.spec))
     return {
-        "metadata": meta(benchmark, name_of(benchmark, role), owner),
+        "metadata": owned_metadata(benchmark, name_of(benchmark, role), owner),
         "spec": {
             "completionMode": "Indexed",
             "completions": count,
             "parallelism": count,
             "backoffLimit": 0,
             "podReplacementPolicy": "Failed",
-            "activeDeadlineSeconds": int(start_s(benchmark) + benchmark.limit_s + SPARE_S + HOLD_S),
+            "activeDeadlineSeconds": int(
+                start_limit_s(benchmark) + benchmark.limit_s + SPARE_S + HOLD_S
+            ),
             "template": pod_template(benchmark, role, owner, image),
         },
     }
@@ -178,13 +182,13 @@ def job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Documen
 
 def pod_template(benchmark: Benchmark, role: str, owner: Document, image: str) -> Document:
     """Build the template of the pods of one role."""
-    spec, overrides = benchmark.spec, _overrides(benchmark, role)
-    measuring = role == benchmark.kind.measures
-    pull_policy = spec.image_pull_policy or PULL_POLICY
+    spec, overrides = benchmark.spec, _merge_overrides(benchmark, role)
+    measures = role == benchmark.kind.measures
+    pull_policy = spec.image_pull_policy or "IfNotPresent"
     annotations = dict(overrides.annotations)
     if spec.network_name:
         annotations[MULTUS] = spec.network_name
-    volumes, mounts = _volumes(benchmark, measuring)
+    volumes, mounts = _make_volumes(benchmark, measures=measures)
     container: Document = {
         "name": "benchmark",
         "image": spec.image or image,
@@ -204,7 +208,8 @@ def pod_template(benchmark: Benchmark, role: str, owner: Document, image: str) -
             "capabilities": {"drop": ["ALL"]},
         },
     }
-    if not measuring:
+    # a server is ready when its part has written a file
+    if not measures:
         container["readinessProbe"] = {
             "exec": {"command": ["test", "-f", READY]},
             "periodSeconds": 1,
@@ -218,7 +223,8 @@ def pod_template(benchmark: Benchmark, role: str, owner: Document, image: str) -
         "securityContext": {
             "runAsNonRoot": True,
             "seccompProfile": {"type": "RuntimeDefault"},
-            "fsGroup": GROUP_ID,
+            # the group of the images' user: without it a fresh volume belongs to root alone
+            "fsGroup": 10001,
             "fsGroupChangePolicy": "OnRootMismatch",
         },
         "containers": [container],
@@ -228,11 +234,10 @@ def pod_template(benchmark: Benchmark, role: str, owner: Document, image: str) -
     constraints = {
         "nodeSelector": overrides.node_selector,
         "tolerations": list(overrides.tolerations),
-        "affinity": _affinity(benchmark, role, overrides.node_affinity),
+        "affinity": _make_affinity(benchmark, role, overrides.node_affinity),
+        "schedulerName": spec.scheduler_name,
     }
     pod |= {key: constraint for key, constraint in constraints.items() if constraint}
-    if spec.scheduler_name:
-        pod["schedulerName"] = spec.scheduler_name
     if spec.host_network:
         pod |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
     if spec.mtu is not None:
@@ -255,14 +260,14 @@ def pod_template(benchmark: Benchmark, role: str, owner: Document, image: str) -
         ssh.mount_key(pod, ssh.secret_name(benchmark.name, owner["uid"]))
     return {
         "metadata": {
-            "labels": {**overrides.labels, **labels(benchmark), UID: owner["uid"], ROLE: role},
+            "labels": {**overrides.labels, **pod_labels(benchmark), UID: owner["uid"], ROLE: role},
             "annotations": annotations,
         },
         "spec": pod,
     }
 
 
-def _overrides(benchmark: Benchmark, role: str) -> PodOverrides:
+def _merge_overrides(benchmark: Benchmark, role: str) -> PodOverrides:
     """Return the spec's changes to all pods, with those to the pods of the role over them."""
     common, special = benchmark.spec.pods, getattr(benchmark.spec, role, PodOverrides())
     resources: Document = {}
@@ -279,15 +284,15 @@ def _overrides(benchmark: Benchmark, role: str) -> PodOverrides:
     )
 
 
-def _volumes(benchmark: Benchmark, measuring: bool) -> tuple[list[Document], list[Document]]:
+def _make_volumes(benchmark: Benchmark, *, measures: bool) -> tuple[list[Document], list[Document]]:
     """Build a pod's volumes and their mounts: peers, scratch and /tmp."""
     # the scratch volume: the spec's volume, claims of fio's workers, or an emptyDir
     scratch: Document = {"emptyDir": {}}
     template = getattr(benchmark.spec, "volume_claim_template", None)
     volume = getattr(benchmark.spec, "volume", None)
-    if volume and not measuring:
+    if volume and not measures:
         scratch = dict(volume)
-    elif template and not measuring:
+    elif template and not measures:
         scratch = {"ephemeral": {"volumeClaimTemplate": {"spec": dict(template)}}}
         if "ReadWriteMany" in template.get("accessModes", ()):
             scratch = {"persistentVolumeClaim": {"claimName": name_of(benchmark, "scratch")}}
@@ -301,7 +306,7 @@ def _volumes(benchmark: Benchmark, measuring: bool) -> tuple[list[Document], lis
         {"name": "scratch", "mountPath": SCRATCH},
         {"name": "tmp", "mountPath": "/tmp"},
     ]
-    if measuring:
+    if measures:
         # its peers are known before the pod is created, so the file is complete from the start
         mounts.append(
             {"name": "peers", "mountPath": "/etc/hosts", "subPath": HOSTS, "readOnly": True}
@@ -309,7 +314,7 @@ def _volumes(benchmark: Benchmark, measuring: bool) -> tuple[list[Document], lis
     return volumes, mounts
 
 
-def _affinity(benchmark: Benchmark, role: str, node_affinity: Mapping[str, Any]) -> Document:
+def _make_affinity(benchmark: Benchmark, role: str, node_affinity: Mapping[str, Any]) -> Document:
     """Choose the nodes by name, and place pods on one node, on different ones, or on many."""
     spec, affinity = benchmark.spec, dict[str, Any]()
     parts = [part for part in benchmark.kind.layout(spec) if part.role == role]
@@ -324,13 +329,13 @@ def _affinity(benchmark: Benchmark, role: str, node_affinity: Mapping[str, Any])
             }
         }
     everyone = {
-        "labelSelector": {"matchLabels": labels(benchmark)},
+        "labelSelector": {"matchLabels": pod_labels(benchmark)},
         "topologyKey": "kubernetes.io/hostname",
     }
     required = {"requiredDuringSchedulingIgnoredDuringExecution": [everyone]}
     # one client of several servers may share a node with one of them
     is_lone_client = (
-        role == benchmark.kind.measures and len(parts) == 1 and len(servers(benchmark)) > 1
+        role == benchmark.kind.measures and len(parts) == 1 and len(server_parts(benchmark)) > 1
     )
     if spec.placement == SAME_NODE:
         affinity["podAffinity"] = required

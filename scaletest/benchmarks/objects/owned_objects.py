@@ -1,4 +1,4 @@
-"""Cluster objects that one benchmark owns, its result among them: created once, found, deleted.
+"""Create, find and delete the cluster objects that one benchmark owns, its result among them.
 
 Every object has a fixed name, and an object that exists is not created again. So whichever process
 makes the next reconcile pass finds what an earlier one has done. The result is in a ConfigMap that
@@ -9,30 +9,12 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.documents.result import BenchmarkResult
-from scaletest.benchmarks.kinds.kind import Kind
-from scaletest.benchmarks.objects import gang_scheduling, manifests, pod_status, ssh
-from scaletest.benchmarks.objects.config_maps import (
-    RESULT,
-    Damaged,
-    is_owned,
-    load_result,
-    pack,
-    read_agreed,
-    read_packed,
-)
-from scaletest.cluster.connection import Busy, Conflict
-from scaletest.cluster.objects import (
-    CLAIMS,
-    CONFIG_MAPS,
-    JOBS,
-    PODS,
-    SECRETS,
-    SERVICES,
-    ObjectClient,
-    Resource,
-)
+from scaletest.benchmarks.documents import Benchmark, BenchmarkResult
+from scaletest.benchmarks.kinds import Kind
+from scaletest.benchmarks.objects import config_maps, gang_scheduling, manifests, pod_status, ssh
+from scaletest.cluster.api_calls import Conflict
+from scaletest.cluster.objects import Document, ObjectClient
+from scaletest.cluster.resources import CLAIMS, CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
 from scaletest.model import wire
 
 
@@ -60,35 +42,26 @@ def _delete_owned(
     resource: Resource, name: str, uid: str, objects: ObjectClient, namespace: str
 ) -> None:
     document = objects.find(resource, namespace, name)
-    if document is not None and is_owned(document, uid):
+    if document is not None and config_maps.is_owned(document, uid):
         objects.delete(resource, namespace, name, document["metadata"]["uid"])
 
 
 @dataclass(frozen=True, slots=True)
 class OwnedObjects:
-    """Cluster objects owned by one benchmark, for one reconcile pass.
+    """Cluster objects owned by one benchmark, for one reconcile pass."""
 
-    benchmark: as requested; only its name and its kind count here, and these never change.
-    """
-
+    # as requested: only its name and its kind count here, and these never change
     _benchmark: Benchmark
     _objects: ObjectClient
     _namespace: str
-    _owner: manifests.Document
-
-    def read_agreed(self, peers: manifests.Document) -> Benchmark:
-        """Read the benchmark from the ConfigMap of its peers. Raises Damaged."""
-        benchmark = read_agreed(peers)
-        if benchmark.kind is not self._benchmark.kind:
-            raise Damaged(peers, f"it is of another kind, {benchmark.kind.name}")
-        return benchmark
+    _owner: Document  # owner reference to the benchmark's object
 
     def ensure(
         self,
         resource: Resource,
-        body: manifests.Document,
+        body: Document,
         before_create: Callable[[], None] = lambda: None,
-    ) -> manifests.Document:
+    ) -> Document:
         """Find the object or create it, `before_create` first.
 
         Raises NameConflict when another owner has the name, and Conflict when another operator has
@@ -98,15 +71,16 @@ class OwnedObjects:
         document = self._objects.find(resource, self._namespace, name)
         if document is None:
             before_create()
+            # nothing is created where somebody else was faster: then it is not owned either
             document = self._objects.create(resource, self._namespace, body) or {"metadata": {}}
-            if self.result() is not None:
+            if self.find_result() is not None:
                 # another operator has ended the benchmark meanwhile
-                self.delete()
+                self.delete_all()
                 raise Conflict(
                     f"another operator has ended {self._benchmark.name}",
                     hint="run one operator a namespace",
                 )
-        if not is_owned(document, self._owner["uid"]):
+        if not config_maps.is_owned(document, self._owner["uid"]):
             raise NameConflict(f"{resource.plural} {name} is there and belongs to something else")
         return document
 
@@ -120,17 +94,17 @@ class OwnedObjects:
                 SECRETS, self._namespace, manifests.secret(self._benchmark, self._owner)
             )
 
-    def pods(self) -> tuple[manifests.Document, ...]:
+    def list_pods(self) -> tuple[Document, ...]:
         """List the benchmark's pods."""
         selector = manifests.selector_of(self._benchmark.name, self._owner["uid"])
         # a debug copy of a pod lacks some of the labels
         return tuple(
             pod
             for pod in self._objects.list(PODS, self._namespace, selector)
-            if pod_status.is_marked(pod)
+            if pod_status.names_its_part(pod)
         )
 
-    def measuring(self, pods: tuple[manifests.Document, ...]) -> list[manifests.Document]:
+    def measuring_pods(self, pods: tuple[Document, ...]) -> list[Document]:
         """Choose the pods of the measuring role."""
         return [
             pod
@@ -138,13 +112,7 @@ class OwnedObjects:
             if pod["metadata"]["labels"][manifests.ROLE] == self._benchmark.kind.measures
         ]
 
-    def log_if_readable(self, pod: manifests.Document) -> str:
-        """Read a pod's log; "" also when it cannot be read, since its node may be gone for good."""
-        with contextlib.suppress(Busy):
-            return self._objects.log(self._namespace, pod_status.name(pod))
-        return ""
-
-    def result(self) -> BenchmarkResult | None:
+    def find_result(self) -> BenchmarkResult | None:
         """Load the stored result. Raises NameConflict when another object has its name.
 
         That is checked before measuring, so that no measurement is lost for want of a name.
@@ -153,50 +121,54 @@ class OwnedObjects:
         document = self._objects.find(CONFIG_MAPS, self._namespace, name)
         if document is None:
             return None
-        if not is_owned(document, self._owner["uid"]):
+        if not config_maps.is_owned(document, self._owner["uid"]):
             raise NameConflict(f"configmaps {name} is there and belongs to something else")
         try:
-            return read_packed(document, RESULT, BenchmarkResult.from_dict)
-        except Damaged as error:
-            if self._peers() is None:
+            return config_maps.read_packed(document, config_maps.RESULT, BenchmarkResult.from_dict)
+        except config_maps.Damaged as error:
+            if self._find_peers() is None:
                 return self._benchmark.failed_by(error)
             # nothing else was deleted yet: the pods still tell the result, or why there is none
             self._objects.delete(CONFIG_MAPS, self._namespace, name, document["metadata"]["uid"])
             return None
 
-    def store(self, result: BenchmarkResult) -> BenchmarkResult | None:
+    def store_result(self, result: BenchmarkResult) -> BenchmarkResult | None:
         """Store a result once and return the stored one; None when another object has the name."""
         benchmark, owner = self._benchmark, self._owner
         body = {
-            "metadata": manifests.meta(benchmark, manifests.result_name(benchmark.name), owner),
-            "binaryData": {RESULT: pack(wire.dump(result.to_dict()))},
+            "metadata": manifests.owned_metadata(
+                benchmark, manifests.result_name(benchmark.name), owner
+            ),
+            "binaryData": {config_maps.RESULT: config_maps.pack_text(wire.dump(result.to_dict()))},
         }
         if self._objects.create(CONFIG_MAPS, self._namespace, body) is not None:
             return result
         try:
-            return load_result(self._objects, self._namespace, benchmark.name, owner["uid"])
-        except Damaged as error:
+            return config_maps.load_result(
+                self._objects, self._namespace, benchmark.name, owner["uid"]
+            )
+        except config_maps.Damaged as error:
             # the next pass says so of the result that it finds
             raise Conflict(error.message, hint=error.remedy) from error
 
-    def delete(self) -> None:
+    def delete_all(self) -> None:
         """Delete all objects except the result.
 
         First the PodGroup of a gang: the ConfigMap of the peers tells whether there is one, so it
         must still be there.
         """
         uid, name = self._owner["uid"], self._benchmark.name
-        if peers := self._peers():
+        if peers := self._find_peers():
             benchmark = self._benchmark  # the best guess if the ConfigMap was changed
-            with contextlib.suppress(Damaged):
-                benchmark = read_agreed(peers)
+            with contextlib.suppress(config_maps.Damaged):
+                benchmark = config_maps.read_agreed(peers)
             if gang_scheduling.is_wanted(benchmark):
                 _delete_owned(gang_scheduling.POD_GROUPS, name, uid, self._objects, self._namespace)
         delete_objects(self._benchmark.kind, name, uid, self._objects, self._namespace)
 
-    def _peers(self) -> manifests.Document | None:
+    def _find_peers(self) -> Document | None:
         """Find the ConfigMap of the peers, if it is this benchmark's own."""
         peers = self._objects.find(
             CONFIG_MAPS, self._namespace, manifests.name_of(self._benchmark, "peers")
         )
-        return peers if peers and is_owned(peers, self._owner["uid"]) else None
+        return peers if peers and config_maps.is_owned(peers, self._owner["uid"]) else None

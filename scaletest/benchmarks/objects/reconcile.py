@@ -1,33 +1,39 @@
-"""Reconciles one benchmark in a cluster; the cluster holds the whole state.
+"""Reconcile one benchmark in a cluster, which holds the whole state.
 
-The caller may be killed at any point; another process resumes. That works because objects have
+The caller may be killed at any point, and another process resumes. That works because objects have
 fixed names, an object that exists is not created again, and the result is stored before anything is
 deleted. So nothing is measured twice.
 """
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.documents.result import (
+from scaletest.benchmarks.documents import (
+    Benchmark,
     BenchmarkPhase,
     BenchmarkResult,
     read_framed_result,
 )
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
-from scaletest.benchmarks.objects import gang_scheduling, manifests, pod_status
-from scaletest.benchmarks.objects.config_maps import measuring_s
-from scaletest.benchmarks.objects.owned_objects import NameConflict, OwnedObjects
-from scaletest.cluster.connection import Busy, Missing, Refused
-from scaletest.cluster.objects import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES, ObjectClient
+from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, fail_if
+from scaletest.benchmarks.objects import (
+    config_maps,
+    gang_scheduling,
+    manifests,
+    owned_objects,
+    pod_status,
+)
+from scaletest.cluster.api_calls import Busy, Missing, Refused
+from scaletest.cluster.objects import Document, ObjectClient
+from scaletest.cluster.resources import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES
 from scaletest.model.errors import Unreachable, UsageError
 
 # Written into a pod as an annotation: a kubelet looks at the ConfigMap at once when its pod
 # changes, and else up to a minute later.
-WRITTEN = "scaletest.dev/peers-written"
+PEERS_WRITTEN = "scaletest.dev/peers-written"
 # Lines from the end of a failed pod's log that the result quotes.
-LAST_LINES = 8
+QUOTED_LINES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +42,9 @@ class Observation:
 
     phase: BenchmarkPhase
     message: str = ""  # what it waits for
-    pods: tuple[manifests.Document, ...] = ()  # its pods with their current status
+    pods: tuple[Document, ...] = ()  # its pods with their current status
     result: BenchmarkResult | None = None
-    # the object was changed after the benchmark began; the change is not measured
+    # its object was changed after the first pass; the change is not measured
     edited: bool = False
     # its parts are not admitted yet, so it may be long before it can use its turn
     queued: bool = False
@@ -49,12 +55,12 @@ class BenchmarkContext:
     """Namespace, owner and turn of a benchmark in a cluster."""
 
     namespace: str
-    owner: manifests.Document  # owner reference to the benchmark's object
-    since_s: float  # when the benchmark was requested, since the epoch
+    owner: Document  # owner reference to the benchmark's object
+    requested_s: float  # since the epoch
     image: str  # the container image, unless the benchmark's spec names one
     # called when all parts are admitted; returns the reason to wait while another benchmark
     # measures, "" when it is this one's turn
-    waits: Callable[[], str] = lambda: ""
+    take_turn: Callable[[], str] = lambda: ""
 
 
 def reconcile_objects(
@@ -63,23 +69,25 @@ def reconcile_objects(
     context: BenchmarkContext,
     clock: Callable[[], float],
 ) -> Observation:
-    """Do what can be done now and return the progress.
+    """Do what can be done now and return the progress; call it again until the phase is final.
 
-    Raises the API server's errors; call it again later.
+    Raises the API server's errors.
     """
-    owned = OwnedObjects(benchmark, objects, context.namespace, context.owner)
+    owned = owned_objects.OwnedObjects(benchmark, objects, context.namespace, context.owner)
     return _Reconciliation(benchmark, objects, context, clock, owned).run()
 
 
-def failure_of_pod(pod: manifests.Document, message: str, log: str) -> BenchmarkFailed:
+def failure_of_pod(pod: Document, message: str, log: str) -> BenchmarkFailed:
     """Build a failure from the framed result of a pod that ended, else from its last log lines."""
     name = pod["metadata"]["name"]
     framed = read_framed_result(log)
     if framed is not None:
-        message = f"{name}: {framed.message}"
-        return BenchmarkFailed(framed.failure, message, framed.lines, framed.remedy)
+        return BenchmarkFailed(
+            framed.failure, f"{name}: {framed.message}", framed.lines, framed.remedy
+        )
+    # the kubelet's reason comes last, as in an eviction
     lines = [
-        *log.splitlines()[-LAST_LINES + 1 :],
+        *log.splitlines()[-QUOTED_LINES + 1 :],
         pod["status"].get("message") or pod["status"].get("reason") or "",
     ]
     return BenchmarkFailed(Failure.EXIT, f"{name}: {message}", lines)
@@ -93,41 +101,45 @@ class _Reconciliation:
     _objects: ObjectClient
     _context: BenchmarkContext
     _clock: Callable[[], float]
-    _owned: OwnedObjects
-    _pods: tuple[manifests.Document, ...] = ()
+    _owned: owned_objects.OwnedObjects
+    _pods: tuple[Document, ...] = ()
 
     def run(self) -> Observation:
         try:
-            result = self._owned.result()
+            # the last pass: everything else is deleted once the result is stored
+            result = self._owned.find_result()
             if result is not None:
-                self._owned.delete()
+                self._owned.delete_all()
                 return Observation(result.phase, result.message, (), result)
             peers = self._owned.ensure(
                 CONFIG_MAPS, manifests.peers_map(self._benchmark, self._context.owner)
             )
-            requested = replace(self._benchmark.spec, paused=False)
-            self._benchmark = self._owned.read_agreed(peers)
-            edited = requested != replace(self._benchmark.spec, paused=False)
-            if manifests.MEASURING in peers["data"]:
-                self._pods = self._owned.pods()
-                observation = self._measure(peers)
-            else:
+            # measure what was agreed at the first pass, whatever the object says now
+            agreed = config_maps.read_agreed(peers)
+            if agreed.kind is not self._benchmark.kind:
+                raise config_maps.Damaged(peers, f"it is of another kind, {agreed.kind.name}")
+            edited = replace(self._benchmark.spec, paused=agreed.spec.paused) != agreed.spec
+            self._benchmark = agreed
+            is_measuring = manifests.MEASURING in peers["data"]
+            if not is_measuring:
                 self._create_objects()
-                self._pods = self._owned.pods()
-                observation = self._prepare(peers)
+            self._pods = self._owned.list_pods()
+            observation = self._find_outcome(peers) if is_measuring else self._prepare(peers)
             return replace(observation, edited=edited)
-        except NameConflict as conflict:
+        except owned_objects.NameConflict as conflict:
             # the other object may be about to go
-            if self._clock() - self._context.since_s <= manifests.start_s(self._benchmark):
+            if self._clock() - self._context.requested_s <= manifests.start_limit_s(
+                self._benchmark
+            ):
                 return Observation(BenchmarkPhase.PREPARING, str(conflict))
             # the name of the result may be taken as well, so it is only returned, not stored
-            self._owned.delete()
-            result = self._failed_by(BenchmarkFailed(Failure.REFUSED, str(conflict)))
+            self._owned.delete_all()
+            result = self._failed_result(BenchmarkFailed(Failure.REFUSED, str(conflict)))
             return Observation(result.phase, str(conflict), (), result)
         except (BenchmarkFailed, UsageError, Refused) as error:
-            return self._store(self._failed_by(error))
+            return self._store(self._failed_result(error))
 
-    def _failed_by(self, error: BenchmarkFailed | UsageError | Refused) -> BenchmarkResult:
+    def _failed_result(self, error: BenchmarkFailed | UsageError | Refused) -> BenchmarkResult:
         now_s = self._clock()
         result = self._benchmark.failed_by(error, started_s=now_s, finished_s=now_s)
         return replace(result, message=result.message[:1000], remedy=result.remedy[:1000])
@@ -137,14 +149,12 @@ class _Reconciliation:
 
         Objects are deleted by the next pass only, so a crash between the two loses nothing.
         """
-        stored = self._owned.store(result)
+        stored = self._owned.store_result(result)
         name = manifests.result_name(self._benchmark.name)
-        message = (
-            f"the ConfigMap {name} belongs to something else: delete it"
-            if stored is None
-            else stored.message
+        conflict = f"the ConfigMap {name} belongs to something else: delete it"
+        return Observation(
+            BenchmarkPhase.SUMMARISING, stored.message if stored else conflict, self._pods
         )
-        return Observation(BenchmarkPhase.SUMMARISING, message, self._pods)
 
     # -- until everything is ready
     # ----------------------------------------------------------------------------------------------
@@ -159,58 +169,67 @@ class _Reconciliation:
         self._owned.ensure(SERVICES, manifests.service(benchmark, owner))
         if claim := manifests.claim(benchmark, owner):
             self._owned.ensure(CLAIMS, claim)
-        servers = manifests.servers(benchmark)
+        servers = manifests.server_parts(benchmark)
         if gang_scheduling.is_wanted(benchmark):
             group = gang_scheduling.pod_group(benchmark, owner)
             try:
                 self._owned.ensure(gang_scheduling.POD_GROUPS, group, self._owned.create_key)
             except Busy:
+                # a subclass of Unreachable that says nothing about Volcano
                 raise
             except (Missing, Unreachable) as error:
                 raise UsageError(
                     f"gang {benchmark.spec.gang} needs Volcano: {error.message}",
                     hint="install it, set operator.volcano in the chart, or leave gang out",
                 ) from error
-            for job in gang_scheduling.jobs(benchmark, owner, image):
+            for job in gang_scheduling.make_jobs(benchmark, owner, image):
                 self._owned.ensure(JOBS, job)
         elif servers:
             job = manifests.job(benchmark, servers[0].role, owner, image)
             self._owned.ensure(JOBS, job, self._owned.create_key)
 
-    def _prepare(self, peers: manifests.Document) -> Observation:
+    def _prepare(self, peers: Document) -> Observation:
         """Wait until all parts are ready, then create the part that measures."""
         is_gang = gang_scheduling.is_wanted(self._benchmark)
-        since_s = pod_status.seconds(peers["metadata"]["creationTimestamp"])
+        created_s = pod_status.parse_time_s(peers["metadata"]["creationTimestamp"])
+        starting_since_s = created_s
         if is_gang:
-            admitted_s, message = gang_scheduling.admission(
+            admitted_s, message = gang_scheduling.read_admission(
                 self._benchmark, self._objects, self._context.namespace
             )
             if not admitted_s:
-                return self._wait_for_admission(message, peers)
-            if reason := self._context.waits():
+                self._require_admission(
+                    created_s, message, has_peers=manifests.PEERS in peers["data"]
+                )
+                is_long = self._clock() - created_s > gang_scheduling.AT_ONCE_S
+                return Observation(BenchmarkPhase.PENDING, message, self._pods, queued=is_long)
+            if reason := self._context.take_turn():
                 return Observation(BenchmarkPhase.PENDING, reason, self._pods)
             # the time that it waited for its turn does not count against its parts
-            since_s = max(admitted_s, self._context.since_s)
+            starting_since_s = max(admitted_s, self._context.requested_s)
         for pod in self._pods:
             if pod["status"].get("phase") in ("Failed", "Succeeded"):
-                log = self._owned.log_if_readable(pod)
+                log = ""
+                with suppress(Busy):  # its node may be gone for good, and the log with it
+                    log = self._objects.log(self._context.namespace, pod_status.pod_name(pod))
                 raise failure_of_pod(pod, "a server ended before it was needed", log)
         # the servers' addresses, once all are known
-        servers = manifests.servers(self._benchmark)
         addresses = pod_status.reachable_servers(self._benchmark, self._pods)
-        is_complete = len(addresses) == len(servers)
+        is_complete = len(addresses) == len(manifests.server_parts(self._benchmark))
         if addresses and is_complete and manifests.PEERS not in peers["data"]:
             texts = {
                 manifests.PEERS: json.dumps([asdict(peer) for peer in addresses]),
-                manifests.HOSTS: manifests.hosts(addresses),
+                manifests.HOSTS: manifests.hosts_file(addresses),
             }
             self._publish(peers, texts, self._pods)
+        # what is still missing
         reason = self._reason_to_wait()
         if not reason and not is_complete:
             reason = "pods have no address yet"
         if reason:
-            self._require_start(since_s, "not all parts started in time", reason)
+            self._require_start(starting_since_s, "not all parts started in time", reason)
             return Observation(BenchmarkPhase.PREPARING, reason, self._pods)
+        # let the measurement begin
         if not is_gang:
             role, context = self._benchmark.kind.measures, self._context
             self._owned.ensure(
@@ -218,37 +237,26 @@ class _Reconciliation:
             )
         # from here on a Job that is missing was deleted by somebody, and is not created again
         texts = {manifests.MEASURING: str(self._clock())}
-        self._publish(peers, texts, self._owned.measuring(self._pods))
+        self._publish(peers, texts, self._owned.measuring_pods(self._pods))
         return Observation(
             BenchmarkPhase.PREPARING, "the measuring part is being started", self._pods
         )
 
-    def _wait_for_admission(self, message: str, peers: manifests.Document) -> Observation:
-        """Wait for admission.
-
-        Raises BenchmarkFailed when it takes too long, or was withdrawn after the parts had started.
-        """
+    def _require_admission(self, created_s: float, message: str, *, has_peers: bool) -> None:
+        """Raise BenchmarkFailed when the parts wait for too long, or had started and must stop."""
+        fail_if(has_peers, f"the admission was withdrawn: {message}", failure=Failure.INTERRUPTED)
+        limit_s = gang_scheduling.admission_limit_s(self._benchmark)
         fail_if(
-            manifests.PEERS in peers["data"],
-            f"the admission was withdrawn: {message}",
-            failure=Failure.INTERRUPTED,
-        )
-        age_s = self._clock() - pod_status.seconds(peers["metadata"]["creationTimestamp"])
-        limit_s = gang_scheduling.admit_s(self._benchmark)
-        fail_if(
-            age_s > limit_s,
+            self._clock() - created_s > limit_s,
             f"not admitted in {limit_s:.0f} s: {message}",
             failure=Failure.TIMED_OUT,
-        )
-        return Observation(
-            BenchmarkPhase.PENDING, message, self._pods, queued=age_s > gang_scheduling.AT_ONCE_S
         )
 
     def _publish(
         self,
-        peers: manifests.Document,
+        peers: Document,
         texts: Mapping[str, str],
-        pods: Sequence[manifests.Document],
+        pods: Sequence[Document],
     ) -> None:
         """Write texts into the ConfigMap of the peers, and let the kubelets of the pods look at it.
 
@@ -256,29 +264,27 @@ class _Reconciliation:
         """
         namespace, name = self._context.namespace, peers["metadata"]["name"]
         self._objects.patch(CONFIG_MAPS, namespace, name, {"data": texts})
-        change = {"metadata": {"annotations": {WRITTEN: next(iter(texts))}}}
+        mark = {"metadata": {"annotations": {PEERS_WRITTEN: next(iter(texts))}}}
         for pod in pods:
-            self._objects.patch(PODS, namespace, pod_status.name(pod), change)
+            self._objects.patch(PODS, namespace, pod_status.pod_name(pod), mark)
 
     def _reason_to_wait(self) -> str:
         """Name the first pod that measuring still waits for; "" when none is missing."""
-        roles = [part.role for part in manifests.servers(self._benchmark)]
-        measuring = self._owned.measuring(self._pods)
+        # the pods that there must be: in a gang the measuring one is created with the servers
+        roles = [part.role for part in manifests.server_parts(self._benchmark)]
+        measuring = self._owned.measuring_pods(self._pods)
         if gang_scheduling.is_wanted(self._benchmark) and not measuring:
             roles.append(self._benchmark.kind.measures)
         serving = [pod for pod in self._pods if pod not in measuring]
-        unready = [
-            f"{pod_status.name(pod)}: {pod_status.why_not(pod)}"
-            for pod in serving
-            if not pod_status.has_condition(pod, "Ready")
-        ]
-        denied = ""
-        if len(serving) < len(roles):
-            denied = self._denied(self._find_job(roles[-1]))
-            unready.append("pods are being created")
-        return denied or next(iter(unready), "")
+        are_missing = len(serving) < len(roles)
+        if are_missing and (denial := self._denial(self._find_job(roles[-1]))):
+            return denial
+        for pod in serving:
+            if not pod_status.has_condition(pod, "Ready"):
+                return f"{pod_status.pod_name(pod)}: {pod_status.reason_not_running(pod)}"
+        return "pods are being created" if are_missing else ""
 
-    def _find_job(self, role: str) -> manifests.Document | None:
+    def _find_job(self, role: str) -> Document | None:
         return self._objects.find(
             JOBS, self._context.namespace, manifests.name_of(self._benchmark, role)
         )
@@ -286,10 +292,10 @@ class _Reconciliation:
     # -- until there is a result
     # ----------------------------------------------------------------------------------------------
 
-    def _measure(self, peers: manifests.Document) -> Observation:
+    def _find_outcome(self, peers: Document) -> Observation:
         """Look for the result of the measuring part, or for the reason why there is none."""
         job = self._find_job(self._benchmark.kind.measures)
-        measuring = self._owned.measuring(self._pods)
+        measuring = self._owned.measuring_pods(self._pods)
         unreadable = ""
         for pod in measuring:
             try:
@@ -299,10 +305,10 @@ class _Reconciliation:
                 unreadable = error.message
                 continue
             if result:
-                # outside: an API server that is too busy to store it is asked again
+                # not within the `try`: an API server that is too busy to store it is asked again
                 return self._store(result)
         if unreadable:
-            # a result in the log could still be in time
+            # there may be a result in a log, which can be read later
             self._check_limit(peers, measuring, unreadable)
             return Observation(BenchmarkPhase.RUNNING, unreadable, self._pods)
         if job is None:
@@ -310,20 +316,26 @@ class _Reconciliation:
         fail_if(
             pod_status.has_condition(job, "Failed", "Complete"),
             f"the measuring pod {'ended without a result' if measuring else 'was deleted'}",
-            [condition.get("message", "") for condition in pod_status.conditions(job).values()],
+            [
+                condition.get("message", "")
+                for condition in pod_status.conditions_by_type(job).values()
+            ],
             failure=Failure.INTERRUPTED,
         )
+        # no result yet: it runs, or has not started
         if any(pod["status"].get("phase") == "Running" for pod in measuring):
             self._check_limit(peers, measuring[:1], "")
             return Observation(BenchmarkPhase.RUNNING, "", self._pods)
-        reason = pod_status.why_not(measuring[0]) if measuring else self._denied(job)
-        limit_s = manifests.start_s(self._benchmark)
+        reason = pod_status.reason_not_running(measuring[0]) if measuring else self._denial(job)
+        limit_s = manifests.start_limit_s(self._benchmark)
         self._require_start(
-            measuring_s(peers), f"the measuring part did not start in {limit_s:.0f} s", reason
+            config_maps.measuring_since_s(peers),
+            f"the measuring part did not start in {limit_s:.0f} s",
+            reason,
         )
         return Observation(BenchmarkPhase.PREPARING, reason, self._pods)
 
-    def _read_result(self, pod: manifests.Document) -> BenchmarkResult | None:
+    def _read_result(self, pod: Document) -> BenchmarkResult | None:
         """Look for a result in the log of a pod; None while it runs without one.
 
         Raises BenchmarkFailed when the pod ended without one, and Busy when the log cannot be read
@@ -332,41 +344,50 @@ class _Reconciliation:
         phase = pod["status"].get("phase")
         if phase not in ("Running", "Succeeded", "Failed"):
             return None
-        log = self._objects.log(self._context.namespace, pod_status.name(pod))
+        log = self._objects.log(self._context.namespace, pod_status.pod_name(pod))
         result = read_framed_result(log)
         if result is None:
-            if phase != "Running":
-                raise failure_of_pod(pod, "the measuring pod ended without a result", log)
-            return None
+            if phase == "Running":
+                return None
+            raise failure_of_pod(pod, "the measuring pod ended without a result", log)
         wrong_network = pod_status.explain_other_network(
             pod, self._benchmark.spec.network_name, result
         )
         fail_if(wrong_network, wrong_network, failure=Failure.MISMATCH)
+        # only the operator sees all pods: their nodes and images, and whether they shared a node
         return replace(
             result,
             name=self._benchmark.name,
             environment={
                 **result.environment,
-                **pod_status.places(self._pods),
+                **pod_status.nodes_and_images(self._pods),
                 "kubernetes": self._objects.version(),
             },
             notes=(*result.notes, *pod_status.crowding_notes(self._benchmark, self._pods)),
         )
 
-    def _check_limit(
-        self, peers: manifests.Document, started: Sequence[manifests.Document], reason: str
-    ) -> None:
-        """Raise BenchmarkFailed when the measuring pod has run for longer than its limit."""
+    def _check_limit(self, peers: Document, pods: Sequence[Document], reason: str) -> None:
+        """Raise BenchmarkFailed when the measuring pods have run for longer than their limit."""
         limit_s = self._benchmark.limit_s + manifests.SPARE_S
-        since_s = max([measuring_s(peers), *map(pod_status.started_s, started)])
-        self._require_time(since_s, limit_s, f"there was no result in {limit_s:.0f} s", reason)
+        since_s = max([config_maps.measuring_since_s(peers), *map(pod_status.started_s, pods)])
+        message = f"there was no result in {limit_s:.0f} s"
+        fail_if(
+            self._clock() - since_s > limit_s,
+            f"{message}; {reason}" if reason else message,
+            failure=Failure.TIMED_OUT,
+        )
 
     def _require_start(self, since_s: float, message: str, reason: str) -> None:
         """Raise BenchmarkFailed when a part should have started, or no node will ever take it."""
-        self._require_time(since_s, manifests.start_s(self._benchmark), message, reason)
+        waited_s = self._clock() - since_s
+        fail_if(
+            waited_s > manifests.start_limit_s(self._benchmark),
+            f"{message}; {reason}" if reason else message,
+            failure=Failure.TIMED_OUT,
+        )
         fail_if(
             not self._benchmark.spec.start_limit
-            and self._clock() - since_s > manifests.UNSCHEDULABLE_S
+            and waited_s > manifests.UNSCHEDULABLE_S
             and any(map(pod_status.is_unschedulable, self._pods)),
             f"no node could take a part for {manifests.UNSCHEDULABLE_S:.0f} s; {reason}",
             failure=Failure.TIMED_OUT,
@@ -374,23 +395,15 @@ class _Reconciliation:
             " are made on demand",
         )
 
-    def _require_time(self, since_s: float, limit_s: float, message: str, reason: str) -> None:
-        """Raise BenchmarkFailed, with the message and a reason, when the limit has passed."""
-        fail_if(
-            self._clock() - since_s > limit_s,
-            "; ".join(filter(None, (message, reason))),
-            failure=Failure.TIMED_OUT,
-        )
-
-    def _denied(self, job: manifests.Document | None) -> str:
-        """Return the API server's reason to deny a Job its pods.
+    def _denial(self, job: Document | None) -> str:
+        """Return the API server's reason to deny a Job its pods; "" without one.
 
         Raises BenchmarkFailed when waiting will not help.
         """
         if job is None:
             return ""
         # a Job has one try, so there will not be another pod
-        reason = pod_status.conditions(job).get("Failed", {}).get("message")
+        reason = pod_status.conditions_by_type(job).get("Failed", {}).get("message")
         fail_if(
             pod_status.has_condition(job, "Failed"),
             "a pod was lost before it was needed",
@@ -398,7 +411,6 @@ class _Reconciliation:
             failure=Failure.INTERRUPTED,
         )
         message = pod_status.last_denial(self._objects, self._context.namespace, job)
-        created_s = pod_status.seconds(job["metadata"]["creationTimestamp"])
-        is_final = pod_status.is_final(message, self._clock() - created_s)
-        fail_if(is_final, message, failure=Failure.REFUSED)
+        age_s = self._clock() - pod_status.parse_time_s(job["metadata"]["creationTimestamp"])
+        fail_if(pod_status.is_final_denial(message, age_s), message, failure=Failure.REFUSED)
         return message

@@ -17,16 +17,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure, fail_if
-from scaletest.benchmarks.kinds.kind import ExecutionSite, Kind, Task
-from scaletest.benchmarks.kinds.spec import MpiSpec
+from scaletest.benchmarks.documents import Benchmark
+from scaletest.benchmarks.kinds import (
+    BenchmarkFailed,
+    ExecutionSite,
+    Failure,
+    Kind,
+    MpiSpec,
+    Task,
+    fail_if,
+)
 from scaletest.model.errors import UsageError
 
 MOUNT, KEY, PUBLIC = "/ssh", "key", "key.pub"
 _TYPE = b"ssh-ed25519"
-# Number of copies to workers that run at the same time.
-AT_ONCE = 16
+COPIES_AT_ONCE = 16
 _SERVER = """\
 Port {port}
 ListenAddress {address}
@@ -88,16 +93,17 @@ def make_key_pair() -> dict[str, str]:
 
 def encode_key_pair(seed: bytes, public: bytes) -> tuple[bytes, bytes]:
     """Encode an Ed25519 key pair as OpenSSH does, without encryption (PROTOCOL.key, RFC 8709)."""
-    blob = _strings(_TYPE, public)
+    blob = _encode_strings(_TYPE, public)
     # the same number twice: a reader sees by it that decryption was right. Here both are zero,
     # since nothing is encrypted
-    secret = bytes(8) + blob + _strings(seed + public, b"")
+    secret = bytes(8) + blob + _encode_strings(seed + public, b"")
+    # padded with 1, 2, 3, ... to a whole number of blocks
     secret += bytes(range(1, -len(secret) % 8 + 1))
     encoded = (
         b"openssh-key-v1\0"
-        + _strings(b"none", b"none", b"")
-        + struct.pack(">I", 1)
-        + _strings(blob, secret)
+        + _encode_strings(b"none", b"none", b"")  # cipher, key derivation and its options
+        + struct.pack(">I", 1)  # number of keys
+        + _encode_strings(blob, secret)
     )
     text = base64.b64encode(encoded).decode()
     private = [
@@ -109,7 +115,7 @@ def encode_key_pair(seed: bytes, public: bytes) -> tuple[bytes, bytes]:
     return "\n".join(private).encode(), _TYPE + b" " + base64.b64encode(blob) + b"\n"
 
 
-def _strings(*strings: bytes) -> bytes:
+def _encode_strings(*strings: bytes) -> bytes:
     return b"".join(struct.pack(">I", len(string)) + string for string in strings)
 
 
@@ -124,7 +130,9 @@ def mount_key(pod: Mapping[str, Any], secret: str) -> None:
     )
 
 
-def server(benchmark: Benchmark, site: ExecutionSite, index: int, keys: Path, folder: Path) -> Task:
+def server_task(
+    benchmark: Benchmark, site: ExecutionSite, index: int, keys: Path, folder: Path
+) -> Task:
     """Build the task that runs a worker's SSH server, and write its files into the folder.
 
     Raises BenchmarkFailed.
@@ -137,51 +145,41 @@ def server(benchmark: Benchmark, site: ExecutionSite, index: int, keys: Path, fo
             remedy="install it, as in: apt install openssh-server",
         )
     _check_login()
-    spec = benchmark.spec
-    assert isinstance(spec, MpiSpec)
+    port = _port(benchmark)
     public = _copy_key(keys, folder)
-    text = _SERVER.format(port=spec.ssh_port, address=site.address("worker", index), folder=folder)
+    text = _SERVER.format(port=port, address=site.address("worker", index), folder=folder)
     # a session does not inherit the container's environment, by which images say where programs are
     inherited = [
         f'"{name}={os.environ[name]}"' for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ
     ]
     if inherited:
         text += f"SetEnv {' '.join(inherited)}\n"
-    _write(folder / "sshd_config", text)
+    config = _write(folder / "sshd_config", text)
     _write(folder / "authorized_keys", f"restrict {public}\n")
-    return Task(
-        "worker",
-        index,
-        (program, "-D", "-e", "-f", str(folder / "sshd_config")),
-        port=spec.ssh_port,
-    )
+    return Task("worker", index, (program, "-D", "-e", "-f", config), port=port)
 
 
-def client(benchmark: Benchmark, keys: Path, folder: Path) -> str:
-    """Write the ssh configuration for the workers; returns its path. Raises BenchmarkFailed."""
+def write_client_config(benchmark: Benchmark, keys: Path, folder: Path) -> str:
+    """Write ssh's configuration for the workers; return its path. Raises BenchmarkFailed."""
     _check_login()
-    spec = benchmark.spec
-    assert isinstance(spec, MpiSpec)
     _write(folder / "known_hosts", f"* {_copy_key(keys, folder)}\n")
-    return _write(folder / "ssh_config", _CLIENT.format(port=spec.ssh_port, folder=folder))
+    return _write(folder / "ssh_config", _CLIENT.format(port=_port(benchmark), folder=folder))
 
 
-def copies(site: ExecutionSite, folder: Path) -> Sequence[tuple[str, ...]]:
+def copy_commands(site: ExecutionSite, folder: Path) -> Sequence[tuple[str, ...]]:
     """Build the commands that copy a folder to the same path on each worker's host."""
     path = shlex.quote(str(folder))
+    pack = f"tar -C {path} -cf - . | ssh -F {shlex.quote(site.ssh)}"
     unpack = shlex.quote(f"mkdir -p {path} && tar -C {path} -xf -")
-    ssh = f"ssh -F {shlex.quote(site.ssh)}"
-    hosts = dict.fromkeys(peer.host for peer in site.peers["worker"])
     return [
-        (
-            "bash",
-            "-o",
-            "pipefail",
-            "-c",
-            f"tar -C {path} -cf - . | {ssh} {shlex.quote(host)} {unpack}",
-        )
-        for host in hosts
+        ("bash", "-o", "pipefail", "-c", f"{pack} {shlex.quote(host)} {unpack}")
+        for host in dict.fromkeys(peer.host for peer in site.peers["worker"])
     ]
+
+
+def _port(benchmark: Benchmark) -> int:
+    assert isinstance(benchmark.spec, MpiSpec)
+    return benchmark.spec.ssh_port
 
 
 def _copy_key(keys: Path, folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""The operator: reconciles benchmarks and sets, as Kubernetes objects, until they have ended.
+"""Reconcile benchmarks and sets, as Kubernetes objects, until they have ended: the operator.
 
 It remembers nothing between two passes but copies of what the watches report: each reconcile pass
 reads the cluster and takes the next missing action, so the process may be killed at any moment.

@@ -1,35 +1,29 @@
-"""One reconcile pass over one benchmark: take the lock, act once, give the status."""
+"""Reconcile a benchmark's object: take its namespace's lock, act once, give the status."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
-from scaletest.benchmarks.documents.benchmark import Benchmark, read_benchmark
-from scaletest.benchmarks.documents.result import BenchmarkPhase
-from scaletest.benchmarks.kinds.kind import Kind
-from scaletest.benchmarks.kinds.registry import KINDS
-from scaletest.benchmarks.measure.operator_executor import resource
-from scaletest.benchmarks.objects import gang_scheduling
-from scaletest.benchmarks.objects.config_maps import Damaged, is_owned, read_agreed
-from scaletest.benchmarks.objects.manifests import NAME, SPARE_S, image_of, refuse, start_s
-from scaletest.benchmarks.objects.owned_objects import delete_objects
+from scaletest.benchmarks.documents import Benchmark, BenchmarkPhase, read_benchmark
+from scaletest.benchmarks.kinds import Kind, registry
+from scaletest.benchmarks.measure.operator_executor import resource_of
+from scaletest.benchmarks.objects import (
+    config_maps,
+    gang_scheduling,
+    manifests,
+    owned_objects,
+    pod_status,
+)
 from scaletest.benchmarks.objects.reconcile import (
     BenchmarkContext,
     Observation,
     reconcile_objects,
 )
-from scaletest.benchmarks.operator import status
-from scaletest.benchmarks.operator.reporting import (
-    ReconcileSettings,
-    has_ended,
-    owner_reference,
-    report,
-)
-from scaletest.cluster.connection import Busy, Conflict, Missing
-from scaletest.cluster.objects import CONFIG_MAPS, LEASES, ObjectClient
-from scaletest.model.errors import ScaletestError, Unreachable, UsageError
-from scaletest.model.wording import as_options
+from scaletest.benchmarks.operator import reporting, status
+from scaletest.cluster.api_calls import Busy, Conflict, Missing
+from scaletest.cluster.objects import Document, ObjectClient
+from scaletest.cluster.resources import CONFIG_MAPS, LEASES
+from scaletest.model import errors, wording
 
 LEASE = "scaletest-benchmarks"
 # Label of benchmarks of a set that share no node, so they do not wait for each other.
@@ -47,10 +41,11 @@ class Lock:
     """
 
     def __init__(
-        self, objects: ObjectClient, namespace: str, plural: str, name: str, uid: str
+        self, objects: ObjectClient, namespace: str, kind: Kind, document: Document
     ) -> None:
         self._objects, self._namespace = objects, namespace
-        self._holder = f"{plural}/{name}/{uid}"
+        meta = document["metadata"]
+        self._holder = f"{kind.plural}/{meta['name']}/{meta['uid']}"
 
     def take(self) -> str:
         """Take the lock, or keep it; "" on success, else the name of the holder."""
@@ -63,10 +58,14 @@ class Lock:
             return ""
         # one that has ended or is gone holds nothing
         plural, name, uid = (*holder.split("/"), "", "", "")[:3]
-        kinds = {kind.plural: kind for kind in KINDS.values()}
+        kinds = {kind.plural: kind for kind in registry.KINDS.values()}
         if plural in kinds:
-            document = self._objects.find(resource(kinds[plural]), self._namespace, name)
-            if document and document["metadata"]["uid"] == uid and not has_ended(document):
+            document = self._objects.find(resource_of(kinds[plural]), self._namespace, name)
+            if (
+                document
+                and document["metadata"]["uid"] == uid
+                and not reporting.has_ended(document)
+            ):
                 return f"{plural}/{name}"
         return "" if self._write(self._holder, lease["metadata"]["resourceVersion"]) else "another"
 
@@ -87,72 +86,64 @@ class Lock:
 
 
 def reconcile(
-    kind: Kind, objects: ObjectClient, namespace: str, name: str, settings: ReconcileSettings
+    kind: Kind,
+    objects: ObjectClient,
+    namespace: str,
+    name: str,
+    settings: reporting.ReconcileSettings,
 ) -> str:
     """Bring a benchmark forward; return its phase if that has changed, else ""."""
 
-    def lock(document: status.Document) -> Lock:
-        return Lock(objects, namespace, kind.plural, name, document["metadata"]["uid"])
+    def make_pass(document: Document) -> _BenchmarkPass:
+        lock = Lock(objects, namespace, kind, document)
+        return _BenchmarkPass(resource_of(kind), objects, namespace, settings, document, kind, lock)
 
-    return report(
-        resource(kind),
-        objects,
-        namespace,
-        name,
-        settings,
-        lambda document: _Pass(kind, document, objects, namespace, settings, lock(document)).act(),
-        lambda document: lock(document).give_back(),
-    )
+    return reporting.run_pass(resource_of(kind), objects, namespace, name, make_pass)
 
 
-def before_deletion(
-    kind: Kind, objects: ObjectClient, namespace: str, document: status.Document
-) -> None:
+def before_deletion(kind: Kind, objects: ObjectClient, namespace: str, document: Document) -> None:
     """Clean up before a benchmark is deleted: delete its objects, release its lock."""
     meta = document["metadata"]
-    if NAME.fullmatch(meta["name"]):
-        delete_objects(kind, meta["name"], meta["uid"], objects, namespace)
-    Lock(objects, namespace, kind.plural, meta["name"], meta["uid"]).give_back()
+    if manifests.NAME.fullmatch(meta["name"]):
+        owned_objects.delete_objects(kind, meta["name"], meta["uid"], objects, namespace)
+    Lock(objects, namespace, kind, document).give_back()
 
 
 @dataclass(frozen=True, slots=True)
-class _Pass:
-    """One reconcile pass: what it acts on, and with what."""
+class _BenchmarkPass(reporting.ReconcilePass):
+    """One reconcile pass over a benchmark."""
 
     kind: Kind
-    document: status.Document
-    objects: ObjectClient
-    namespace: str
-    settings: ReconcileSettings
     lock: Lock
 
-    def act(self) -> tuple[status.Document, str]:
+    def free(self) -> None:
+        self.lock.give_back()
+
+    def act(self) -> tuple[Document, str]:
         """Act once; return the status then, and what an event says of it."""
         keys = ("apiVersion", "kind", "metadata", "spec")
         try:
-            requested = read_benchmark(
+            benchmark = read_benchmark(
                 {key: self.document[key] for key in keys if key in self.document}
             )
-            refuse(requested)
-        except UsageError as error:
-            begun = self._begun()
-            if begun is None:
-                benchmark = Benchmark(
-                    self.document["metadata"]["name"], self.kind, self.kind.spec()
-                )
-                observation = _refused(benchmark, error)
-            else:
+            manifests.require_runnable(benchmark)
+        except errors.UsageError as error:
+            if agreed := self._find_agreed():
                 # its spec was made invalid after it began: the old one is measured to its end
-                benchmark = begun
-                observation = replace(self._advance(begun), edited=True)
+                benchmark = agreed
+                observation = replace(self._advance(agreed), edited=True)
+            else:
+                name = self.document["metadata"]["name"]
+                benchmark = Benchmark(name, self.kind, self.kind.spec())
+                observation = _refused_observation(benchmark, error)
         else:
             # what the spec leaves open is as the operator was told
             unset: dict[str, Any] = {
                 name: setting
                 for name, setting in self.settings.pod_fields.items()
-                if not getattr(requested.spec, name)
+                if not getattr(benchmark.spec, name)
             }
-            benchmark = replace(requested, spec=replace(requested.spec, **unset))
+            benchmark = replace(benchmark, spec=replace(benchmark.spec, **unset))
             observation = self._advance(benchmark)
         now = status.status_of(
             benchmark,
@@ -167,15 +158,15 @@ class _Pass:
     def _status(self) -> Mapping[str, str]:
         return self.document.get("status") or {}
 
-    def _begun(self) -> Benchmark | None:
+    def _find_agreed(self) -> Benchmark | None:
         """Return the benchmark as it was when its first object was created; None before that."""
         meta = self.document["metadata"]
         peers = self.objects.find(CONFIG_MAPS, self.namespace, f"{meta['name']}-peers")
-        if peers is None or not is_owned(peers, meta["uid"]):
+        if peers is None or not config_maps.is_owned(peers, meta["uid"]):
             return None
         try:
-            return read_agreed(peers)
-        except Damaged:
+            return config_maps.read_agreed(peers)
+        except config_maps.Damaged:
             # the next pass ends it, and says why
             return Benchmark(meta["name"], self.kind, self.kind.spec())
 
@@ -183,48 +174,51 @@ class _Pass:
         """Act once for a benchmark whose spec is valid, if it is its turn."""
         meta = self.document["metadata"]
         exclusive = TOGETHER not in meta.get("labels", {})
-        if reason := self._reason_to_wait(benchmark, exclusive):
+        if reason := self._reason_to_wait(benchmark, exclusive=exclusive):
             return Observation(BenchmarkPhase.PENDING, reason)
-        # when it started; now when it has not started yet
-        if started := self._status.get("startedAt"):
-            since_s = datetime.fromisoformat(started).timestamp()
-        else:
-            created = datetime.fromisoformat(meta["creationTimestamp"]).timestamp()
-            since_s = max(created, self.settings.clock())
+        # limits count from its start, which is now when it has not started yet
+        created_s = pod_status.parse_time_s(meta["creationTimestamp"])
+        since_s = max(created_s, self.settings.clock())
+        if "startedAt" in self._status:
+            since_s = pod_status.parse_time_s(self._status["startedAt"])
         context = BenchmarkContext(
             self.namespace,
-            owner_reference(self.document),
+            reporting.owner_reference(self.document),
             since_s,
-            image_of(benchmark.kind, self.settings.image),
+            manifests.image_of(benchmark.kind, self.settings.image),
             lambda: ADMITTED if exclusive and self.lock.take() else "",
         )
         try:
             observation = reconcile_objects(benchmark, self.objects, context, self.settings.clock)
         except Busy:
             raise
-        except Unreachable as error:
+        except errors.Unreachable as error:
             # a missing right or a quota may be corrected, but not for ever
-            if self.settings.clock() - since_s > start_s(benchmark) + benchmark.limit_s + SPARE_S:
-                return _refused(benchmark, error)
+            if (
+                self.settings.clock() - since_s
+                > manifests.start_limit_s(benchmark) + benchmark.limit_s + manifests.SPARE_S
+            ):
+                return _refused_observation(benchmark, error)
             return Observation(
-                BenchmarkPhase.PREPARING, f"{error.message}; {as_options(error.hint)}"
+                BenchmarkPhase.PREPARING, f"{error.message}; {wording.as_options(error.hint)}"
             )
         if observation.queued:
             self.lock.give_back()
         return observation
 
-    def _reason_to_wait(self, benchmark: Benchmark, exclusive: bool) -> str:
+    def _reason_to_wait(self, benchmark: Benchmark, *, exclusive: bool) -> str:
         """Say why it may not measure now; "" when it may, and holds the lock if exclusive."""
-        pending = self._status.get("phase") in (None, str(BenchmarkPhase.PENDING))
+        is_pending = self._status.get("phase") in (None, str(BenchmarkPhase.PENDING))
         # one that waits in a queue has begun: its parts may be admitted at any moment
-        if pending and benchmark.spec.paused and self._begun() is None:
+        if is_pending and benchmark.spec.paused and not self._find_agreed():
             self.lock.give_back()
             return PAUSED
         # one in a queue needs its turn only when it is admitted, so others may measure meanwhile
-        in_queue = pending and gang_scheduling.is_wanted(benchmark) and self._begun() is not None
-        return WAITING if exclusive and not in_queue and self.lock.take() else ""
+        if is_pending and gang_scheduling.is_wanted(benchmark) and self._find_agreed():
+            return ""
+        return WAITING if exclusive and self.lock.take() else ""
 
 
-def _refused(benchmark: Benchmark, error: ScaletestError) -> Observation:
+def _refused_observation(benchmark: Benchmark, error: errors.ScaletestError) -> Observation:
     result = benchmark.failed_by(error)
     return Observation(result.phase, result.message, (), result)

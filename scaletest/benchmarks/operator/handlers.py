@@ -1,4 +1,4 @@
-"""Handlers of kopf: what to watch, when to reconcile, and what to do before a deletion.
+"""Register the handlers of kopf: what to watch, when to reconcile, what to do before a deletion.
 
 A timer on each object that has not ended fires every second, so a failed pass is repeated by the
 next one.
@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -19,18 +19,22 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, make_wsgi_app
 
 from scaletest.benchmarks.documents import kube_perftest
-from scaletest.benchmarks.kinds.kind import Kind
-from scaletest.benchmarks.kinds.registry import GROUP, KINDS, VERSION
-from scaletest.benchmarks.measure.operator_executor import resource
-from scaletest.benchmarks.operator import benchmark_reconciler, perftest, set_reconciler, status
-from scaletest.benchmarks.operator.queueing import INTERVAL_S, Turns, is_paused, turn_of
-from scaletest.benchmarks.operator.reporting import ReconcileSettings, has_ended
-from scaletest.cluster.objects import ObjectClient
-from scaletest.model.errors import ScaletestError
+from scaletest.benchmarks.kinds import GROUP, VERSION, Kind
+from scaletest.benchmarks.kinds.registry import KINDS
+from scaletest.benchmarks.measure.operator_executor import resource_of
+from scaletest.benchmarks.operator import (
+    benchmark_reconciler,
+    perftest,
+    queueing,
+    reporting,
+    set_reconciler,
+    status,
+)
+from scaletest.cluster.objects import Document, ObjectClient
+from scaletest.cluster.resources import Resource
+from scaletest.model import errors
 from scaletest.pages.server import Server
 
-THREADS = 16
-Index = kopf.Index[Any, Any]
 logger = logging.getLogger("scaletest.benchmarks.operator")
 
 
@@ -67,14 +71,14 @@ def run(
     """Run until SIGTERM.
 
     namespaces: those to watch; none for all. pod_fields: see `ReconcileSettings`. perftest_group:
-    kube-perftest's API group, to be served too. health_port: 0 for no endpoint.
+    kube-perftest's API group, to be served too. metrics_port, health_port: 0 for no endpoint.
     """
 
-    def send_event(document: status.Document, event_type: str, reason: str, message: str) -> None:
+    def send_event(document: Document, event_type: str, reason: str, message: str) -> None:
         kopf.event(cast(kopf.Body, document), type=event_type, reason=reason, message=message)
 
     metrics = Metrics()
-    settings = ReconcileSettings(image, time.time, send_event, pod_fields or {})
+    settings = reporting.ReconcileSettings(image, time.time, send_event, pod_fields or {})
     registry = make_registry(objects, settings, metrics)
     if perftest_group:
         _serve_perftest(registry, perftest_group, objects, settings, metrics)
@@ -88,6 +92,7 @@ def run(
     async def end(**_: Any) -> None:
         await serving.aclose()
 
+    # standalone: one operator a namespace, without kopf's own peering between several
     with serve_metrics(metrics_port, metrics.registry):
         kopf.run(
             registry=registry,
@@ -99,18 +104,20 @@ def run(
 
 
 def make_registry(
-    objects: ObjectClient, settings: ReconcileSettings, metrics: Metrics
+    objects: ObjectClient, settings: reporting.ReconcileSettings, metrics: Metrics
 ) -> kopf.OperatorRegistry:
     """Return a registry with all functions that kopf is to call."""
     registry = kopf.OperatorRegistry()
 
     @kopf.on.startup(registry=registry)
     def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
+        # a name of our own: an operator of somebody else may watch the same objects
         prefix = f"operator.{GROUP}"
         settings.persistence.finalizer = f"{prefix}/clean-up"
         settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=prefix)
         settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix=prefix)
-        settings.execution.max_workers = THREADS
+        settings.execution.max_workers = 16
+        # our own events say what happened; kopf would post one for each line that it logs
         settings.posting.level = logging.CRITICAL
         # our definitions exist at the start; watching for others would need rights on all of them
         settings.scanning.disabled = True
@@ -124,26 +131,27 @@ def make_registry(
             **arguments
         )
 
-    turns = Turns(time.monotonic)
+    turns = queueing.Turns(time.monotonic)
     for kind in KINDS.values():
-        _add_kind(registry, kind, objects, settings, metrics, turns)
+        _add_kind(registry, kind, objects, settings, metrics=metrics, turns=turns)
 
     @kopf.timer(
         GROUP,
         VERSION,
         "benchmarksets",
-        interval=INTERVAL_S,
+        interval=queueing.INTERVAL_S,
         registry=registry,
         when=_must_reconcile,
     )
     def reconcile_set(body: kopf.Body, namespace: str | None, name: str, **indices: Any) -> None:
-        if is_paused(body):
+        if queueing.is_paused(body):
             return
-        children = partial(_read_index, indices["children"])
-        _attempt(
+        _count_pass(
             "BenchmarkSet",
             metrics,
-            lambda: set_reconciler.reconcile(objects, namespace or "", name, settings, children),
+            lambda: set_reconciler.reconcile(
+                objects, namespace or "", name, settings, partial(_read_index, indices["children"])
+            ),
         )
 
     return registry
@@ -153,46 +161,52 @@ def _serve_perftest(
     registry: kopf.OperatorRegistry,
     group: str,
     objects: ObjectClient,
-    settings: ReconcileSettings,
+    settings: reporting.ReconcileSettings,
     metrics: Metrics,
 ) -> None:
     """Let objects of kube-perftest's group be measured, as objects of ours that belong to them."""
-    kinds = (resource(KINDS[name]) for name in kube_perftest.KINDS)
+    kinds = (resource_of(KINDS[name]) for name in kube_perftest.KINDS)
     for ours in (*kinds, set_reconciler.SETS):
         theirs = replace(ours, api=f"/apis/{group}/{VERSION}")
-        copy = partial(perftest.reconcile, theirs, ours, objects, settings)
 
+        # the defaults bind what the loop variables are now
         @kopf.timer(
             group,
             VERSION,
             ours.plural,
-            interval=INTERVAL_S,
+            interval=queueing.INTERVAL_S,
             registry=registry,
             when=_must_reconcile,
         )
         def reconcile(
             namespace: str | None,
             name: str,
-            kind: str = ours.kind,
-            copy: Callable[[str, str], str] = copy,
+            ours: Resource = ours,
+            theirs: Resource = theirs,
             **_: Any,
         ) -> None:
-            _attempt(kind, metrics, lambda: copy(namespace or "", name))
+            _count_pass(
+                ours.kind,
+                metrics,
+                lambda: perftest.reconcile(
+                    theirs, ours, objects, namespace or "", name, settings=settings
+                ),
+            )
 
 
-def _read_index(index: Index, *key: str) -> list[Any]:
+def _read_index(index: kopf.Index[Any, Any], *key: str) -> list[Any]:
     """Return all that an index has under a key; copied at once, since watches change it."""
-    found = index.get(key if len(key) > 1 else key[0])
-    return list(found) if found is not None else []
+    return list(index.get(key if len(key) > 1 else key[0]) or ())
 
 
 def _add_kind(
     registry: kopf.OperatorRegistry,
     kind: Kind,
     objects: ObjectClient,
-    settings: ReconcileSettings,
+    settings: reporting.ReconcileSettings,
+    *,
     metrics: Metrics,
-    turns: Turns,
+    turns: queueing.Turns,
 ) -> None:
     """Let kopf reconcile the benchmarks of a kind.
 
@@ -201,22 +215,28 @@ def _add_kind(
 
     @kopf.index(GROUP, VERSION, kind.plural, id="children", registry=registry)
     def children(body: kopf.Body, **_: Any) -> Any:
-        return set_reconciler.child(body)
+        return set_reconciler.child_by_owner(body)
 
     @kopf.index(GROUP, VERSION, kind.plural, id="line", registry=registry)
-    def waiting(body: kopf.Body, namespace: str | None, **_: Any) -> Any:
-        turn = turn_of(body)
+    def waiting_turns(body: kopf.Body, namespace: str | None, **_: Any) -> Any:
+        turn = queueing.turn_of(body)
         return {namespace: turn} if turn else {}
 
     @kopf.timer(
-        GROUP, VERSION, kind.plural, interval=INTERVAL_S, registry=registry, when=_must_reconcile
+        GROUP,
+        VERSION,
+        kind.plural,
+        interval=queueing.INTERVAL_S,
+        registry=registry,
+        when=_must_reconcile,
     )
     def reconcile(body: kopf.Body, namespace: str | None, name: str, **indices: Any) -> None:
-        if is_paused(body) or turns.checked_recently(body):
+        # most objects wait: these end here, without a request to the API server
+        if queueing.is_paused(body) or turns.is_too_soon(body):
             return
-        if turns.waits(body, lambda: _read_index(indices["line"], namespace or "")):
+        if turns.must_wait(body, lambda: _read_index(indices["line"], namespace or "")):
             return
-        _attempt(
+        _count_pass(
             kind.name,
             metrics,
             lambda: benchmark_reconciler.reconcile(kind, objects, namespace or "", name, settings),
@@ -226,20 +246,20 @@ def _add_kind(
     def before_deletion(body: kopf.Body, namespace: str | None, **_: Any) -> None:
         try:
             benchmark_reconciler.before_deletion(kind, objects, namespace or "", dict(body))
-        except ScaletestError as error:
-            raise kopf.TemporaryError(error.message, delay=INTERVAL_S) from error
+        except errors.ScaletestError as error:
+            raise kopf.TemporaryError(error.message, delay=queueing.INTERVAL_S) from error
 
 
 def _must_reconcile(body: kopf.Body, **_: Any) -> bool:
-    return not has_ended(dict(body)) or status.is_edited(body)
+    return not reporting.has_ended(dict(body)) or status.is_edited(body)
 
 
-def _attempt(kind: str, metrics: Metrics, reconcile: Callable[[], str]) -> None:
+def _count_pass(kind: str, metrics: Metrics, reconcile: Callable[[], str]) -> None:
     """Count the phase that a pass reaches, or its failure: the next pass repeats it."""
     try:
         if phase := reconcile():
             metrics.phases.labels(kind, phase).inc()
-    except ScaletestError as error:
+    except errors.ScaletestError as error:
         metrics.errors.labels(kind).inc()
         logger.warning("%s; trying again", error)
     except Exception:
@@ -260,11 +280,8 @@ def serve_metrics(port: int, registry: CollectorRegistry) -> Iterator[None]:
         return
     # an IPv6 socket accepts both families; a machine without IPv6 has only the other one
     host = "[::]" if socket.has_dualstack_ipv6() else "0.0.0.0"
-    server = Server(make_wsgi_app(registry), f"{host}:{port}")
-    try:
+    with closing(Server(make_wsgi_app(registry), f"{host}:{port}")):
         yield
-    finally:
-        server.close()
 
 
 @asynccontextmanager

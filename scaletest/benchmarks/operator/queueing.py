@@ -1,4 +1,4 @@
-"""Turns: of the benchmarks that wait in a namespace, only the first one asks the API server.
+"""Let only the first of the benchmarks that wait in a namespace ask the API server.
 
 Nothing can have changed for the others, and a thousand that each ask every second would overload
 the API server. The first is one whose parts are all admitted, since it already occupies its nodes;
@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from scaletest.benchmarks.documents.result import BenchmarkPhase
+from scaletest.benchmarks.documents import BenchmarkPhase
 from scaletest.benchmarks.kinds.spec import NO_GANG
 from scaletest.benchmarks.operator import status
 from scaletest.benchmarks.operator.benchmark_reconciler import ADMITTED, PAUSED, TOGETHER, WAITING
@@ -38,62 +38,67 @@ def turn_of(document: Mapping[str, Any]) -> Turn | None:
 def is_paused(document: Mapping[str, Any]) -> bool:
     """Check whether it is paused, and its status says so already."""
     current = document.get("status") or {}
-    reported = current.get("phase") == "Paused" or current.get("message") == PAUSED
-    return bool(reported and (document.get("spec") or {}).get("paused")) and not status.is_edited(
-        document
-    )
+    is_reported = current.get("phase") == "Paused" or current.get("message") == PAUSED
+    is_wanted = bool((document.get("spec") or {}).get("paused"))
+    return is_reported and is_wanted and not status.is_edited(document)
 
 
 def is_queued(document: Mapping[str, Any]) -> bool:
     """Check whether it was in a queue of Volcano at the last reconcile pass."""
     current = document.get("status") or {}
+    # what a pending benchmark says that waits for something else
     others = (None, "", WAITING, ADMITTED, PAUSED)
     waits = current.get("phase") == BenchmarkPhase.PENDING and current.get("message") not in others
     return bool(waits and (document.get("spec") or {}).get("gang", NO_GANG) != NO_GANG)
 
 
 class Turns:
-    """The first waiting benchmark of each namespace, and when queued ones were last reconciled."""
+    """Remembers whose turn it is in each namespace, and when queued benchmarks were reconciled."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
+        # by namespace the first turn, and until when it counts
         self._first: dict[str, tuple[float, Turn | None]] = {}
-        self._checked: dict[str, float] = {}
+        # by the uids of queued benchmarks
+        self._reconciled_s: dict[str, float] = {}
 
-    def waits(self, document: Mapping[str, Any], everybody: Callable[[], Iterable[Turn]]) -> bool:
+    def must_wait(
+        self, document: Mapping[str, Any], list_turns: Callable[[], Iterable[Turn]]
+    ) -> bool:
         """Check whether it is another's turn.
 
-        everybody: gives the turns of all that wait in its namespace.
+        list_turns: lists the turns of all that wait in its namespace.
         """
-        mine, namespace, now = turn_of(document), document["metadata"]["namespace"], self._clock()
-        if mine is None:
+        turn, namespace, now_s = turn_of(document), document["metadata"]["namespace"], self._clock()
+        if turn is None:
             return False
-        until, first = self._first.get(namespace, (0.0, None))
-        if now >= until:
-            first = min(everybody(), default=None)
-            self._first[namespace] = (now + INTERVAL_S, first)
-        return first is not None and first != mine
+        until_s, first = self._first.get(namespace, (0.0, None))
+        if now_s >= until_s:
+            first = min(list_turns(), default=None)
+            self._first[namespace] = (now_s + INTERVAL_S, first)
+        return first is not None and first != turn
 
-    def checked_recently(self, document: Mapping[str, Any]) -> bool:
+    def is_too_soon(self, document: Mapping[str, Any]) -> bool:
         """Check whether a queued benchmark was reconciled a moment ago; if not, now counts."""
-        uid, now = document["metadata"]["uid"], self._clock()
+        uid, now_s = document["metadata"]["uid"], self._clock()
         if (
             not is_queued(document)
             or document["metadata"].get("deletionTimestamp")
             or status.is_edited(document)
         ):
-            self._checked.pop(uid, None)
+            self._reconciled_s.pop(uid, None)
             return False
-        pause = len(self._checked) / MOST_QUEUE_CHECKS_PER_S
-        if now - self._checked.get(uid, -math.inf) < pause:
+        pause_s = len(self._reconciled_s) / MOST_QUEUE_CHECKS_PER_S
+        if now_s - self._reconciled_s.get(uid, -math.inf) < pause_s:
             return True
-        self._checked[uid] = now
-        if len(self._checked) > MOST_QUEUE_CHECKS_PER_S:
-            # benchmarks that left the queue or were deleted: nobody asked for them any more
-            limit = now - (2 * pause + MOST_QUEUE_CHECKS_PER_S)
-            self._checked = {
-                uid: checked_s
-                for uid, checked_s in tuple(self._checked.items())
-                if checked_s > limit
+        self._reconciled_s[uid] = now_s
+        if len(self._reconciled_s) > MOST_QUEUE_CHECKS_PER_S:
+            # forget benchmarks that left the queue or were deleted: nobody asks for them any more
+            oldest_s = now_s - (2 * pause_s + MOST_QUEUE_CHECKS_PER_S)
+            self._reconciled_s = {
+                uid: time_s
+                # copied at once, since other threads of kopf add to it
+                for uid, time_s in tuple(self._reconciled_s.items())
+                if time_s > oldest_s
             }
         return False

@@ -1,4 +1,4 @@
-"""Act for an object, write its status, and send an event: what all reconcilers share.
+"""Make a reconcile pass over an object: act for it, write its status, and send an event.
 
 A phase is written only after what it reports has been done, so a killed operator loses nothing.
 """
@@ -6,14 +6,15 @@ A phase is written only after what it reports has been done, so a killed operato
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from scaletest.benchmarks.documents.result import BenchmarkPhase
+from scaletest.benchmarks.documents import FINAL_PHASES, BenchmarkPhase
 from scaletest.benchmarks.operator import status
 from scaletest.benchmarks.plan import BenchmarkPlan
-from scaletest.cluster.connection import Conflict, Missing
-from scaletest.cluster.objects import ObjectClient, Resource
+from scaletest.cluster.api_calls import Conflict, Missing
+from scaletest.cluster.objects import Document, ObjectClient
+from scaletest.cluster.resources import Resource
 
 # Creates an event from object, type, reason and message.
-SendEvent = Callable[[status.Document, str, str, str], None]
+SendEvent = Callable[[Document, str, str, str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class ReconcileSettings:
     new_children: dict[str, dict[str, bool]] = field(default_factory=dict)
 
 
-def owner_reference(document: status.Document) -> status.Document:
+def owner_reference(document: Document) -> Document:
     """Return an owner reference to an object, for the metadata of what belongs to it."""
     meta = document["metadata"]
     return {
@@ -43,98 +44,104 @@ def owner_reference(document: status.Document) -> status.Document:
     }
 
 
-def has_ended(document: status.Document) -> bool:
+def has_ended(document: Document) -> bool:
     """Check whether an object's phase is final."""
-    return (document.get("status") or {}).get("phase") in (
-        BenchmarkPhase.COMPLETED,
-        BenchmarkPhase.FAILED,
-    )
+    return (document.get("status") or {}).get("phase") in FINAL_PHASES
 
 
-def report(
+@dataclass(frozen=True, slots=True)
+class ReconcilePass:
+    """One reconcile pass over one object. A subclass says what to do for its kind."""
+
+    resource: Resource
+    objects: ObjectClient
+    namespace: str
+    settings: ReconcileSettings
+    document: Document
+
+    def act(self) -> tuple[Document, str]:
+        """Act once; return the status then, and what an event says of it."""
+        raise NotImplementedError
+
+    def free(self) -> None:
+        """Give back what the object holds: its end is written, and anything else may fail now."""
+
+    def report(self) -> str:
+        """Act if the object has not ended, write its status, and send an event for a new phase.
+
+        Returns the phase if it has changed, else "".
+        """
+        before = self.document.get("status") or {}
+        if has_ended(self.document):
+            if status.is_edited(self.document):
+                # only say that the change came too late
+                conditions = [
+                    condition
+                    for condition in before.get("conditions") or ()
+                    if condition["type"] != status.EDITED
+                ]
+                conditions += status.edited_conditions(before, True, self.settings.clock())
+                generation = self.document["metadata"]["generation"]
+                self._write({"observedGeneration": generation, "conditions": conditions})
+            return ""
+        now, message = self.act()
+        phase = str(now["phase"])
+        if not self._write(now) or phase == before.get("phase"):
+            return ""
+        if has_ended({"status": now}):
+            self.free()
+        event_type = "Warning" if phase == BenchmarkPhase.FAILED else "Normal"
+        self.settings.send_event(self.document, event_type, phase, message or phase)
+        return phase
+
+    def _write(self, now: Document) -> bool:
+        """Write the status if it differs; False when the object is gone.
+
+        Sends a warning once when the spec was changed too late. Raises Conflict when another
+        operator has written the status since.
+        """
+        before, name = self.document.get("status") or {}, self.document["metadata"]["name"]
+        if all(before.get(key) == status.drop_nulls(part) for key, part in now.items()):
+            return True
+        newest = self.document
+        while True:
+            version = newest["metadata"]["resourceVersion"]
+            body = {"metadata": {"resourceVersion": version}, "status": now}
+            try:
+                self.objects.patch(self.resource, self.namespace, name, body, "status")
+                break
+            except Missing:
+                return False
+            except Conflict:
+                found = self.objects.find(self.resource, self.namespace, name)
+                if found is None:
+                    return False
+                if found.get("status") != self.document.get("status"):
+                    raise
+                # kopf's annotations or the spec have changed, not the status
+                newest = found
+        messages = {
+            condition["type"]: condition["message"] for condition in now.get("conditions") or ()
+        }
+        if messages.get(status.EDITED) and not status.edited_conditions(before, False, 0.0):
+            self.settings.send_event(
+                self.document, "Warning", status.EDITED, messages[status.EDITED]
+            )
+        return True
+
+
+def run_pass(
     resource: Resource,
     objects: ObjectClient,
     namespace: str,
     name: str,
-    settings: ReconcileSettings,
-    act: Callable[[status.Document], tuple[status.Document, str]],
-    free: Callable[[status.Document], object] = lambda document: None,
+    make_pass: Callable[[Document], ReconcilePass],
 ) -> str:
-    """Act for an object that has not ended, write its status, and send an event for a new phase.
+    """Make a pass over an object, unless it is gone or is being deleted.
 
-    act: gives the new status, and the message of the event. free: gives back what the object holds
-    once its end is written, before anything else can fail. Returns the phase if it has changed,
-    else "", also for an object that is gone or is being deleted.
+    Returns its phase if that has changed, else "".
     """
     document = objects.find(resource, namespace, name)
     if document is None or document["metadata"].get("deletionTimestamp"):
         return ""
-    before = document.get("status") or {}
-    if has_ended(document):
-        if status.is_edited(document):
-            # the part of the status that changes when the spec of an ended object is changed
-            conditions = [
-                condition
-                for condition in before.get("conditions") or ()
-                if condition["type"] != status.EDITED
-            ]
-            late = {
-                "observedGeneration": document["metadata"]["generation"],
-                "conditions": [
-                    *conditions,
-                    *status.edited_conditions(before, True, settings.clock()),
-                ],
-            }
-            _write_status(resource, objects, namespace, document, late, settings)
-        return ""
-    now, message = act(document)
-    is_written = _write_status(resource, objects, namespace, document, now, settings)
-    phase = str(now["phase"])
-    if not is_written or phase == before.get("phase"):
-        return ""
-    if has_ended({"status": now}):
-        free(document)
-    event_type = "Warning" if phase == BenchmarkPhase.FAILED else "Normal"
-    settings.send_event(document, event_type, phase, message or phase)
-    return phase
-
-
-def _write_status(
-    resource: Resource,
-    objects: ObjectClient,
-    namespace: str,
-    document: status.Document,
-    now: status.Document,
-    settings: ReconcileSettings,
-) -> bool:
-    """Write the status if it differs; False when the object is gone.
-
-    Sends a warning once when the spec was changed too late. Raises Conflict when another operator
-    has written the status since.
-    """
-    before, meta = document.get("status") or {}, document["metadata"]
-    if all(before.get(key) == status.drop_nulls(part) for key, part in now.items()):
-        return True
-    newest = document
-    while True:
-        version = newest["metadata"]["resourceVersion"]
-        body = {"metadata": {"resourceVersion": version}, "status": now}
-        try:
-            objects.patch(resource, namespace, meta["name"], body, "status")
-            break
-        except Missing:
-            return False
-        except Conflict:
-            found = objects.find(resource, namespace, meta["name"])
-            if found is None:
-                return False
-            if found.get("status") != document.get("status"):
-                raise
-            # kopf's annotations or the spec have changed, not the status
-            newest = found
-    messages = {
-        condition["type"]: condition["message"] for condition in now.get("conditions") or ()
-    }
-    if messages.get(status.EDITED) and not status.edited_conditions(before, False, 0.0):
-        settings.send_event(document, "Warning", status.EDITED, messages[status.EDITED])
-    return True
+    return make_pass(document).report()

@@ -1,4 +1,4 @@
-"""One reconcile pass over one set: store its plan once, and create the next benchmarks.
+"""Reconcile a set: store its plan once, and create the next benchmarks.
 
 Benchmarks have the names of the plan, so none is created twice; the plan holds what samples and
 selectors chose.
@@ -8,35 +8,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.documents.sweep import plan_of
-from scaletest.benchmarks.kinds.registry import API_VERSION
-from scaletest.benchmarks.measure.operator_executor import nodes_of, resource
-from scaletest.benchmarks.measure.runner import startable
-from scaletest.benchmarks.objects.config_maps import (
-    MOST_UNPACKED,
-    Damaged,
-    is_owned,
-    pack,
-    read_packed,
-)
-from scaletest.benchmarks.objects.manifests import NAME
-from scaletest.benchmarks.objects.owned_objects import NameConflict
-from scaletest.benchmarks.operator import set_status
-from scaletest.benchmarks.operator.benchmark_reconciler import TOGETHER
-from scaletest.benchmarks.operator.reporting import (
-    ReconcileSettings,
-    has_ended,
-    owner_reference,
-    report,
-)
-from scaletest.benchmarks.operator.status import Document
+from scaletest.benchmarks.documents import Benchmark, sweep
+from scaletest.benchmarks.kinds import API_VERSION
+from scaletest.benchmarks.measure import operator_executor, runner
+from scaletest.benchmarks.objects import config_maps, manifests, owned_objects
+from scaletest.benchmarks.operator import benchmark_reconciler, reporting, set_status
 from scaletest.benchmarks.plan import BenchmarkPlan
-from scaletest.cluster.connection import Busy, Missing, Refused
-from scaletest.cluster.objects import CONFIG_MAPS, ObjectClient, Resource
-from scaletest.model import checks, wire
-from scaletest.model.errors import Unreachable, UsageError
-from scaletest.model.wording import as_options
+from scaletest.cluster.api_calls import Busy, Missing, Refused
+from scaletest.cluster.objects import Document, ObjectClient
+from scaletest.cluster.resources import CONFIG_MAPS, Resource
+from scaletest.model import checks, errors, wire, wording
 
 SETS = Resource("BenchmarkSet", f"/apis/{API_VERSION}", "benchmarksets", True)
 SET, PLAN = "scaletest.dev/set", "plan.json.gz"
@@ -46,12 +27,12 @@ MOST_RUNNING = 64
 MOST_PLANS = 64
 # The fields of a benchmark's status that results are computed from.
 NEEDED = ("phase", "failure", "message", "values")
-# By namespace and uid of a set: its benchmarks that the index has, each as `child` makes it. Those
-# that were created a moment ago may be missing.
+# By namespace and uid of a set: its benchmarks that the index has, each as `child_by_owner` makes
+# it. Those that were created a moment ago may be missing.
 Children = Callable[[str, str], Iterable[Document]]
 
 
-def child(document: Mapping[str, Any]) -> Mapping[tuple[str, str], Document]:
+def child_by_owner(document: Mapping[str, Any]) -> Mapping[tuple[str, str], Document]:
     """Return the part of a benchmark that its set needs, by the set's namespace and uid."""
     meta = document["metadata"]
     current = document.get("status") or {}
@@ -70,28 +51,23 @@ def reconcile(
     objects: ObjectClient,
     namespace: str,
     name: str,
-    settings: ReconcileSettings,
+    settings: reporting.ReconcileSettings,
     children: Children,
 ) -> str:
     """Bring a set forward; return its phase if that has changed, else ""."""
-    return report(
+    return reporting.run_pass(
         SETS,
         objects,
         namespace,
         name,
-        settings,
-        lambda document: _Pass(document, objects, namespace, settings, children).act(),
+        lambda document: _SetPass(SETS, objects, namespace, settings, document, children),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Pass:
-    """One reconcile pass: what it acts on, and with what."""
+class _SetPass(reporting.ReconcilePass):
+    """One reconcile pass over a set."""
 
-    document: Document
-    objects: ObjectClient
-    namespace: str
-    settings: ReconcileSettings
     children: Children
 
     def act(self) -> tuple[Document, str]:
@@ -101,85 +77,91 @@ class _Pass:
             now = self._advance()
         except Busy:
             raise
-        except Damaged as error:
+        except config_maps.Damaged as error:
             now = set_status.refused_status(before, f"{error.message}; {error.remedy}", now_s)
-        except (UsageError, Refused) as error:
+        except (errors.UsageError, Refused) as error:
             now = set_status.refused_status(
-                before, f"{error.message}; {as_options(error.hint)}", now_s
+                before, f"{error.message}; {wording.as_options(error.hint)}", now_s
             )
-        except (Unreachable, Missing) as error:
+        except (errors.Unreachable, Missing) as error:
             now = set_status.hindered_status(
-                before, f"{error.message}; {as_options(error.hint)}", now_s
+                before, f"{error.message}; {wording.as_options(error.hint)}", now_s
             )
-        except NameConflict as error:
+        except owned_objects.NameConflict as error:
             now = set_status.hindered_status(before, str(error), now_s)
         return now, now["conditions"][0]["message"]
 
     def _advance(self) -> Document:
         """Create the benchmarks that may start; return the status then."""
         uid = self.document["metadata"]["uid"]
-        plan = self._plan()
+        plan = self._load_plan()
         created = {child["metadata"]["name"]: child for child in self.children(self.namespace, uid)}
         # the index may be late, and a benchmark that it lacks occupies its nodes all the same
         new = self.settings.new_children.setdefault(uid, {})
         for benchmark in [planned for planned in plan.benchmarks if planned.name in new]:
             unseen = None
             if benchmark.name not in created:
-                unseen = self.objects.find(resource(benchmark.kind), self.namespace, benchmark.name)
-            if unseen is not None and is_owned(unseen, uid):
+                unseen = self.objects.find(
+                    operator_executor.resource_of(benchmark.kind), self.namespace, benchmark.name
+                )
+            if unseen is not None and config_maps.is_owned(unseen, uid):
                 created[benchmark.name] = unseen
             else:
                 # the index has it now, or it was deleted
                 del new[benchmark.name]
         if not self.document["spec"].get("paused"):
-            self._start(plan, created, new)
+            self._create_startable(plan, created, new)
         now = set_status.status_of(self.document, plan, created, self.settings.clock())
         if "finishedAt" in now:
             del self.settings.new_children[uid]
             self.settings.plans.pop(uid, None)
         return now
 
-    def _plan(self) -> BenchmarkPlan:
+    def _load_plan(self) -> BenchmarkPlan:
         """Return the plan, made if there is none. NameConflict when another set has its name."""
         meta, plans = self.document["metadata"], self.settings.plans
-        if known := plans.get(meta["uid"]):
-            return known
+        if remembered := plans.get(meta["uid"]):
+            return remembered
         name = f"{meta['name']}-plan"
         stored = self.objects.find(CONFIG_MAPS, self.namespace, name)
         if stored is None:
-            stored = self.objects.create(CONFIG_MAPS, self.namespace, self._plan_object(name))
-        if stored is None or not is_owned(stored, meta["uid"]):
-            raise NameConflict(f"the ConfigMap {name} exists and belongs to something else")
-        plan = read_packed(stored, PLAN, BenchmarkPlan.from_dict)
+            stored = self.objects.create(CONFIG_MAPS, self.namespace, self._make_plan_object(name))
+        if stored is None or not config_maps.is_owned(stored, meta["uid"]):
+            raise owned_objects.NameConflict(
+                f"the ConfigMap {name} exists and belongs to something else"
+            )
+        plan = config_maps.read_packed(stored, PLAN, BenchmarkPlan.from_dict)
+        # sets that were deleted leave theirs behind
         if len(plans) >= MOST_PLANS:
             plans.clear()
         plans[meta["uid"]] = plan
         return plan
 
-    def _plan_object(self, name: str) -> Document:
+    def _make_plan_object(self, name: str) -> Document:
         """Build the ConfigMap of the plan. InvalidValue for a too large one, and for bad names."""
         set_name = self.document["metadata"]["name"]
-        readable = {
+        # without what the API server adds, such as managedFields
+        requested = {
             "apiVersion": API_VERSION,
             "kind": "BenchmarkSet",
             "metadata": {"name": set_name},
             "spec": self.document["spec"],
         }
-        plan, _ = plan_of(readable, lambda: nodes_of(self.objects))
+        plan, _ = sweep.plan_of(requested, lambda: operator_executor.nodes_of(self.objects))
         for benchmark in plan.benchmarks:
             checks.raise_first_mistake(
                 (
-                    not NAME.fullmatch(benchmark.name),
+                    not manifests.NAME.fullmatch(benchmark.name),
                     f"its benchmarks would be named {benchmark.name}, which is not a valid name of"
                     " a Service",
                     "use a-z, 0-9 and '-' in the set's name, a letter first",
                 )
             )
         text = wire.dump(plan.to_dict())
-        data = pack(text)
+        data = config_maps.pack_text(text)
         checks.raise_first_mistake(
             (
-                len(data) > MOST_BYTES or len(text.encode()) > MOST_UNPACKED,
+                len(data) > MOST_BYTES or len(text.encode()) > config_maps.MOST_UNPACKED,
                 f"the plan has {len(text.encode())} bytes, which is too large to store",
                 "split the set into smaller ones",
             )
@@ -187,13 +169,13 @@ class _Pass:
         return {
             "metadata": {
                 "name": name,
-                "ownerReferences": [owner_reference(self.document)],
+                "ownerReferences": [reporting.owner_reference(self.document)],
                 "labels": {SET: set_name},
             },
             "binaryData": {PLAN: data},
         }
 
-    def _start(
+    def _create_startable(
         self, plan: BenchmarkPlan, created: dict[str, Document], new: dict[str, bool]
     ) -> None:
         """Create the benchmarks that may start now, and add them to `created` and `new`."""
@@ -203,35 +185,36 @@ class _Pass:
         for benchmark in plan.benchmarks:
             if benchmark.name not in created:
                 waiting.append(benchmark)
-            elif not has_ended(created[benchmark.name]):
+            elif not reporting.has_ended(created[benchmark.name]):
                 running.append(benchmark)
+        # one at a time, unless they may run at the same time on different nodes
         while waiting and len(running) < (MOST_RUNNING if plan.disjoint else 1):
-            following = startable(waiting, running) if plan.disjoint else waiting[0]
-            if following is None:
+            startable = runner.first_startable(waiting, running) if plan.disjoint else waiting[0]
+            if startable is None:
                 return
-            waiting.remove(following)
-            running.append(following)
-            new[following.name] = True
-            created[following.name] = self._create(plan, following)
+            waiting.remove(startable)
+            running.append(startable)
+            new[startable.name] = True
+            created[startable.name] = self._create_benchmark(plan, startable)
 
-    def _create(self, plan: BenchmarkPlan, benchmark: Benchmark) -> Document:
+    def _create_benchmark(self, plan: BenchmarkPlan, benchmark: Benchmark) -> Document:
         """Create a benchmark, or find it. NameConflict when another owner has its name."""
-        body, path = benchmark.document(), resource(benchmark.kind)
+        body, path = benchmark.document(), operator_executor.resource_of(benchmark.kind)
         body["metadata"] |= {
             "labels": {
                 SET: self.document["metadata"]["name"],
-                **({TOGETHER: "true"} if plan.disjoint else {}),
+                **({benchmark_reconciler.TOGETHER: "true"} if plan.disjoint else {}),
             },
             "annotations": {
                 "scaletest.dev/permutation": str(benchmark.permutation),
                 "scaletest.dev/repetition": str(benchmark.repetition),
             },
-            "ownerReferences": [owner_reference(self.document)],
+            "ownerReferences": [reporting.owner_reference(self.document)],
         }
         created = self.objects.create(path, self.namespace, body)
         created = created or self.objects.find(path, self.namespace, benchmark.name)
-        if created is None or not is_owned(created, self.document["metadata"]["uid"]):
-            raise NameConflict(
+        if created is None or not config_maps.is_owned(created, self.document["metadata"]["uid"]):
+            raise owned_objects.NameConflict(
                 f"there is another {benchmark.kind.name} named {benchmark.name}; delete it, or"
                 " rename the set"
             )

@@ -1,4 +1,4 @@
-"""The status of a set: counts, results so far over repetitions, verdict. Pure.
+"""Compute the status of a set: counts, results so far over repetitions, verdict. Pure.
 
 Results are computed from the statuses of the benchmarks, so that no stored result is read again.
 """
@@ -7,22 +7,17 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from scaletest.benchmarks.documents.benchmark_set import SetSpec
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult, benchmark_set
 from scaletest.benchmarks.judging.evaluation import BenchmarkRun, evaluate_benchmarks
-from scaletest.benchmarks.kinds.failure import Failure
-from scaletest.benchmarks.objects.manifests import START_S
-from scaletest.benchmarks.objects.pod_status import seconds
-from scaletest.benchmarks.operator import status
-from scaletest.benchmarks.operator.reporting import has_ended
+from scaletest.benchmarks.kinds import Failure
+from scaletest.benchmarks.objects import manifests, pod_status
+from scaletest.benchmarks.operator import reporting, status
 from scaletest.benchmarks.plan import BenchmarkPlan
-from scaletest.model import VerdictKind, wire
-from scaletest.model.errors import InvalidValue
-from scaletest.model.file_documents import read_file_document
-from scaletest.render.numbers import format_quantity, quantity_with_half_width
-from scaletest.render.text import clean_text
+from scaletest.cluster.objects import Document
+from scaletest.model import VerdictKind, errors, file_documents, wire
+from scaletest.render import numbers, text
 
-HINDERED = "Hindered"
+HINDERED = "Hindered"  # type of the condition that tells since when a set cannot go on
 # With no more permutations than these, the status lists what samples and selectors chose.
 MOST_LISTED, LISTED_BYTES = 32, 8192
 # The whole status may have 16 KiB, of which permutations take 8 KiB at most.
@@ -30,23 +25,23 @@ RESULTS_BYTES, MOST_PERMUTATIONS = 6 * 1024, 100
 
 
 def status_of(
-    document: status.Document,
+    document: Document,
     plan: BenchmarkPlan,
-    created: Mapping[str, status.Document],
+    created: Mapping[str, Document],
     now_s: float,
-) -> status.Document:
+) -> Document:
     """Return the status of a set. created: its benchmarks by name, as far as there are any."""
     before = document.get("status") or {}
     # a set that stopped when its warm-up failed measured nothing
-    measured = [benchmark.name for benchmark in plan.benchmarks if not benchmark.warm_up]
-    phases = [phase_of(created[name]) for name in measured if name in created]
+    names = [benchmark.name for benchmark in plan.benchmarks if not benchmark.warm_up]
+    phases = [phase_of(created[name]) for name in names if name in created]
     succeeded, failed = phases.count("Completed"), phases.count("Failed")
-    running = sum(not has_ended(child) for child in created.values())
+    running = sum(not reporting.has_ended(child) for child in created.values())
     over = not running and (succeeded + failed == plan.count or is_stopped(plan, created))
     phase = "Paused" if document["spec"].get("paused") and not running else "Running"
     if over:
         phase = "Completed" if succeeded == plan.count else "Failed"
-    now: status.Document = {
+    now: Document = {
         "phase": phase,
         "permutationCount": len(plan.permutations),
         "count": plan.count,
@@ -54,7 +49,7 @@ def status_of(
         "running": running,
         "succeeded": succeeded,
         "failed": failed,
-        "startedAt": before.get("startedAt") or status.timestamp(now_s),
+        "startedAt": before.get("startedAt") or status.write_time(now_s),
     }
     # when they are few and small
     permutations = [dict(permutation) for permutation in plan.permutations]
@@ -66,9 +61,9 @@ def status_of(
     else:
         now |= {key: before[key] for key in ("results", "summary") if key in before}
     if over:
-        now["finishedAt"] = status.timestamp(now_s)
+        now["finishedAt"] = status.write_time(now_s)
     now["conditions"] = [
-        *status.conditions(
+        *status.make_conditions(
             before,
             {"Complete": phase == "Completed", "Failed": phase == "Failed"},
             phase,
@@ -82,12 +77,12 @@ def status_of(
     return status.bound_size(now, ("permutations", "results"))
 
 
-def refused_status(before: Mapping[str, Any], message: str, now_s: float) -> status.Document:
+def refused_status(before: Mapping[str, Any], message: str, now_s: float) -> Document:
     """Return the status of a set that cannot be measured."""
     return {
         "phase": "Failed",
-        "finishedAt": status.timestamp(now_s),
-        "conditions": status.conditions(
+        "finishedAt": status.write_time(now_s),
+        "conditions": status.make_conditions(
             before, {"Complete": False, "Failed": True}, "refused", message, now_s
         ),
         "verdict": str(VerdictKind.INVALID),
@@ -95,18 +90,18 @@ def refused_status(before: Mapping[str, Any], message: str, now_s: float) -> sta
     }
 
 
-def hindered_status(before: Mapping[str, Any], message: str, now_s: float) -> status.Document:
+def hindered_status(before: Mapping[str, Any], message: str, now_s: float) -> Document:
     """Return the status while a missing right or a name in use may be corrected; later, refused."""
-    conditions = status.conditions(
+    conditions = status.make_conditions(
         before, {"Complete": False, "Failed": False, HINDERED: True}, "hindered", message, now_s
     )
-    if now_s - seconds(conditions[-1]["lastTransitionTime"]) > START_S:
+    if now_s - pod_status.parse_time_s(conditions[-1]["lastTransitionTime"]) > manifests.START_S:
         return refused_status(before, message, now_s)
     conditions += status.edited_conditions(before, False, now_s)
     return {"phase": before.get("phase") or "Pending", "conditions": conditions}
 
 
-def is_stopped(plan: BenchmarkPlan, created: Mapping[str, status.Document]) -> bool:
+def is_stopped(plan: BenchmarkPlan, created: Mapping[str, Document]) -> bool:
     """Check whether a failure ends the set."""
     return plan.stop_on_failure and any(phase_of(child) == "Failed" for child in created.values())
 
@@ -117,48 +112,51 @@ def phase_of(child: Mapping[str, Any]) -> str:
 
 
 def measured_so_far(
-    plan: BenchmarkPlan, children: Mapping[str, status.Document], *, over: bool
-) -> status.Document:
+    plan: BenchmarkPlan, children: Mapping[str, Document], *, over: bool
+) -> Document:
     """Return results and summary; once the set is over also verdict and verdictReason."""
     results = {}
     for name, child in children.items():
-        if has_ended(child):
-            # as far as the status of the benchmark has it
-            found = child["status"]
+        if reporting.has_ended(child):
+            # as much of it as the status of the benchmark has
+            current = child["status"]
             results[name] = BenchmarkResult(
                 name,
-                BenchmarkPhase(found["phase"]),
-                found.get("values") or {},
-                failure=Failure(found.get("failure", "")),
-                message=found.get("message", ""),
+                BenchmarkPhase(current["phase"]),
+                current.get("values") or {},
+                failure=Failure(current.get("failure", "")),
+                message=current.get("message", ""),
             )
     run = evaluate_benchmarks(plan, results)
-    measured: status.Document = {"results": _fit_permutations(run), "summary": _summarise(run)}
+    fields: Document = {"results": _fit_permutations(run), "summary": _summarise(run)}
     if over:
-        measured["verdict"] = str(run.verdict.kind)
-        measured["verdictReason"] = clean_text(run.verdict.reason, 500)
-    return measured
+        fields["verdict"] = str(run.verdict.kind)
+        fields["verdictReason"] = text.clean_text(run.verdict.reason, 500)
+    return fields
 
 
-def _is_edited(document: status.Document, plan: BenchmarkPlan) -> bool:
+def _is_edited(document: Document, plan: BenchmarkPlan) -> bool:
     """Check whether the set's spec differs from that of its plan, in more than `paused`."""
     try:
         now, planned = (
-            read_file_document(SetSpec, {**version["spec"], "paused": False}, "the spec")
+            file_documents.read_file_document(
+                benchmark_set.SetSpec, {**version["spec"], "paused": False}, "the spec"
+            )
             for version in (document, plan.document)
         )
-    except InvalidValue:
+    except errors.InvalidValue:
         return True
     return now != planned
 
 
-def _fit_permutations(run: BenchmarkRun) -> list[status.Document]:
+def _fit_permutations(run: BenchmarkRun) -> list[Document]:
     """Return all permutations with all numbers, else with texts only, else none: what fits.
 
     The benchmarks have all numbers.
     """
     if len(run.rows) > MOST_PERMUTATIONS:
         return []
+    # the numbers take most of the room
     for with_numbers in (True, False):
         permutations = []
         for row in run.rows:
@@ -166,14 +164,14 @@ def _fit_permutations(run: BenchmarkRun) -> list[status.Document]:
             for headline in run.headlines:
                 if summary := row.summaries.get(headline.name):
                     headlines[headline.name] = {
-                        "text": quantity_with_half_width(
+                        "text": numbers.quantity_with_half_width(
                             summary.mean, summary.half_width, headline.unit
                         ),
                         **(summary.to_dict() if with_numbers else {}),
                     }
             permutations.append(
                 {
-                    "permutation": clean_text(row.name, 120),
+                    "permutation": text.clean_text(row.name, 120),
                     "succeeded": row.succeeded,
                     "failed": row.failed,
                     "headlines": headlines,
@@ -191,9 +189,11 @@ def _summarise(run: BenchmarkRun) -> str:
     headline = run.headlines[0]
     summaries = [row.summaries[headline.name] for row in run.rows if headline.name in row.summaries]
     if len(summaries) == 1:
-        return quantity_with_half_width(summaries[0].mean, summaries[0].half_width, headline.unit)
+        return numbers.quantity_with_half_width(
+            summaries[0].mean, summaries[0].half_width, headline.unit
+        )
     means = [summary.mean for summary in summaries]
     return (
-        f"{format_quantity(min(means), headline.unit)} to"
-        f" {format_quantity(max(means), headline.unit)}"
+        f"{numbers.format_quantity(min(means), headline.unit)} to"
+        f" {numbers.format_quantity(max(means), headline.unit)}"
     )

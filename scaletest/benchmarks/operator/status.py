@@ -1,16 +1,14 @@
-"""The status of a benchmark object: phase, headlines and reason, bounded in size. Pure."""
+"""Compute the status of a benchmark object: phase, headlines, reason, bounded in size. Pure."""
 
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from scaletest.benchmarks.documents.benchmark import Benchmark
-from scaletest.benchmarks.documents.custom_resources import MOST_MESSAGE
-from scaletest.benchmarks.documents.result import BenchmarkPhase
-from scaletest.benchmarks.kinds.failure import Failure
-from scaletest.benchmarks.objects import manifests
-from scaletest.benchmarks.objects.reconcile import Observation
+from scaletest.benchmarks.documents import MOST_MESSAGE, Benchmark, BenchmarkPhase
+from scaletest.benchmarks.kinds import Failure
+from scaletest.benchmarks.objects import manifests, reconcile
+from scaletest.cluster.objects import Document
 from scaletest.model.wording import as_options
 from scaletest.render.numbers import format_quantity
 
@@ -23,12 +21,11 @@ LATE_EDIT = (
 )
 # In the order in which they are left out when the status is too large.
 LARGE_FIELDS = ("pods", "lines", "headlines", "values", "network")
-Document = dict[str, Any]
 
 
 def status_of(
     benchmark: Benchmark,
-    observation: Observation,
+    observation: reconcile.Observation,
     before: Mapping[str, Any],
     now_s: float,
     generation: int = 0,
@@ -37,29 +34,31 @@ def status_of(
 
     before: the status until now, whose times are retained; a phase never goes back.
     """
-    order = list(BenchmarkPhase)
     phase = max(
-        observation.phase, BenchmarkPhase(before.get("phase") or "Pending"), key=order.index
+        observation.phase,
+        BenchmarkPhase(before.get("phase") or "Pending"),
+        key=list(BenchmarkPhase).index,
     )
     # names, nodes and addresses of the pods, by role
     pods: dict[str, list[Document]] = {}
     for pod in observation.pods[:MOST_PODS]:
         current = pod.get("status", {})
-        place = {
+        facts = {
             "name": pod["metadata"]["name"],
             "nodeName": pod["spec"].get("nodeName"),
             "podIp": current.get("podIP"),
             "nodeIp": current.get("hostIP"),
         }
-        place = {key: text for key, text in place.items() if text}
-        pods.setdefault(pod["metadata"]["labels"][manifests.ROLE], []).append(place)
+        pods.setdefault(pod["metadata"]["labels"][manifests.ROLE], []).append(
+            {key: text for key, text in facts.items() if text}
+        )
     status: Document = {
         "phase": str(phase),
         "message": observation.message[:MOST_MESSAGE],
         "pods": pods or before.get("pods") or {},
     }
     if "startedAt" in before or phase is not BenchmarkPhase.PENDING:
-        status = {"startedAt": before.get("startedAt") or timestamp(now_s), **status}
+        status = {"startedAt": before.get("startedAt") or write_time(now_s), **status}
     # what a benchmark has at its end
     if (result := observation.result) is not None:
         units = {headline.name: headline.unit for headline in benchmark.kind.headlines}
@@ -79,18 +78,19 @@ def status_of(
                 else (result.message or str(result.failure))[:200]
             ),
             "network": dict(result.network),
-            "finishedAt": timestamp(result.finished_s or now_s),
+            "finishedAt": write_time(result.finished_s or now_s),
         }
         # a benchmark that was refused stores no result
         if result.failure is not Failure.REFUSED:
             status["resultConfigMap"] = manifests.result_name(benchmark.name)
-    facts = {
+    ends = {
         "Complete": phase is BenchmarkPhase.COMPLETED,
         "Failed": phase is BenchmarkPhase.FAILED,
     }
-    reason = str(status.get("failure") or phase)
     status["conditions"] = [
-        *conditions(before, facts, reason, status["message"], now_s),
+        *make_conditions(
+            before, ends, str(status.get("failure") or phase), status["message"], now_s
+        ),
         *edited_conditions(before, observation.edited, now_s),
     ]
     if generation:
@@ -98,7 +98,7 @@ def status_of(
     return bound_size(status)
 
 
-def conditions(
+def make_conditions(
     before: Mapping[str, Any], facts: Mapping[str, bool], reason: str, message: str, now_s: float
 ) -> list[Document]:
     """Return conditions by type; a transition time changes only with the fact.
@@ -117,7 +117,7 @@ def conditions(
             "status": str(fact),
             "reason": reason,
             "message": message[:500],
-            "lastTransitionTime": since.get((name, str(fact))) or timestamp(now_s),
+            "lastTransitionTime": since.get((name, str(fact))) or write_time(now_s),
         }
         for name, fact in facts.items()
     ]
@@ -128,8 +128,9 @@ def edited_conditions(before: Mapping[str, Any], now: bool, now_s: float) -> lis
     reported = [
         condition for condition in before.get("conditions") or () if condition["type"] == EDITED
     ]
-    is_new = now and not reported
-    return conditions({}, {EDITED: True}, "TooLate", LATE_EDIT, now_s) if is_new else reported
+    if now and not reported:
+        return make_conditions({}, {EDITED: True}, "TooLate", LATE_EDIT, now_s)
+    return reported
 
 
 def is_edited(document: Mapping[str, Any]) -> bool:
@@ -138,7 +139,7 @@ def is_edited(document: Mapping[str, Any]) -> bool:
     return observed is not None and int(document["metadata"].get("generation", 0)) > int(observed)
 
 
-def timestamp(seconds: float) -> str:
+def write_time(seconds: float) -> str:
     """Write a time in seconds since the epoch as Kubernetes does."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 

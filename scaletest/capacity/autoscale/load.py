@@ -1,5 +1,4 @@
-"""The load that is played: requests that arrive by a pattern, how long they run, and how pods come
-and go.
+"""The load that is played: when requests arrive, how long they run, how pods come and go.
 
 Requests are drawn once, so that all rules get the same.
 """
@@ -7,12 +6,12 @@ Requests are drawn once, so that all rules get the same.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
 
-from scaletest.capacity.autoscale.hpa import SYNC_S
 from scaletest.capacity.autoscale.rule import RULES, Rule
 from scaletest.model.declared import PositiveSeconds, Seconds
 from scaletest.model.document import Document
@@ -20,16 +19,17 @@ from scaletest.model.errors import InvalidValue
 from scaletest.stats.chance import Chance
 
 MOST_REQUESTS = 5_000_000
+# What draws the next run time.
 Runs = Callable[[], float]
 PATTERNS = ("poisson", "steady", "wave", "steps", "burst")
 
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """arrivals: seconds from the start, ascending. runs: run time in seconds of each."""
+    """Requests that are the same for all rules; at least one."""
 
-    arrivals: tuple[float, ...]
-    runs: tuple[float, ...]
+    arrivals: tuple[float, ...]  # seconds from the start, ascending
+    runs: tuple[float, ...]  # run time of each, in seconds
 
     def __post_init__(self) -> None:
         if not self.arrivals:
@@ -37,10 +37,16 @@ class Arrivals:
                 "the workload has no request", hint="give a higher rate or a longer duration"
             )
 
+    @property
+    def mean_run_s(self) -> float:
+        """The mean run time."""
+        return sum(self.runs) / len(self.runs)
+
 
 def draw_run_times(chance: Chance, mean_s: float, variation: float) -> Runs:
-    """Draw run times with this mean. variation: deviation over mean; 0 is constant, else
-    log-normal.
+    """Return what draws run times with this mean, log-normal, or constant without variation.
+
+    variation: standard deviation over mean.
     """
     if variation <= 0:
         return lambda: mean_s
@@ -49,84 +55,55 @@ def draw_run_times(chance: Chance, mean_s: float, variation: float) -> Runs:
     return lambda: chance.lognormvariate(mu, sigma)
 
 
-def draw_recorded(chance: Chance, values: Sequence[float]) -> Runs:
-    """Draw run times from recorded ones."""
-    if not values:
-        raise InvalidValue(
-            "no run time was recorded", hint="give the folder of a run with successful requests"
-        )
-    return lambda: chance.choice(values)
-
-
-def draw_poisson(
-    chance: Chance,
-    runs: Runs,
-    rate: Callable[[float], float],
-    peak: float,
-    duration_s: float,
-) -> Arrivals:
-    """Draw Poisson arrivals at a rate a second that may change.
-
-    peak: its highest value (thinning).
-    """
-    _check_size(peak * duration_s)
-    arrivals = []
-    at_s = 0.0
-    while peak > 0:
-        at_s += chance.expovariate(peak)
-        if at_s >= duration_s:
-            break
-        if chance.random() * peak < rate(at_s):
-            arrivals.append(at_s)
-    return Arrivals(tuple(arrivals), tuple(runs() for _ in arrivals))
-
-
-def _check_size(requests: float) -> None:
-    if requests > MOST_REQUESTS:
-        raise InvalidValue(
-            f"the workload would have about {requests:.0f} requests",
-            hint=f"at most {MOST_REQUESTS}: give a lower rate or a shorter duration",
-        )
-
-
 def draw_arrivals(
     name: str, chance: Chance, runs: Runs, per_s: float, duration_s: float
 ) -> Arrivals:
-    """Draw a workload with a mean of `per_s` requests a second.
+    """Draw a workload with a mean of `per_s` requests a second, by a pattern.
 
     poisson: by chance. steady: evenly. wave: by chance, from none to twice the rate and back over
-    the duration.
-    steps: by chance, a quarter, twice and three quarters of the rate, a third of the time each.
-    burst: four heaps.
+    the duration. steps: by chance, a quarter, twice and three quarters of the rate, a third of the
+    time each. burst: four heaps.
     """
-    _check_size(per_s * duration_s)
+    # the highest rate, and the present one
+    peak_per_s = 2 * per_s if name in ("wave", "steps") else per_s
+
+    def rate_at(at_s: float) -> float:
+        if name == "wave":
+            return per_s * (1 - math.cos(at_s * (2 * math.pi / duration_s)))
+        if name == "steps":
+            return per_s * (0.25, 2.0, 0.75)[min(2, int(3 * at_s / duration_s))]
+        return per_s
+
+    for requests in (per_s * duration_s, peak_per_s * duration_s):
+        if requests > MOST_REQUESTS:
+            raise InvalidValue(
+                f"the workload would have about {requests:.0f} requests",
+                hint=f"at most {MOST_REQUESTS}: give a lower rate or a shorter duration",
+            )
     count = max(1, round(per_s * duration_s))
-    if name in ("steady", "burst"):
-        if name == "steady":
-            arrivals = tuple(index / per_s for index in range(count))
-        else:
-            arrivals = tuple(duration_s / 4 * (index * 4 // count) for index in range(count))
-        return Arrivals(arrivals, tuple(runs() for _ in arrivals))
-    turn = 2 * math.pi / duration_s
-    rates: dict[str, Callable[[float], float]] = {
-        "wave": lambda at_s: per_s * (1 - math.cos(at_s * turn)),
-        "steps": lambda at_s: per_s * (0.25, 2.0, 0.75)[min(2, int(3 * at_s / duration_s))],
-    }
-    if name in rates:
-        return draw_poisson(chance, runs, rates[name], 2 * per_s, duration_s)
-    return draw_poisson(chance, runs, lambda at_s: per_s, per_s, duration_s)
+    if name == "steady":
+        arrivals = [index / per_s for index in range(count)]
+    elif name == "burst":
+        arrivals = [duration_s / 4 * (index * 4 // count) for index in range(count)]
+    else:
+        # thinning: draw at the highest rate, and keep each as likely as the present rate says
+        arrivals = []
+        at_s = chance.expovariate(peak_per_s)
+        while at_s < duration_s:
+            if chance.random() * peak_per_s < rate_at(at_s):
+                arrivals.append(at_s)
+            at_s += chance.expovariate(peak_per_s)
+    return Arrivals(tuple(arrivals), tuple(runs() for _ in arrivals))
 
 
 @dataclass(frozen=True, slots=True)
 class SimulationSetting:
-    """How pods come and go in a simulation, and when it ends."""
+    """How pods come and go in a simulation."""
 
     start_s: float = 20.0  # of a pod, from creation to ready
     jitter: float = 0.0  # the relative spread of that (0.2: from 80 to 120 %)
     grace_s: float = 30.0  # between SIGTERM and SIGKILL; a worker that ends sooner loses nothing
     start: int = 1  # replicas at the beginning
-    until_s: float = 0.0  # when it ends at the latest, whatever still waits
-    sync_s: float = SYNC_S
 
     def delay_s(self, chance: Chance) -> float:
         """Return the start delay of one pod."""
@@ -139,14 +116,12 @@ class SimulationSetting:
 
 @dataclass(frozen=True, slots=True)
 class PlayedLoad(Document):
-    """A load, and how pods come and go. seconds: mean run time; variation: its deviation over the
-    mean. rate: requests a second.
-    """
+    """A load as options say it, and how pods come and go."""
 
-    seconds: PositiveSeconds
-    variation: Annotated[float, Meta(ge=0, le=10)]
+    seconds: PositiveSeconds  # mean run time
+    variation: Annotated[float, Meta(ge=0, le=10)]  # standard deviation of that, over the mean
     pattern: str
-    rate: Annotated[float, Meta(gt=0, le=1e5)]
+    rate: Annotated[float, Meta(gt=0, le=1e5)]  # requests a second
     duration_s: Annotated[PositiveSeconds, Meta(title="duration")]
     min_workers: int
     max_workers: int
@@ -160,7 +135,7 @@ class PlayedLoad(Document):
             self.pod_start_s, grace_s=self.grace_s, start=max(0, self.min_workers)
         )
 
-    def arrivals(
+    def draw_requests(
         self,
         chance: Chance,
         run_times: Sequence[float] | None,
@@ -168,16 +143,21 @@ class PlayedLoad(Document):
     ) -> Arrivals:
         """Return the requests.
 
-        run_times: draw from these instead; times: when they come instead.
+        run_times: draw from these instead. times: when they come instead.
         """
         runs = draw_run_times(chance, self.seconds, self.variation)
         if run_times is not None:
-            runs = draw_recorded(chance, run_times)
+            if not run_times:
+                raise InvalidValue(
+                    "no run time was recorded",
+                    hint="give the folder of a run with successful requests",
+                )
+            runs = partial(chance.choice, run_times)
         if times is not None:
             return Arrivals(tuple(times), tuple(runs() for _ in times))
         return draw_arrivals(self.pattern, chance, runs, self.rate, self.duration_s)
 
-    def within(self, rule: Rule) -> Rule:
+    def limit_replicas(self, rule: Rule) -> Rule:
         """Return the rule with the fewest and most replicas of the load, unless it has its own."""
         base = RULES[rule.name.partition(":")[0]]
         if base.minimum == rule.minimum and rule.minimum:

@@ -12,12 +12,13 @@ from scaletest.capacity.autoscale.hpa import (
     ScalingRules,
     TargetType,
 )
-from scaletest.capacity.autoscale.keda import ScaledObject
 from scaletest.model import checks
 from scaletest.model.desired_workers import Targets
 from scaletest.model.errors import InvalidValue
 
 METRICS = ("waiting", "running", "demand", "desired_workers", "max_wait")
+STRATEGIES = ("default", "custom", "accurate", "eager")
+# That of the tester that came before scaletest.
 ORIGINAL = Behavior(
     ScalingRules(0, (ScalingPolicy("Percent", 100, 5), ScalingPolicy("Pods", 4, 5))),
     ScalingRules(10, (ScalingPolicy("Percent", 100, 5),)),
@@ -40,19 +41,19 @@ class Rule:
     minimum: int = 1
     maximum: int = 10
     grace_s: float | None = None  # None for that of the cluster
-    targets: Targets = field(default_factory=Targets)
-    strategy: str = "accurate"
-    polling_s: float = 30.0
+    targets: Targets = field(default_factory=Targets)  # of desired_workers
+    strategy: str = "accurate"  # of a job: one of STRATEGIES
+    polling_s: float = 30.0  # how often KEDA looks
 
     def __post_init__(self) -> None:
         checks.count(self.minimum, "minimum", maximum=100_000)
         checks.count(self.maximum, "maximum", minimum=max(1, self.minimum), maximum=100_000)
         checks.number(self.target, "target", maximum=1e9)
 
-    def hpa(self) -> HpaSpec:
+    def hpa_spec(self) -> HpaSpec:
         """Return the HPA of this rule."""
         return HpaSpec(
-            ScaledObject(self.minimum).hpa_minimum if self.kind == "keda" else self.minimum,
+            max(self.minimum, 1) if self.kind == "keda" else self.minimum,  # KEDA scales to none
             self.maximum,
             self.value,
             max(1, round(self.target * 1000)),
@@ -128,7 +129,7 @@ RULES: dict[str, Rule] = {
 
 
 def parse_rule(text: str) -> Rule:
-    """NAME or NAME:KEY=VALUE,...; the keys are those of CHANGES."""
+    """Parse NAME or NAME:KEY=VALUE,...; the keys are those of CHANGES."""
     name, _, changes = text.partition(":")
     rule = replace(RULES[checks.one_of(name, RULES, "rule")], name=text)
     for part in filter(None, changes.split(",")):
@@ -144,13 +145,14 @@ def parse_rule(text: str) -> Rule:
     return rule
 
 
-def _shrinking(rule: Rule, **changes: Any) -> Rule:
-    """Return the rule with another behaviour on the way down."""
+def _changing_down(rule: Rule, **changes: Any) -> Rule:
+    """Return the rule with other ScalingRules on the way down."""
     down = (rule.behavior or shrink_after(300)).down
     return replace(rule, behavior=Behavior(DEFAULT_UP, replace(down, **changes)))
 
 
-def _targets(key: str) -> Callable[[Rule, str], Rule]:
+def _changing_target(key: str) -> Callable[[Rule, str], Rule]:
+    """Return what sets this field of the rule's targets."""
     return lambda rule, text: replace(rule, targets=replace(rule.targets, **{key: float(text)}))
 
 
@@ -159,19 +161,19 @@ CHANGES: dict[str, Callable[[Rule, str], Rule]] = {
     "target": lambda rule, text: replace(rule, target=float(text)),
     "min": lambda rule, text: replace(rule, minimum=int(text)),
     "max": lambda rule, text: replace(rule, maximum=int(text)),
-    "down_window": lambda rule, text: _shrinking(
+    "down_window": lambda rule, text: _changing_down(
         rule, window_s=checks.count(int(text), "window", maximum=3600)
     ),
-    "down_pods": lambda rule, text: _shrinking(
+    "down_pods": lambda rule, text: _changing_down(
         rule, policies=(ScalingPolicy("Pods", checks.count(int(text), "pods", minimum=1), 60),)
     ),
     "grace": lambda rule, text: replace(rule, grace_s=checks.seconds(float(text), "grace")),
     "strategy": lambda rule, text: replace(
-        rule, strategy=checks.one_of(text, ("default", "custom", "accurate", "eager"), "strategy")
+        rule, strategy=checks.one_of(text, STRATEGIES, "strategy")
     ),
-    "utilisation": _targets("utilisation"),
-    "wait_target": _targets("wait_s"),
-    "window": _targets("window_s"),
+    "utilisation": _changing_target("utilisation"),
+    "wait_target": _changing_target("wait_s"),
+    "window": _changing_target("window_s"),
 }
 
 
@@ -202,7 +204,7 @@ def to_values(rule: Rule) -> dict[str, Any]:
         rows["behavior"] = {
             direction: {
                 "stabilizationWindowSeconds": rules.window_s,
-                "selectPolicy": rules.select,
+                "selectPolicy": "Max",
                 "policies": [
                     {"type": policy.kind, "value": policy.value, "periodSeconds": policy.period_s}
                     for policy in rules.policies

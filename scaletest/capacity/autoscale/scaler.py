@@ -2,61 +2,64 @@
 
 from collections import deque
 
-from scaletest.capacity.autoscale.hpa import Hpa
-from scaletest.capacity.autoscale.keda import ScaledJob, ScaledObject
+from scaletest.capacity.autoscale.hpa import SYNC_S, Hpa
+from scaletest.capacity.autoscale.keda import ScaledObject, jobs_to_create
 from scaletest.capacity.autoscale.rule import Rule
 from scaletest.model.desired_workers import History, QueueDemand, desired_workers, wanted_workers
 from scaletest.model.time_slots import RING, SLOT_S, TimeSlot, window_until
 
-# The exporter looks this often by itself, whoever scrapes.
-LOOK_S = 2.5
+# The exporter reads Redis this often by itself, whoever scrapes.
+READ_S = 2.5
 
 
 class Scaler:
-    """Stateful, as a controller is. All times are the simulation's seconds."""
+    """The controllers of one rule, with their memory. All times are the simulation's seconds."""
 
-    def __init__(self, rule: Rule, sync_s: float) -> None:
+    def __init__(self, rule: Rule) -> None:
         self.rule = rule
-        self.interval_s = min(sync_s, LOOK_S) if rule.metric == "desired_workers" else sync_s
+        # how often the metric is read
+        self.interval_s = READ_S if rule.metric == "desired_workers" else SYNC_S
         if rule.kind == "job":
             self.interval_s = rule.polling_s
-        self._sync_s = sync_s
-        self._hpa = Hpa(rule.hpa())
+        self._hpa = Hpa(rule.hpa_spec())
         self._keda = ScaledObject(rule.minimum) if rule.kind == "keda" else None
-        self._job = ScaledJob(rule.strategy, rule.maximum, rule.minimum, rule.target)
-        self._slots: deque[list[float]] = deque(maxlen=RING)
-        self._max_wait_s = 0.0
+        # as the exporter counts
+        self._slots: deque[TimeSlot] = deque(maxlen=RING)
+        self._max_wait_s = 0.0  # of requests that ended since the HPA last read it
         self._history: History = ()
-        self._next_sync = self._next_poll = 0.0
+        self._next_sync_s = self._next_poll_s = 0.0
 
-    def arrived(self, now_s: float) -> None:
-        """Note that a request came."""
-        self._slot(now_s)[1] += 1
+    def request_arrived(self, now_s: float) -> None:
+        """Count a request that came."""
+        slot = self._open_slot(now_s)
+        self._slots[-1] = slot._replace(submitted=slot.submitted + 1)
 
-    def ended(self, now_s: float, wait_s: float, run_s: float) -> None:
-        """Note that a request ended."""
-        slot = self._slot(now_s)
-        slot[2] += 1
-        slot[3] += run_s
+    def request_ended(self, now_s: float, wait_s: float, run_s: float) -> None:
+        """Count a request that ended."""
+        slot = self._open_slot(now_s)
+        self._slots[-1] = slot._replace(ended=slot.ended + 1, run_sum_s=slot.run_sum_s + run_s)
         self._max_wait_s = max(self._max_wait_s, wait_s)
 
-    def jobs(self, now_s: float, waiting: int, running: int, present: int, ready: int) -> int:
-        """Return how many jobs a poll creates."""
-        return self._job.create(self._metric(now_s, waiting, running), present, present - ready)
+    def jobs_to_create(
+        self, now_s: float, *, waiting: int, running: int, present: int, ready: int
+    ) -> int:
+        """Return how many jobs a poll creates. present, ready: pods."""
+        length = self._metric(now_s, waiting, running)
+        return jobs_to_create(self.rule, length, present, present - ready)
 
     def replicas(
-        self, now_s: float, waiting: int, running: int, spec: int, present: int, ready: int
+        self, now_s: float, replicas: int, *, waiting: int, running: int, present: int, ready: int
     ) -> int:
-        """Return the new spec.replicas."""
+        """Return the new spec.replicas. waiting, running: requests. present, ready: pods."""
         metric = self._metric(now_s, waiting, running)
-        if self._keda is not None and now_s >= self._next_poll:
-            self._next_poll = now_s + self.rule.polling_s
-            spec = self._keda.poll(now_s, metric, spec)
-        if now_s >= self._next_sync:
-            self._next_sync = now_s + self._sync_s
+        if self._keda is not None and now_s >= self._next_poll_s:
+            self._next_poll_s = now_s + self.rule.polling_s
+            replicas = self._keda.poll(now_s, metric, replicas)
+        if now_s >= self._next_sync_s:
+            self._next_sync_s = now_s + SYNC_S
             self._max_wait_s = 0.0
-            spec = self._hpa.sync(now_s, spec, present, ready, [round(metric * 1000)])
-        return spec
+            replicas = self._hpa.sync(now_s, replicas, present, ready, round(metric * 1000))
+        return replicas
 
     def _metric(self, now_s: float, waiting: int, running: int) -> float:
         name, targets = self.rule.metric, self.rule.targets
@@ -65,19 +68,16 @@ class Scaler:
         if name != "desired_workers":
             return {"waiting": waiting, "running": running, "demand": waiting + running}[name]
         # what the exporter computes, from slots as in Redis
-        slots = [
-            TimeSlot(int(number), int(came), int(ended), total_s)
-            for number, came, ended, total_s in self._slots
-        ]
-        window = window_until(slots, now_s, targets.window_s)
-        workers = wanted_workers(
-            QueueDemand(waiting, running, window.submitted_per_s, window.mean_run_s), targets
+        window = window_until(list(self._slots), now_s, targets.window_s)
+        demand = QueueDemand(waiting, running, window.submitted_per_s, window.mean_run_s)
+        workers, self._history = desired_workers(
+            now_s, wanted_workers(demand, targets), self._history, targets.window_s
         )
-        workers, self._history = desired_workers(now_s, workers, self._history, targets.window_s)
         return workers
 
-    def _slot(self, now_s: float) -> list[float]:
-        number = now_s // SLOT_S
-        if not self._slots or self._slots[-1][0] != number:
-            self._slots.append([number, 0, 0, 0.0])
+    def _open_slot(self, now_s: float) -> TimeSlot:
+        """Return the slot of this time, which is the last one; add it where it is new."""
+        number = int(now_s // SLOT_S)
+        if not self._slots or self._slots[-1].number != number:
+            self._slots.append(TimeSlot(number))
         return self._slots[-1]

@@ -1,13 +1,9 @@
 """Simulate a rule against arrivals, on a virtual clock, event by event.
 
-Pods are those of one Deployment or of Jobs.
-The order of victims is the ReplicaSet controller's: not ready before ready, ready for less time (by
-powers of two of seconds), then by uid, which is chance.
-
-Equal chance gives equal results. Requests are served first come first served by the pod that has
-been idle longest. A pod that must go and is busy drains: it ends when its request ends, or is
-killed when the grace period ends first, and then the request goes back to the front of the queue
-and starts again.
+Requests are served first come first served by the pod that has been idle longest. A pod that must
+go and is busy drains: it ends when its request ends, or is killed when the grace period ends first,
+and then the request goes back to the front of the queue and starts again. Equal chance gives equal
+results.
 """
 
 import heapq
@@ -24,8 +20,9 @@ from scaletest.capacity.autoscale.rule import Rule
 from scaletest.capacity.autoscale.scaler import Scaler
 from scaletest.stats.chance import Chance
 
-# Order of events at one moment: what ends comes before what is measured.
-FINISH, KILL, READY, LOOK = 0, 1, 2, 3
+# Kinds of events in their order at one moment: what ends comes before what is measured.
+FINISH, KILL, READY, READ = 0, 1, 2, 3
+# The course has at least so many points when it is long, and twice as many at most.
 COURSE_POINTS = 2000
 
 
@@ -58,18 +55,14 @@ class SimulationResult:
 
     @property
     def mean_wait_s(self) -> float | None:
-        """None when nothing ended."""
+        """The mean wait of requests that ended; None when none did."""
         return statistics.fmean(self.waits_s) if self.waits_s else None
 
     def wait_s(self, share: float) -> float | None:
-        """Return the wait that `share` of the ended requests did not exceed; None when nothing
-        ended.
-        """
+        """Return the wait that `share` of the ended requests did not exceed; None without any."""
         if not self.waits_s:
             return None
-        return self.waits_s[
-            min(len(self.waits_s) - 1, max(0, math.ceil(share * len(self.waits_s)) - 1))
-        ]
+        return self.waits_s[max(1, math.ceil(share * len(self.waits_s))) - 1]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, without the course."""
@@ -99,30 +92,27 @@ def count_turns(changes: Sequence[int]) -> int:
 
 @dataclass(slots=True, eq=False)
 class SimulatedPod:
-    """A pod."""
+    """A pod from its creation on."""
 
     uid: float
     created_s: float
-    once: bool = False  # a Job's pod, which serves one request and ends
     ready_s: float = math.inf  # infinite until it is ready
     request: int = -1  # index of the request that it runs, -1 for none
-    began_s: float = 0.0
-    turn: int = 0  # counts its requests, so that late events are known
-    draining: bool = False
-    gone: bool = False
+    began_s: float = 0.0  # when that request began
+    draining: bool = False  # it got SIGTERM while it was busy
 
 
 def choose_victims(pods: Iterable[SimulatedPod], count: int, now_s: float) -> list[SimulatedPod]:
-    """Choose the pods that are removed when the ReplicaSet must shrink by `count`."""
+    """Choose the pods that go when a ReplicaSet must shrink by `count`, as its controller does.
+
+    Not ready before ready, then ready for less time (by powers of two of seconds), then by uid,
+    which is chance.
+    """
 
     def order(pod: SimulatedPod) -> tuple[bool, int, float]:
-        ready = pod.ready_s <= now_s
-        age = max(now_s - pod.ready_s, 0.0) if ready else max(now_s - pod.created_s, 0.0)
-        return (
-            ready,
-            int(math.log2(age)) if age >= 1 else -1,
-            pod.uid,
-        )
+        is_ready = pod.ready_s <= now_s
+        age_s = now_s - (pod.ready_s if is_ready else pod.created_s)
+        return is_ready, int(math.log2(age_s)) if age_s >= 1 else -1, pod.uid
 
     return sorted(pods, key=order)[:count]
 
@@ -131,7 +121,7 @@ def simulate(
     workload: Arrivals, rule: Rule, setting: SimulationSetting, chance: Chance
 ) -> SimulationResult:
     """Simulate a rule for these arrivals."""
-    return _World(workload, rule, setting, chance).play()
+    return _World(workload, rule, setting, chance).run()
 
 
 class _World:
@@ -141,122 +131,131 @@ class _World:
         self, workload: Arrivals, rule: Rule, setting: SimulationSetting, chance: Chance
     ) -> None:
         self.workload, self.rule, self.setting, self.chance = workload, rule, setting, chance
-        self.grace_s = setting.grace_of(rule)
-        # Without an end a play ends when all is done, or after as long again and an hour.
-        self.until_s = (
-            setting.until_s or 2 * workload.arrivals[-1] + 10 * max(workload.runs) + 3600.0
-        )
-        self.now = 0.0
-        self.events: list[tuple[float, int, int, int, SimulatedPod | None]] = []
-        self.number = 0
+        self.scaler = Scaler(rule)
+        self.has_jobs = rule.kind == "job"  # a job's pod serves one request and ends
+        # the clock, and what will happen: when, kind, a running number, and whose event it is
+        self.now_s = 0.0
+        self.events: list[tuple[float, int, int, SimulatedPod | None]] = []
+        self.event_number = 0
+        # requests by their index; pods in the order in which they came, as keys of dictionaries
         self.waiting: deque[int] = deque()
+        self.waits_s: dict[int, float] = {}
         self.pods: dict[SimulatedPod, None] = {}
         self.idle: dict[SimulatedPod, None] = {}
-        self.busy = self.drained = 0
-        self.waits: dict[int, float] = {}
+        self.busy = self.draining = 0
+        # what the result tells
         self.killed = self.peak = 0
         self.changes: list[int] = []
         self.pod_s = 0.0
         self.course: list[SimulationPoint] = []
-        self.scaler = Scaler(rule, setting.sync_s)
         self.replicas = 0
-        self.scale(0 if rule.kind == "job" else min(max(setting.start, rule.minimum), rule.maximum))
-        self.changes.clear()
+        if not self.has_jobs:
+            self.scale(min(max(setting.start, rule.minimum), rule.maximum))
+            self.changes.clear()
 
-    # -- the clock
-    # ----------------------------------------------------------------------------------------------
-
-    def at(self, when: float, kind: int, pod: SimulatedPod | None = None, turn: int = 0) -> None:
+    def schedule(self, at_s: float, kind: int, pod: SimulatedPod | None = None) -> None:
         """Schedule an event."""
-        self.number += 1
-        heapq.heappush(self.events, (when, kind, self.number, turn, pod))
+        self.event_number += 1
+        heapq.heappush(self.events, (at_s, kind, self.event_number, pod))
 
-    def play(self) -> SimulationResult:
-        """Simulate until all requests ended or the time is up."""
-        arrivals, count = self.workload.arrivals, len(self.workload.arrivals)
-        self.at(0.0, LOOK)
-        next_request = 0
-        while len(self.waits) < count:
-            when, kind, _, turn, pod = self.events[0]
-            if next_request < count and arrivals[next_request] <= when:
-                self.now = arrivals[next_request]
-                if self.now > self.until_s:
-                    break
-                self.scaler.arrived(self.now)
-                self.waiting.append(next_request)
-                next_request += 1
-                self.serve()
+    def run(self) -> SimulationResult:
+        """Simulate until all requests ended or the time is up: as long again and an hour."""
+        arrivals, runs = self.workload.arrivals, self.workload.runs
+        until_s = 2 * arrivals[-1] + 10 * max(runs) + 3600.0
+        arrived = 0
+        self.schedule(0.0, READ)
+        while len(self.waits_s) < len(arrivals):
+            at_s, kind, _, pod = self.events[0]
+            if arrived < len(arrivals) and arrivals[arrived] <= at_s:
+                self.now_s = arrivals[arrived]
+                self.scaler.request_arrived(self.now_s)
+                self.waiting.append(arrived)
+                arrived += 1
+                self.serve_waiting()
                 continue
             heapq.heappop(self.events)
-            if when > self.until_s:
-                self.now = self.until_s
+            self.now_s = min(at_s, until_s)
+            if at_s > until_s:
                 break
-            self.now = when
-            # late events, of a removed pod or a former request, have no effect
             if pod is None:
-                self.look()
-            elif kind == READY and not pod.gone:
+                self.run_autoscaler()
+            elif pod not in self.pods:
+                pass  # it went before its event came
+            elif kind == READY:
                 self.become_ready(pod)
-            elif kind == FINISH and not pod.gone and pod.turn == turn:
-                self.finish(pod)
-            elif kind == KILL and not pod.gone:
-                self.kill(pod)
-        return self.figures()
+            elif kind == FINISH:
+                self.finish_request(pod)
+            else:
+                self.kill_pod(pod)
+        self.note_point()
+        return SimulationResult(
+            rule=self.rule.name,
+            requests=len(arrivals),
+            ended=len(self.waits_s),
+            changes=len(self.changes),
+            flips=count_turns(self.changes),
+            killed=self.killed,
+            makespan_s=self.now_s if len(self.waits_s) == len(arrivals) else None,
+            pod_s=self.pod_s + sum(self.now_s - pod.created_s for pod in self.pods),
+            peak=self.peak,
+            waits_s=tuple(sorted(self.waits_s.values())),
+            course=tuple(self.course),
+        )
 
     # -- requests
     # ----------------------------------------------------------------------------------------------
 
-    def serve(self) -> None:
+    def serve_waiting(self) -> None:
         """Give waiting requests to idle pods."""
         while self.waiting and self.idle:
             pod = next(iter(self.idle))
             del self.idle[pod]
             pod.request = self.waiting.popleft()
-            pod.began_s = self.now
-            pod.turn += 1
+            pod.began_s = self.now_s
             self.busy += 1
-            self.at(self.now + self.workload.runs[pod.request], FINISH, pod, pod.turn)
+            self.schedule(self.now_s + self.workload.runs[pod.request], FINISH, pod)
 
-    def finish(self, pod: SimulatedPod) -> None:
+    def finish_request(self, pod: SimulatedPod) -> None:
         """End the request of a pod successfully."""
         request, pod.request = pod.request, -1
         self.busy -= 1
-        self.waits[request] = wait = pod.began_s - self.workload.arrivals[request]
-        self.scaler.ended(self.now, wait, self.workload.runs[request])
-        if pod.draining or pod.once:
-            self.remove(pod)
+        self.waits_s[request] = wait_s = pod.began_s - self.workload.arrivals[request]
+        self.scaler.request_ended(self.now_s, wait_s, self.workload.runs[request])
+        if pod.draining or self.has_jobs:
+            self.remove_pod(pod)
         else:
             self.idle[pod] = None
-            self.serve()
+            self.serve_waiting()
 
-    def kill(self, pod: SimulatedPod) -> None:
+    def kill_pod(self, pod: SimulatedPod) -> None:
         """Kill a pod at the end of its grace period: its request starts again."""
         self.killed += 1
         self.busy -= 1
         self.waiting.appendleft(pod.request)
-        self.remove(pod)
-        self.serve()
+        self.remove_pod(pod)
+        self.serve_waiting()
 
     # -- pods
     # ----------------------------------------------------------------------------------------------
 
-    def look(self) -> None:
+    def run_autoscaler(self) -> None:
         """Let the autoscaler read its metric, and scale."""
-        present = len(self.pods) - self.drained
-        ready = self.busy + len(self.idle) - self.drained
-        if self.rule.kind == "job":
-            self.add(
-                self.scaler.jobs(self.now, len(self.waiting), self.busy, present, ready), once=True
-            )
+        state = {
+            "waiting": len(self.waiting),
+            "running": self.busy,
+            "present": len(self.pods) - self.draining,
+            "ready": self.busy + len(self.idle) - self.draining,
+        }
+        if self.has_jobs:
+            count = self.scaler.jobs_to_create(self.now_s, **state)
+            self.add_pods(count)
+            if count > 0:
+                self.changes.append(count)
             self.replicas = len(self.pods)
         else:
-            self.scale(
-                self.scaler.replicas(
-                    self.now, len(self.waiting), self.busy, self.replicas, present, ready
-                )
-            )
-        self.note()
-        self.at(self.now + self.scaler.interval_s, LOOK)
+            self.scale(self.scaler.replicas(self.now_s, self.replicas, **state))
+        self.note_point()
+        self.schedule(self.now_s + self.scaler.interval_s, READ)
 
     def scale(self, replicas: int) -> None:
         """Let the ReplicaSet follow spec.replicas."""
@@ -264,74 +263,51 @@ class _World:
         self.replicas = replicas
         if change:
             self.changes.append(change)
-        present = len(self.pods) - self.drained
-        self.add(replicas - present)
+        present = len(self.pods) - self.draining
+        self.add_pods(replicas - present)
         if replicas < present:
             staying = (pod for pod in self.pods if not pod.draining)
-            for pod in choose_victims(staying, present - replicas, self.now):
-                self.drain(pod)
+            for pod in choose_victims(staying, present - replicas, self.now_s):
+                self.terminate_pod(pod)
 
-    def add(self, count: int, once: bool = False) -> None:
-        """Create pods."""
+    def add_pods(self, count: int) -> None:
+        """Create so many pods; none for a number below 1."""
         for _ in range(count):
-            pod = SimulatedPod(self.chance.random(), self.now, once)
+            pod = SimulatedPod(self.chance.random(), self.now_s)
             self.pods[pod] = None
-            self.at(self.now + self.setting.delay_s(self.chance), READY, pod)
-        if once and count > 0:
-            self.changes.append(count)
+            self.schedule(self.now_s + self.setting.delay_s(self.chance), READY, pod)
         self.peak = max(self.peak, len(self.pods))
 
     def become_ready(self, pod: SimulatedPod) -> None:
-        """Let a pod serve from now on."""
-        pod.ready_s = self.now
+        """Let a pod serve from now on; a job's pod ends when there is nothing to serve."""
+        pod.ready_s = self.now_s
         self.idle[pod] = None
-        self.serve()
-        if pod.once and pod.request < 0:
-            self.remove(pod)
+        self.serve_waiting()
+        if self.has_jobs and pod.request < 0:
+            self.remove_pod(pod)
 
-    def drain(self, pod: SimulatedPod) -> None:
+    def terminate_pod(self, pod: SimulatedPod) -> None:
         """Send SIGTERM: an idle pod ends, a busy one finishes its request within the grace time."""
         if pod.request < 0:
-            self.remove(pod)
+            self.remove_pod(pod)
             return
         pod.draining = True
-        self.drained += 1
-        if pod.began_s + self.workload.runs[pod.request] > self.now + self.grace_s:
-            self.at(self.now + self.grace_s, KILL, pod)
+        self.draining += 1
+        killed_at_s = self.now_s + self.setting.grace_of(self.rule)
+        if pod.began_s + self.workload.runs[pod.request] > killed_at_s:
+            self.schedule(killed_at_s, KILL, pod)
 
-    def remove(self, pod: SimulatedPod) -> None:
-        """Remove a pod."""
-        pod.gone = True
-        self.drained -= pod.draining
+    def remove_pod(self, pod: SimulatedPod) -> None:
+        """Remove a pod that has ended."""
+        self.draining -= pod.draining
         self.idle.pop(pod, None)
         del self.pods[pod]
-        self.pod_s += self.now - pod.created_s
+        self.pod_s += self.now_s - pod.created_s
 
-    # -- the books
-    # ----------------------------------------------------------------------------------------------
-
-    def note(self) -> None:
-        """Record this moment; when there are many, every other is dropped."""
+    def note_point(self) -> None:
+        """Add this moment to the course; when it is too long, every other point goes."""
         self.course.append(
-            SimulationPoint(self.now, self.replicas, len(self.pods), len(self.waiting), self.busy)
+            SimulationPoint(self.now_s, self.replicas, len(self.pods), len(self.waiting), self.busy)
         )
         if len(self.course) > 2 * COURSE_POINTS:
             del self.course[1::2]
-
-    def figures(self) -> SimulationResult:
-        """Return the result of the simulation."""
-        self.note()
-        count = len(self.workload.arrivals)
-        return SimulationResult(
-            rule=self.rule.name,
-            requests=count,
-            ended=len(self.waits),
-            changes=len(self.changes),
-            flips=count_turns(self.changes),
-            killed=self.killed,
-            makespan_s=self.now if len(self.waits) == count else None,
-            pod_s=self.pod_s + sum(self.now - pod.created_s for pod in self.pods),
-            peak=self.peak,
-            waits_s=tuple(sorted(self.waits.values())),
-            course=tuple(self.course),
-        )

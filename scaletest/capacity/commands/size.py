@@ -18,7 +18,7 @@ from scaletest.capacity.sizing import (
     PodSize,
     Size,
     chart_values,
-    sizes,
+    size_alternatives,
 )
 from scaletest.cli import options as shared
 from scaletest.cli import stored
@@ -38,14 +38,14 @@ from scaletest.render.numbers import format_seconds
 from scaletest.render.text_table import align_table
 from scaletest.runs.registry import judge_run
 
-# Quantities as Kubernetes writes them.
-UNITS = {suffix: float(factor) for suffix, factor in SUFFIXES.items()}
-COUNT = {"": 1.0}
-GIBS = {suffix: factor / GIB for suffix, factor in UNITS.items()}
+# Quantities as Kubernetes writes them: of CPU, of memory in GiB, and of what has no unit.
+CPU_UNITS = {suffix: float(factor) for suffix, factor in SUFFIXES.items()}
+GIB_UNITS = {suffix: factor / GIB for suffix, factor in CPU_UNITS.items()}
+COUNT_UNITS = {"": 1.0}
 
 
 class Amounts(click.ParamType[dict[str, float]]):
-    """NAME=QUANTITY,... as numbers by name: CPU in cores, memory in GiB."""
+    """Parse NAME=QUANTITY,... into numbers by name: CPU in cores, memory in GiB."""
 
     name = "amounts"
 
@@ -61,7 +61,11 @@ class Amounts(click.ParamType[dict[str, float]]):
         amounts: dict[str, float] = {}
         for part in str(value).split(","):
             name, _, text = part.strip().partition("=")
-            units = UNITS if name.endswith("cpu") else GIBS if name.endswith("memory") else COUNT
+            units = COUNT_UNITS
+            if name.endswith("cpu"):
+                units = CPU_UNITS
+            elif name.endswith("memory"):
+                units = GIB_UNITS
             amount = in_base_units(text, units) if name in self._names else None
             if amount is None or not math.isfinite(amount):
                 raise UsageError(
@@ -196,9 +200,11 @@ def command(options: SizeOptions) -> None:
     reach; then pods placed node by node; then the same with headroom, and so that a node may be
     lost.
     """
-    demand, nodes, notes = _demand(options)
+    demand, nodes, notes = _read_demand(options)
+    # an alternative for each kind of node; the chart gets the safest one of the first kind
     sizes_of_nodes = [
-        sizes(replace(demand, node=node), options.headroom, options.spare) for node in nodes
+        size_alternatives(replace(demand, node=node), options.headroom, options.spare)
+        for node in nodes
     ]
     queue = chart_values(demand.pod, sizes_of_nodes[0][-1].pods, options.headroom)
     values = {"queues": {"NAME": queue}}
@@ -217,15 +223,16 @@ def command(options: SizeOptions) -> None:
     options.output.show(document, [*lines, as_text(values, "yaml").rstrip()])
 
 
-def _demand(options: SizeOptions) -> tuple[CapacityDemand, list[NodeSize], list[str]]:
+def _read_demand(options: SizeOptions) -> tuple[CapacityDemand, list[NodeSize], list[str]]:
     """Return the load to carry, the kinds of node, and notes about where that comes from."""
-    # pod and nodes are as the options say, else as the cluster has them
+    # pod and nodes: as the options say, else as the cluster has them
     live = LiveSize(0.0, 0.0, [], [])
     if options.deployment:
         live = live_size(connect_cluster(options.namespace, options.context), options.deployment)
     pod = PodSize(**{"cpu": live.cpu or 0.5, "memory": live.memory, **options.pod})
     nodes = [_node_size(amounts) for amounts in options.nodes] or live.nodes or [_node_size({})]
     notes = live.notes
+    # rate and latency: as the options say, else as a stored run measured them
     rate, latency_s, per_pod = options.rate, options.latency_s, 0.0
     if options.run:
         point, run_latency_s, replicas, verdict = _read_saturation(options)
@@ -249,32 +256,36 @@ def _demand(options: SizeOptions) -> tuple[CapacityDemand, list[NodeSize], list[
         latency_s,
         pod,
         nodes[0],
-        int(options.shared.get("pods", SHARED_PODS)),
-        options.shared.get("cpu", SHARED_CPU),
-        per_pod,
+        shared_pods=int(options.shared.get("pods", SHARED_PODS)),
+        shared_cpu=options.shared.get("cpu", SHARED_CPU),
+        per_pod=per_pod,
     )
     return demand, nodes, notes
 
 
 def _node_size(amounts: dict[str, float]) -> NodeSize:
     return NodeSize(
-        amounts.get("cpu", 4.0),
-        amounts.get("memory", math.inf),
-        amounts.get("devices", 0.0),
-        int(amounts.get("pods", PODS_A_NODE)),
-        amounts.get("system-cpu", NODE_OVERHEAD_CPU),
-        amounts.get("system-memory", 0.0),
+        cpu=amounts.get("cpu", 4.0),
+        memory=amounts.get("memory", math.inf),
+        devices=amounts.get("devices", 0.0),
+        pods=int(amounts.get("pods", PODS_A_NODE)),
+        overhead_cpu=amounts.get("system-cpu", NODE_OVERHEAD_CPU),
+        overhead_memory=amounts.get("system-memory", 0.0),
     )
 
 
 def _read_saturation(options: SizeOptions) -> tuple[float, float, int, Verdict]:
-    """Saturation point, latency, pods and verdict of a stored run; UsageError when it has none."""
+    """Return saturation point, latency, pods and verdict of a stored run.
+
+    UsageError when it has none, or its pods are unknown.
+    """
     folder = stored.find(options.run)
     run: Any = judge_run(folder) if folder.kind == "saturation" else None
     if run is None or run.result.point is None:
         raise UsageError(
             f"run {options.run} has no saturation point", hint="name a run of: scaletest saturate"
         )
+    # a run without an operating point has at least the latency of one request at a time
     step = run.result.operating or run.result.warm
     latency_s = step.latency.mean if step else None
     if latency_s is None:
@@ -297,14 +308,13 @@ def _text_lines(
     notes: list[str],
 ) -> Iterator[str]:
     pod = demand.pod
-    more = f", {pod.memory:g} GiB" if pod.memory else ""
-    rate = f"concurrency {pod.concurrency:g}"
+    memory = f", {pod.memory:g} GiB" if pod.memory else ""
+    pod_rate = f"concurrency {pod.concurrency:g}"
     if demand.per_pod:
-        rate = f"{short_number(demand.per_pod, 4)}/s each, measured"
+        pod_rate = f"{short_number(demand.per_pod, 4)}/s each, measured"
     yield (
         f"{demand.rate:g} requests/s of {format_seconds(demand.latency_s)}; pods of"
-        f" {pod.cpu:g} CPU{more},"
-        f" {rate}"
+        f" {pod.cpu:g} CPU{memory}, {pod_rate}"
     )
     yield from map(as_options, notes)
     for node, node_sizes in zip(nodes, sizes_of_nodes, strict=True):

@@ -1,4 +1,4 @@
-"""scaletest lifecycle: how fast a cluster brings workloads up; the names of its commands."""
+"""The command group `scaletest lifecycle`, whose commands are imported when they are called."""
 
 import cloup
 
@@ -31,10 +31,12 @@ COMMANDS = (
 )
 
 
-@cloup.group("lifecycle", cls=LazyGroup, commands=COMMANDS)
-def command() -> None:
-    """Measure how fast the cluster brings workloads up: submit N of them, watch their phases, sum
-    up.
+@cloup.group(
+    "lifecycle",
+    cls=LazyGroup,
+    commands=COMMANDS,
+    help="""Measure how fast the cluster brings workloads up: submit N of them, watch their phases,
+    sum up.
 
     \b
     scaletest lifecycle run -n 2000 -p 5 -g 0 --delay 1s --run-seconds 30s
@@ -42,4 +44,7 @@ def command() -> None:
     scaletest lifecycle sample -o out    # as often as you like, during submit
     scaletest lifecycle plot --plot detailed -o out
     scaletest report out
-    """
+    """,
+)
+def command() -> None:
+    """Measure how fast the cluster brings workloads up."""

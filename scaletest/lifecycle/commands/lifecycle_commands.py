@@ -1,4 +1,7 @@
-"""scaletest lifecycle submit, sample, run, delete and plot: their options, and one call."""
+"""The commands submit, sample, run, delete and plot, with their options.
+
+Each imports what it does in its body: that takes a while, and --help needs none of it.
+"""
 
 from pathlib import Path
 
@@ -32,7 +35,6 @@ def submit(output_dir: Path | None, workload: LifecycleWorkloadOptions, dry_run:
     Without --output-dir the run lies with all others. Exit code 0 when all were accepted, 3 when
     some were rejected, 7 when the cluster cannot be reached.
     """
-    # what a run needs takes a while to import, and --help needs none of it
     from scaletest.lifecycle.commands import lifecycle_run
 
     if dry_run:
@@ -120,6 +122,7 @@ def sample(
 @options.dry_run
 @shared.call_with_groups
 def run(
+    *,
     output_dir: Path | None,
     workload: LifecycleWorkloadOptions,
     dry_run: bool,
@@ -146,7 +149,14 @@ def run(
     if dry_run:
         return lifecycle_run.print_first(output_dir, workload)
     return lifecycle_run.run(
-        output_dir, workload, timeout, judged, labels, watch, output, keep=keep
+        output_dir,
+        workload,
+        judged,
+        timeout_s=timeout,
+        labels=labels,
+        watch=watch,
+        output=output,
+        keep=keep,
     )
 
 
@@ -165,7 +175,17 @@ def delete(output_dir: Path, yes: bool) -> None:
     lifecycle_run.delete(output_dir, yes=yes)
 
 
-@cloup.command()
+@cloup.command(
+    help="""Write times.csv and general.png or detailed.png beside the data. Needs the extra:
+    pip install 'scaletest[plot]'.
+
+    \b
+    scaletest lifecycle plot -o out
+    scaletest lifecycle plot -o out --plot detailed --head 100
+
+    Reads the submitted.json and sampled.json of the Run:ai scale test tool as well.
+    """
+)
 @under_heading("Target")
 @options.output_dir()
 @under_heading("Output")
@@ -180,15 +200,7 @@ def delete(output_dir: Path, yes: bool) -> None:
 @options.view_options
 @shared.call_with_groups
 def plot(output_dir: Path, figure: str, view: WorkloadSelection) -> None:
-    """Write times.csv and general.png or detailed.png beside the data. Needs the extra: pip install
-    'scaletest[plot]'.
-
-    \b
-    scaletest lifecycle plot -o out
-    scaletest lifecycle plot -o out --plot detailed --head 100
-
-    Reads the submitted.json and sampled.json of the Run:ai scale test tool as well.
-    """
+    """Write the times as a table and a picture."""
     from scaletest.lifecycle.commands import lifecycle_run
 
     lifecycle_run.plot(output_dir, view, figure)

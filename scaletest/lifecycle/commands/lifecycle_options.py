@@ -18,7 +18,10 @@ TYPES = (*ALIASES, *KINDS)
 def find_folder(
     context: click.Context, parameter: click.Parameter, value: Path | None
 ) -> Path | None:
-    """Find a folder; else LAST or the end of a name, of the stored lifecycles."""
+    """Return a folder by its path, else the stored lifecycle that LAST or the end of a name means.
+
+    What means no stored lifecycle is returned as it is.
+    """
     if value is None or value.exists() or value.name != str(value):
         return value
     paths = []
@@ -32,7 +35,7 @@ def find_folder(
     return matching[0] if len(matching) == 1 else value
 
 
-def _sleep_time(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+def _parse_sleep(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
     """Return seconds as text, as `sleep` takes them, or infinity; None without the option."""
     if value in (None, "infinity"):
         return value
@@ -131,7 +134,7 @@ workload = join_options(
         "--run-seconds",
         default=None,
         metavar="TIME",
-        callback=_sleep_time,
+        callback=_parse_sleep,
         help=(
             "Let the pods sleep this long; `infinity` is allowed. [default: 60s; infinity for the"
             " runai types]"

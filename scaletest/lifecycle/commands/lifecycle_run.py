@@ -1,4 +1,4 @@
-"""What the commands of lifecycle do, once their options are read."""
+"""Run the commands of lifecycle, once their options are parsed."""
 
 import os
 import shlex
@@ -19,7 +19,7 @@ from scaletest.lifecycle.measure.submit_tools import runai_line
 from scaletest.lifecycle.measure.templating import Workloads
 from scaletest.lifecycle.options import Conditions, LifecycleWorkloadOptions, WorkloadSelection
 from scaletest.lifecycle.plan import LifecyclePlan
-from scaletest.lifecycle.report import report as lifecycle
+from scaletest.lifecycle.report import report
 from scaletest.lifecycle.report.charts import phase_charts
 from scaletest.lifecycle.run_type import LifecycleRun, read_run
 from scaletest.lifecycle.runai import read_backend_times
@@ -44,7 +44,7 @@ def print_first(output_dir: Path | None, options: LifecycleWorkloadOptions) -> i
 
 
 def submit(output_dir: Path | None, options: LifecycleWorkloadOptions) -> int:
-    """Submit all workloads; the exit code."""
+    """Submit all workloads, and return the exit code."""
     store = _new_store(output_dir)
     plan, cluster = _plan_and_cluster(store, options)
     done, interrupted = measuring.submit(plan, store, cluster)
@@ -73,24 +73,26 @@ def sample(output_dir: Path, project: str, backend_times: Path | None, *, follow
 def run(
     output_dir: Path | None,
     options: LifecycleWorkloadOptions,
+    conditions: Conditions,
+    *,
     timeout_s: float,
-    judged: Conditions,
     labels: Labels,
     watch: shared.WatchOptions,
     output: Output,
-    *,
     keep: bool,
 ) -> int:
-    """Submit, watch, judge and report; the exit code. keep: whether the objects stay."""
+    """Submit, watch, judge and report, and return the exit code. keep: the objects stay."""
     store = _new_store(output_dir)
     plan, cluster = _plan_and_cluster(store, options)
     plan = replace(
         plan,
-        thresholds=judged.thresholds or plan.thresholds,
-        tolerate_failures=judged.tolerate_failures or plan.tolerate_failures,
+        thresholds=conditions.thresholds or plan.thresholds,
+        tolerate_failures=conditions.tolerate_failures or plan.tolerate_failures,
     )
     with watch_runs(watch) as progress:
-        interrupted = measuring.measure(plan, store, cluster, labels, timeout_s, progress)
+        interrupted = measuring.measure(
+            plan, store, cluster, labels, timeout_s=timeout_s, progress=progress
+        )
     code = show(store, read_run(store, interrupted="by a signal" if interrupted else ""), output)
     if interrupted and not keep:
         echo(
@@ -120,24 +122,28 @@ def _new_store(output_dir: Path | None) -> LifecycleFolder:
 def _plan_and_cluster(
     store: LifecycleFolder, options: LifecycleWorkloadOptions
 ) -> tuple[LifecyclePlan, Cluster]:
-    """Return the plan as `_plan` gives it, and its cluster. UsageError when no node offers the
-    devices of a new run.
+    """Return the plan as `_plan` does, and its cluster.
+
+    UsageError when no node offers the devices of a new run.
     """
     if store.exists:
         plan = _plan(store, options, "")
         return plan, connect_cluster(plan.namespace, plan.context)
     cluster = connect_cluster(options.namespace, options.context)
     plan = _plan(store, options, cluster.namespace)
-    if not options.force and (warning := planning.check_devices(plan, cluster)):
-        echo(as_options(f"warning: {warning}"), err=True)
+    if not options.force:
+        warning = planning.check_devices(plan, cluster)
+        if warning:
+            echo(as_options(f"warning: {warning}"), err=True)
     return plan, cluster
 
 
 def _plan(
     store: LifecycleFolder, options: LifecycleWorkloadOptions, namespace: str
 ) -> LifecyclePlan:
-    """Return the plan of a new folder, or the stored one with the pace that was typed. namespace:
-    the kubeconfig's.
+    """Return the plan of a new folder, or the stored one with the pace that was typed.
+
+    namespace: the one of the kubeconfig.
     """
     if store.exists:
         typed = {
@@ -155,29 +161,28 @@ def _plan(
 
 
 def plot(output_dir: Path, view: WorkloadSelection, figure: str) -> None:
-    """Write the table of times, and a picture: general or detailed."""
+    """Write the table of times, and a picture. figure: general or detailed."""
     store = LifecycleFolder(output_dir)
     for path in _draw(store, read_run(store, view), figure):
         echo(f"{path} written", err=True)
 
 
 def _draw(store: LifecycleFolder, run: LifecycleRun, figure: str) -> list[Path]:
-    """Draw the table, and the picture; UsageError when it cannot be drawn."""
-    written = [store.put("times.csv", formats.render(lifecycle.lifecycle_report(run), "csv"))]
-    charts = phase_charts(
-        run.result, lifecycle.GENERAL if figure == "general" else lifecycle.DETAILED
-    )
-    picture = png.draw_picture(charts, plural(len(run.result.courses), "workload"))
-    return [*written, store.put(f"{figure}.png", picture)]
+    """Write the table and the picture, and return their paths; UsageError without matplotlib."""
+    table = store.put("times.csv", formats.render(report.lifecycle_report(run), "csv"))
+    names = report.GENERAL if figure == "general" else report.DETAILED
+    charts = phase_charts(run.result, names)
+    picture = png.draw_picture(charts, plural(len(run.result.timelines), "workload"))
+    return [table, store.put(f"{figure}.png", picture)]
 
 
 def show(store: LifecycleFolder, run: LifecycleRun, output: Output) -> int:
-    """After a run: write its table, picture and page, print the result; the exit code."""
-    shown = lifecycle.lifecycle_report(run)
-    store.put("result.json", formats.render(shown, "json"))
-    store.put("report.html", formats.render(shown, "html"))
+    """Write the result, page, table and picture of a run, print it, and return the exit code."""
+    document = report.lifecycle_report(run)
+    store.put("result.json", formats.render(document, "json"))
+    store.put("report.html", formats.render(document, "html"))
     try:
         _draw(store, run, "general")
     except UsageError as error:
         echo(f"warning: no picture: {error.message}", err=True)
-    return stored.deliver_finished(shown, output)
+    return stored.deliver_finished(document, output)

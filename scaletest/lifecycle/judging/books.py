@@ -1,4 +1,4 @@
-"""How many workloads were submitted, and what became of them.
+"""Count the workloads of a run, and what became of them.
 
 The books balance: submitted = measured + pending + failed + lost.
 """
@@ -50,23 +50,23 @@ class Books(Written):
 
     @property
     def not_tried(self) -> Annotated[Count, "planned and not submitted yet"]:
-        """How many are planned and not submitted yet."""
+        """The number of those that are planned and not submitted yet."""
         return max(0, self.planned - self.submitted - self.rejected)
 
 
 @dataclass(frozen=True, slots=True)
 class LifecycleProgress:
-    """How far a run is, in workloads."""
+    """The progress of a run, in workloads."""
 
     planned: int
     submitted: int  # accepted ones
     rejected: int
     fates: Mapping[Fate, int]
-    pods: int
+    pods: int  # those that were seen
     running: int = 0  # pending ones that only have to end
 
     def __str__(self) -> str:
-        """In one line."""
+        """Describe it in one line."""
         parts = [f"{self.submitted} of {self.planned} submitted"]
         parts += [f"{self.fates[fate]} {fate}" for fate in Fate if self.fates.get(fate)]
         if self.rejected:
@@ -85,7 +85,7 @@ def fate_of(timeline: WorkloadTimeline, until: str) -> Fate:
     if until in timeline.passed and not (until == "finished" and workload.failed):
         return Fate.MEASURED
     # where the object itself was never seen, its pods tell
-    pods = list(workload.pods.values()) if not workload.seen else []
+    pods = [] if workload.seen else workload.pods.values()
     if workload.failed or (pods and all(pod.failed for pod in pods)):
         return Fate.FAILED
     if workload.gone or (pods and all(pod.gone for pod in pods)):
@@ -99,29 +99,32 @@ def count_workloads(
     until: str,
     planned: int = 0,
 ) -> Books:
-    """Count the workloads of a run; where submissions are not on record, all known ones count as
-    submitted.
+    """Count the workloads of a run.
+
+    Where no submission is on record, all workloads that were seen count as submitted.
     """
     by_name = {timeline.workload.name: timeline for timeline in timelines}
-    submitted = {submission.name: submission for submission in submissions}
-    rejected = [submission for submission in submitted.values() if not submission.accepted]
-    counted = list(by_name)
-    if submitted:
-        counted = [name for name, submission in submitted.items() if submission.accepted]
-    rejections = count_alike(f"{refused.status} {refused.reason}".strip() for refused in rejected)
-    known = [by_name[name] for name in counted if name in by_name]
     by_fate: dict[Fate, list[WorkloadTimeline]] = {fate: [] for fate in Fate}
-    for timeline in known:
-        by_fate[fate_of(timeline, until)].append(timeline)
+    latest = {submission.name: submission for submission in submissions}
+    rejected = [submission for submission in latest.values() if not submission.accepted]
+    accepted = [name for name, submission in latest.items() if submission.accepted]
+    unseen = 0  # they are pending
+    for name in accepted if latest else by_name:
+        if name in by_name:
+            by_fate[fate_of(by_name[name], until)].append(by_name[name])
+        else:
+            unseen += 1
+    submitted = unseen + sum(map(len, by_fate.values()))
+    rejections = count_alike(f"{refused.status} {refused.reason}".strip() for refused in rejected)
     failures = count_alike(
         timeline.workload.reason or "no reason given" for timeline in by_fate[Fate.FAILED]
     )
     return Books(
-        planned=planned or len(counted) + len(rejected),
+        planned=planned or submitted + len(rejected),
         rejected=len(rejected),
-        submitted=len(counted),
+        submitted=submitted,
         measured=len(by_fate[Fate.MEASURED]),
-        pending=len(by_fate[Fate.PENDING]) + len(counted) - len(known),
+        pending=len(by_fate[Fate.PENDING]) + unseen,
         failed=len(by_fate[Fate.FAILED]),
         lost=len(by_fate[Fate.LOST]),
         rejections=dict(rejections.most_common(MOST_REASONS)),

@@ -1,5 +1,6 @@
-"""The figures of a run: the durations of each phase, and pods scheduled over time."""
+"""Summarize a run: the durations of each phase, and the throughput of scheduling."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from typing import Annotated
 
 from scaletest.lifecycle.judging.timeline import (
     MILESTONE_TEXTS,
-    OF_A_POD,
+    POD_MILESTONE_TEXTS,
     LifecyclePhase,
     WorkloadTimeline,
     best_time,
@@ -25,7 +26,7 @@ MOST_BINS = 120
 
 @dataclass(frozen=True, slots=True)
 class PhaseDurations(Written):
-    """One step of a run, durations in s."""
+    """The durations of one phase in a run, in seconds."""
 
     step: Annotated[LifecyclePhase, flat(), "its name"]
     since: Annotated[str, "the milestone at which the phase begins"]
@@ -41,9 +42,10 @@ class PhaseDurations(Written):
 
     @property
     def text(self) -> str:
-        """Its name for people: where it begins and where it ends."""
+        """The name for people: where the phase begins and where it ends."""
         if self.step.of_pods:
-            return f"each pod: {OF_A_POD[self.since]} → {OF_A_POD[self.step.event]}"
+            texts = POD_MILESTONE_TEXTS
+            return f"each pod: {texts[self.since]} → {texts[self.step.event]}"
         return f"{MILESTONE_TEXTS[self.since]} → {MILESTONE_TEXTS[self.step.event]}"
 
 
@@ -61,33 +63,46 @@ class PodThroughput(Written):
 
 
 def summarize_phase(phase: LifecyclePhase, timelines: Sequence[WorkloadTimeline]) -> PhaseDurations:
-    """Summarize the durations of one step in all workloads."""
-    measured = phase_durations(phase, timelines)
-    known = [duration for duration in measured if duration is not None]
+    """Summarize the durations of one phase in all workloads."""
+    durations = phase_durations(phase, timelines)
+    measured = [duration for duration in durations if duration is not None]
     return PhaseDurations(
-        phase,
-        reference_milestone(phase, timelines),
-        tuple(duration and duration.value_s for duration in measured),
-        summarise_samples(duration.value_s for duration in known),
-        dict(Counter(duration.source for duration in known)),
-        len(measured) - len(known),
-        sum(duration.clipped for duration in known),
+        step=phase,
+        since=reference_milestone(phase, timelines),
+        values=tuple(duration and duration.value_s for duration in durations),
+        spread=summarise_samples(duration.value_s for duration in measured),
+        sources=dict(Counter(duration.source for duration in measured)),
+        missing=len(durations) - len(measured),
+        clipped=sum(duration.clipped for duration in measured),
     )
 
 
-def throughput(timelines: Sequence[WorkloadTimeline]) -> PodThroughput:
+def count_scheduled(timelines: Sequence[WorkloadTimeline]) -> PodThroughput:
     """Count pods scheduled over time, in bins of whole seconds."""
     pods = chain.from_iterable(timeline.workload.pods.values() for timeline in timelines)
     scheduled = [best_time(pod.stamps.get("scheduled")) for pod in pods]
-    times = sorted(time for time in scheduled if time is not None)
-    if not times:
-        return PodThroughput(0, None, None, 0.0, 1.0, (), len(scheduled))
-    span = times[-1] - times[0]
-    bin_s = float(max(1, -(-int(span + 1) // MOST_BINS)))
-    counts = [0] * (int(span / bin_s) + 1)
-    for time in times:
-        counts[int((time - times[0]) / bin_s)] += 1
-    per_s = (len(times) - 1) / span if span >= 1.0 else None
+    times_s = sorted(time_s for time_s in scheduled if time_s is not None)
+    if not times_s:
+        return PodThroughput(
+            pods=0,
+            per_s=None,
+            peak_per_s=None,
+            began_s=0.0,
+            bin_s=1.0,
+            counts=(),
+            seen=len(scheduled),
+        )
+    span_s = times_s[-1] - times_s[0]
+    bin_s = float(max(1, math.ceil(int(span_s + 1) / MOST_BINS)))
+    counts = [0] * (int(span_s / bin_s) + 1)
+    for time_s in times_s:
+        counts[int((time_s - times_s[0]) / bin_s)] += 1
     return PodThroughput(
-        len(times), per_s, max(counts) / bin_s, times[0], bin_s, tuple(counts), len(scheduled)
+        pods=len(times_s),
+        per_s=(len(times_s) - 1) / span_s if span_s >= 1.0 else None,
+        peak_per_s=max(counts) / bin_s,
+        began_s=times_s[0],
+        bin_s=bin_s,
+        counts=tuple(counts),
+        seen=len(scheduled),
     )

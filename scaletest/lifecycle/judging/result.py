@@ -1,4 +1,4 @@
-"""The result of a lifecycle run, and all that goes into it; a stored run always gives the same."""
+"""Judge a lifecycle run. The same records always give the same result."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -9,8 +9,8 @@ from scaletest.lifecycle.judging.books import Books, count_workloads
 from scaletest.lifecycle.judging.figures import (
     PhaseDurations,
     PodThroughput,
+    count_scheduled,
     summarize_phase,
-    throughput,
 )
 from scaletest.lifecycle.judging.timeline import (
     PHASES,
@@ -31,13 +31,13 @@ from scaletest.stats.thresholds import ThresholdResult
 
 @dataclass(frozen=True, slots=True)
 class LifecycleResult(Written):
-    """The result of a run."""
+    """The result of a run: what became of its workloads, how long each phase took, the verdict."""
 
     constants: ClassVar = {**VERSIONED, "kind": "lifecycle"}
 
     until: Annotated[str, choice(UNTIL), "the milestone that ends a workload"]
     books: Books
-    courses: Annotated[tuple[WorkloadTimeline, ...], INNER, "timelines of those that are shown."]
+    timelines: Annotated[tuple[WorkloadTimeline, ...], INNER, "timelines of those that are shown."]
     steps: Annotated[
         tuple[PhaseDurations, ...], "one for every phase of which something was measured"
     ]
@@ -45,12 +45,12 @@ class LifecycleResult(Written):
     skipped: Annotated[dict[str, int], "workloads left out as erroneous, by reason"]
     thresholds: Annotated[tuple[ThresholdResult, ...], "conditions of a PASS, as they were given"]
     verdict: Verdict
-    uncut: Annotated[
+    uncut_timelines: Annotated[
         tuple[WorkloadTimeline, ...], INNER, "timelines before the first and last ones were cut."
     ] = ()
 
     def step(self, name: str) -> PhaseDurations | None:
-        """Return a step by its name; None when nothing was measured of it."""
+        """Return the durations of a phase by its name; None when none was measured."""
         return next((phase for phase in self.steps if phase.step.name == name), None)
 
 
@@ -65,36 +65,38 @@ def judge_run(
     tolerate_failures: int = 0,
     interrupted: str = "",
 ) -> LifecycleResult:
-    """Judge a run. The books are of the whole run, whatever is shown."""
+    """Judge a run. Only the phases are those of the workloads in view; all else is of the run."""
     # by submission, else by creation, then by name, so that series have one order
-    everything = sorted(
+    timelines = sorted(
         map(timeline_of, workloads),
         key=lambda timeline: (start_time(timeline) or 0.0, timeline.workload.name),
     )
-    counts = count_workloads(everything, submissions, until, planned)
+    # choose those that are in view
     uncut = []
     skipped: Counter[str] = Counter()
-    for workload in everything:
-        error = find_error(workload)
+    for timeline in timelines:
+        error = find_error(timeline)
         if error:
             skipped[error] += 1
         if not (error and view.skip_errors):
-            uncut.append(workload)
+            uncut.append(timeline)
     shown = uncut[: view.head]
     if view.tail is not None:
         shown = shown[max(0, len(shown) - view.tail) :]
-    measured = [summarize_phase(phase, shown) for phase in PHASES]
-    steps = tuple(phase for phase in measured if phase.spread.count)
-    rate = throughput(everything)
-    outcomes = judge_thresholds(thresholds, steps, counts, rate.per_s)
+    # summarize, and judge
+    phases = [summarize_phase(phase, shown) for phase in PHASES]
+    steps = tuple(phase for phase in phases if phase.spread.count)
+    books = count_workloads(timelines, submissions, until, planned)
+    throughput = count_scheduled(timelines)
+    results = judge_thresholds(thresholds, steps, books, throughput.per_s)
     return LifecycleResult(
-        until,
-        counts,
-        tuple(shown),
-        steps,
-        rate,
-        dict(skipped),
-        outcomes,
-        decide_verdict(counts, outcomes, tolerate_failures, until, interrupted),
-        tuple(uncut),
+        until=until,
+        books=books,
+        timelines=tuple(shown),
+        steps=steps,
+        throughput=throughput,
+        skipped=dict(skipped),
+        thresholds=results,
+        verdict=decide_verdict(books, results, tolerate_failures, until, interrupted),
+        uncut_timelines=tuple(uncut),
     )

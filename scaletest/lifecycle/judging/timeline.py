@@ -1,15 +1,7 @@
-"""The phases of a workload from its submission to its end, the times of its milestones, and the
-durations between them.
+"""Find the times at which a workload passed its milestones, and the durations of its phases.
 
 A milestone of a workload with many pods is passed when as many pods as it needs at once have passed
-it: a gang of eight is scheduled when its eighth pod is. Arrival stamps are preferred where both
-ends have one; else the API's fields count where both ends have one. A time that the tester sent and
-a field of the API make a mixed duration, which includes the difference of two clocks and is counted
-as such.
-
-Watches of two collections may deliver events in another order than they happened, and whole seconds
-may too. So a negative duration above -1 s counts as 0 and is counted as clipped. One further below
-is an error of the workload.
+it: a gang of eight is scheduled when its eighth pod is.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,9 +19,10 @@ from scaletest.lifecycle.records import (
 from scaletest.model.declared import INNER, named_in_documents
 from scaletest.model.writing import Written
 
-# Milestones from which a phase is measured, the first that any workload has.
-PLACED = ("pod_group_created", "first_pod_created")
-BEGUN = ("submitted", "created", "first_pod_created")
+# Milestones from which a phase of scheduling, or of the whole way, is measured: the first of them
+# that any workload has.
+PODS_CREATED = ("pod_group_created", "first_pod_created")
+WORKLOAD_BEGUN = ("submitted", "created", "first_pod_created")
 MILESTONE_TEXTS = {
     "submitted": "submission",
     "accepted": "acceptance",
@@ -53,7 +46,8 @@ MILESTONE_TEXTS = {
     "finished": "finished",
     "backend_job_created": "backend job creation",
 }
-OF_A_POD = {
+# The same of a single pod.
+POD_MILESTONE_TEXTS = {
     "created": "creation",
     "scheduled": "scheduling",
     "claim_created": "first device claim",
@@ -61,6 +55,9 @@ OF_A_POD = {
     "started": "containers started",
     "ready": "ready",
 }
+# Watches of two collections may deliver events in another order than they happened, and whole
+# seconds may too. So a negative duration above this counts as 0, and is counted as clipped. One
+# further below is an error of the workload.
 CLIPPED_S = -1.0
 # Kinds whose own status says when they have finished: their pods may fail and be replaced, or be
 # fewer at once than in all.
@@ -113,12 +110,12 @@ PHASES: tuple[LifecyclePhase, ...] = (
     LifecyclePhase(
         "pod_group_created", "Pod Group Creation", "pod_group_created", ("first_pod_created",)
     ),
-    LifecyclePhase("decided", "Pod Scheduling Decision", "decided", PLACED),
-    LifecyclePhase("scheduled", "All Pods Scheduled", "scheduled", PLACED),
-    LifecyclePhase("evicted", "First Eviction", "evicted", PLACED),
-    LifecyclePhase("pvc_requested", "First PVC Bind Request", "pvc_requested", PLACED),
+    LifecyclePhase("decided", "Pod Scheduling Decision", "decided", PODS_CREATED),
+    LifecyclePhase("scheduled", "All Pods Scheduled", "scheduled", PODS_CREATED),
+    LifecyclePhase("evicted", "First Eviction", "evicted", PODS_CREATED),
+    LifecyclePhase("pvc_requested", "First PVC Bind Request", "pvc_requested", PODS_CREATED),
     LifecyclePhase("pvc_bound", "First PVC Bind", "pvc_bound", ("pvc_requested",)),
-    LifecyclePhase("claim_created", "All Device Claims Created", "claim_created", PLACED),
+    LifecyclePhase("claim_created", "All Device Claims Created", "claim_created", PODS_CREATED),
     LifecyclePhase(
         "claim_allocated", "All Device Claims Allocated", "claim_allocated", ("claim_created",)
     ),
@@ -128,16 +125,22 @@ PHASES: tuple[LifecyclePhase, ...] = (
     LifecyclePhase("containers_ready", "Containers Ready", "containers_ready", ("scheduled",)),
     LifecyclePhase("ready", "Ready", "ready", ("scheduled",)),
     LifecyclePhase("finished", "Finished", "finished", ("started", "created")),
-    LifecyclePhase("backend_job_created", "Backend Job Creation", "backend_job_created", PLACED),
-    LifecyclePhase("total_decided", "Total Pod Scheduling Decision", "decided", BEGUN, total=True),
-    LifecyclePhase("total_scheduled", "Total All Pods Scheduled", "scheduled", BEGUN, total=True),
-    LifecyclePhase("total_ready", "Total Ready", "ready", BEGUN, total=True),
-    LifecyclePhase("total_finished", "Total Finished", "finished", BEGUN, total=True),
+    LifecyclePhase(
+        "backend_job_created", "Backend Job Creation", "backend_job_created", PODS_CREATED
+    ),
+    LifecyclePhase(
+        "total_decided", "Total Pod Scheduling Decision", "decided", WORKLOAD_BEGUN, total=True
+    ),
+    LifecyclePhase(
+        "total_scheduled", "Total All Pods Scheduled", "scheduled", WORKLOAD_BEGUN, total=True
+    ),
+    LifecyclePhase("total_ready", "Total Ready", "ready", WORKLOAD_BEGUN, total=True),
+    LifecyclePhase("total_finished", "Total Finished", "finished", WORKLOAD_BEGUN, total=True),
     LifecyclePhase(
         "total_backend_job_created",
         "Total Backend Job Creation",
         "backend_job_created",
-        BEGUN,
+        WORKLOAD_BEGUN,
         total=True,
     ),
     LifecyclePhase("pod_scheduled", "A Pod Scheduled", "scheduled", ("created",), of_pods=True),
@@ -157,7 +160,7 @@ BY_NAME: Mapping[str, LifecyclePhase] = {step.name: step for step in PHASES}
 
 
 class PhaseDuration(NamedTuple):
-    """How long a step took."""
+    """The duration of a phase."""
 
     value_s: float
     source: TimeSource
@@ -183,21 +186,26 @@ def timeline_of(workload: LifecycleObject) -> WorkloadTimeline:
     passed = set(stamps)
     needed = workload.expected or len(workload.pods)
     if workload.pods and needed:
-        created = _pod_stamps(workload, "created")
-        stamps["first_pod_created"] = _nth(created, 1)
-        stamps["last_pod_created"] = _nth(created, needed)
+        created = _pod_stamps(workload.pods.values(), "created")
+        stamps["first_pod_created"] = _nth_times(created, 1)
+        stamps["last_pod_created"] = _nth_times(created, needed)
         for name in (*POD_MILESTONES[1:], "decided"):
-            if name == "finished" and workload.kind in SAY_THEIR_END and name not in passed:
-                continue
-            reached = _pod_stamps(workload, name)
-            needed_here = workload.expected or len(_pods_for(workload, name))
-            if len(reached) >= needed_here > 0:
+            pods = list(workload.pods.values())
+            if name == "finished":
+                if workload.kind in SAY_THEIR_END and name not in passed:
+                    continue
+                # pods that failed have not finished anything
+                pods = [pod for pod in pods if not pod.failed]
+            reached = _pod_stamps(pods, name)
+            needed = workload.expected or len(pods)
+            if len(reached) >= needed > 0:
                 passed.add(name)
             if stamps.get(name, Stamp()) == Stamp():
-                stamps[name] = _nth(reached, needed_here)
-        evicted = _pod_stamps(workload, "evicted")
+                stamps[name] = _nth_times(reached, needed)
+        # one eviction is enough, of a pod or of the workload
+        evicted = _pod_stamps(workload.pods.values(), "evicted")
         if evicted:
-            stamps["evicted"] = _nth([*evicted, *filter(None, [stamps.get("evicted")])], 1)
+            stamps["evicted"] = _nth_times([*evicted, *filter(None, [stamps.get("evicted")])], 1)
     return WorkloadTimeline(
         workload,
         {name: stamp for name, stamp in stamps.items() if stamp != Stamp()},
@@ -205,71 +213,62 @@ def timeline_of(workload: LifecycleObject) -> WorkloadTimeline:
     )
 
 
-def _pod_stamps(workload: LifecycleObject, name: str) -> list[Stamp]:
-    """Return the stamps of its pods for a milestone."""
-    return [pod.stamps[name] for pod in _pods_for(workload, name) if name in pod.stamps]
+def _pod_stamps(pods: Iterable[LifecyclePod], name: str) -> list[Stamp]:
+    """Return the stamps of those pods that have passed a milestone."""
+    return [pod.stamps[name] for pod in pods if name in pod.stamps]
 
 
-def _pods_for(workload: LifecycleObject, name: str) -> list[LifecyclePod]:
-    """Return the pods that count for a milestone. Pods that failed have not finished anything."""
-    pods = list(workload.pods.values())
-    if name == "finished":
-        pods = [pod for pod in pods if not pod.failed]
-    return pods
-
-
-def _nth(stamps: Sequence[Stamp], number: int) -> Stamp:
-    """By each source the time at which `number` pods had passed; None where fewer did."""
-
-    def nth(read: Iterable[float | None]) -> float | None:
-        times = sorted(time for time in read if time is not None)
-        return times[number - 1] if 0 < number <= len(times) else None
-
-    return Stamp(*map(nth, zip(*map(astuple, stamps), strict=True)))
+def _nth_times(stamps: Sequence[Stamp], number: int) -> Stamp:
+    """Return when `number` pods had passed, by each source; None where fewer did."""
+    times = []
+    for source_times in zip(*map(astuple, stamps), strict=True):
+        ordered = sorted(time for time in source_times if time is not None)
+        times.append(ordered[number - 1] if 0 < number <= len(ordered) else None)
+    return Stamp(*times)
 
 
 def duration_between(start: Stamp | None, end: Stamp | None) -> PhaseDuration | None:
-    """Return the duration from one milestone to the other; None when an end is missing. Where both
-    are known, arrivals count: the API's fields are whole seconds.
+    """Return the duration from one milestone to the other; None when an end is missing.
+
+    Both ends are by arrival where they can be, else both by the API, whose fields are mostly whole
+    seconds. Otherwise the duration is mixed: it includes the difference of two clocks.
     """
     if start is None or end is None:
         return None
-    of_event = start.event_s is not None or end.event_s is not None
-    source = TimeSource.EVENT if of_event else TimeSource.API
-    duration = _duration(start.watch_s, end.watch_s, TimeSource.WATCH)
-    duration = duration or _duration(_field(start), _field(end), source)
-    if duration is None:
-        last = end.watch_s if _field(end) is None else _field(end)
-        duration = _duration(best_time(start), last, TimeSource.MIXED)
-    if duration is not None and CLIPPED_S < duration.value_s < 0:
-        return PhaseDuration(0.0, duration.source, clipped=True)
-    return duration
+    start_s, end_s = start.watch_s, end.watch_s
+    source = TimeSource.WATCH
+    if start_s is None or end_s is None:
+        start_s, end_s = _api_time(start), _api_time(end)
+        of_event = start.event_s is not None or end.event_s is not None
+        source = TimeSource.EVENT if of_event else TimeSource.API
+    if start_s is None or end_s is None:
+        start_s = best_time(start)
+        end_s = end.watch_s if end_s is None else end_s
+        source = TimeSource.MIXED
+    if start_s is None or end_s is None:
+        return None
+    if CLIPPED_S < end_s - start_s < 0:
+        return PhaseDuration(0.0, source, clipped=True)
+    return PhaseDuration(end_s - start_s, source)
 
 
-def _duration(first: float | None, last: float | None, source: TimeSource) -> PhaseDuration | None:
-    """Return the time from one instant to another of a source; None where one is missing."""
-    return None if first is None or last is None else PhaseDuration(last - first, source)
-
-
-def _field(stamp: Stamp) -> float | None:
+def _api_time(stamp: Stamp) -> float | None:
     return stamp.api_s if stamp.event_s is None else stamp.event_s
 
 
-def reference_milestone(step: LifecyclePhase, courses: Sequence[WorkloadTimeline]) -> str:
-    """Return the milestone from which a step is measured in this run: the first that any workload
-    has.
-    """
-    for name in step.references:
-        if step.of_pods or any(name in timeline.milestones for timeline in courses):
+def reference_milestone(phase: LifecyclePhase, timelines: Sequence[WorkloadTimeline]) -> str:
+    """Return the milestone from which a phase is measured: the first that any workload has."""
+    for name in phase.references:
+        if phase.of_pods or any(name in timeline.milestones for timeline in timelines):
             return name
-    return step.references[-1]
+    return phase.references[-1]
 
 
 def phase_duration(
-    step: LifecyclePhase, timeline: WorkloadTimeline, since: str
+    phase: LifecyclePhase, timeline: WorkloadTimeline, since: str
 ) -> PhaseDuration | None:
-    """Return how long the step took for one workload."""
-    return duration_between(timeline.stamp(since), timeline.stamp(step.event))
+    """Return how long the phase took for one workload."""
+    return duration_between(timeline.stamp(since), timeline.stamp(phase.event))
 
 
 def phase_durations(
@@ -287,7 +286,7 @@ def phase_durations(
 def find_error(timeline: WorkloadTimeline) -> str:
     """Say why a workload's times cannot be right; "" when they can.
 
-    A pod was replaced, or time runs backwards.
+    They cannot where a pod was replaced, or a clock was set back.
     """
     for since, name, error in IMPOSSIBLE:
         duration = duration_between(timeline.stamp(since), timeline.stamp(name))
@@ -298,11 +297,11 @@ def find_error(timeline: WorkloadTimeline) -> str:
 
 def start_time(timeline: WorkloadTimeline) -> float | None:
     """Return when it was submitted, else created: seconds since the epoch."""
-    return best_time(next(filter(None, map(timeline.stamp, BEGUN)), None))
+    return best_time(next(filter(None, map(timeline.stamp, WORKLOAD_BEGUN)), None))
 
 
 def best_time(stamp: Stamp | None) -> float | None:
-    """Return the best single time of a milestone."""
+    """Return the best single time of a milestone: its arrival, else what the API says."""
     if stamp is None:
         return None
-    return _field(stamp) if stamp.watch_s is None else stamp.watch_s
+    return _api_time(stamp) if stamp.watch_s is None else stamp.watch_s

@@ -1,13 +1,12 @@
-"""The thresholds of a run, and its verdict.
+"""Judge the thresholds of a run, and decide its verdict.
 
-Thresholds have one line each:
+Thresholds are such as these:
 
     ready.p99<30s   total_scheduled.p95<=2s   finished.mean<90s   throughput>=50/s
     failed<=0   rejected<1%   lost<=0
 
 A percentile's 95 % interval decides: PASS when all of it holds, FAIL when none of it does, else
-INVALID. Means, counts and the throughput are as they were counted. Failed, rejected, pending and
-lost in % are parts of what was submitted.
+INVALID. Means, counts and the throughput are as they were counted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,43 +49,44 @@ def judge_thresholds(
     """Judge each threshold, in their order."""
     by_name = {phase.step.name: phase for phase in steps}
     return tuple(
-        judge_threshold(threshold, [_figure_of(threshold, by_name, books, per_s)])
+        judge_threshold(threshold, [_measure(threshold, by_name, books, per_s)])
         for threshold in [parse_threshold(text, MEASURES, EXAMPLE) for text in texts]
     )
 
 
-def _figure_of(
-    threshold: Threshold, steps: Mapping[str, PhaseDurations], books: Books, per_s: float | None
+def _measure(
+    threshold: Threshold, phases: Mapping[str, PhaseDurations], books: Books, per_s: float | None
 ) -> Measured:
+    """Return the value that a threshold is about, or why there is none."""
     name, _, statistic = threshold.measure.partition(".")
     if name in COUNTS:
         count = float(getattr(books, name))
-        # a share is one of all workloads; there is none of nothing
-        everything = books.submitted + books.rejected if threshold.share else 1
-        return _exact(count / everything if everything else None, "nothing was submitted")
+        # in % it is a share of what was submitted, accepted or not
+        total = books.submitted + books.rejected if threshold.share else 1
+        return _measured(count / total if total else None, "nothing was submitted")
     if name == "throughput":
-        return _exact(per_s, "pods were scheduled for less than a second")
-    phase = steps.get(name)
+        return _measured(per_s, "pods were scheduled for less than a second")
+    phase = phases.get(name)
     if phase is None:
-        return _exact(None, f"no workload has both ends of {name}")
-    figure = getattr(phase.spread, statistic.replace(".", "_"))
+        return _measured(None, f"no workload has both ends of {name}")
+    value = getattr(phase.spread, statistic.replace(".", "_"))
     if statistic not in PERCENTILES:
-        return _exact(figure, "")
-    if figure is None:
-        return _exact(
+        return _measured(value)
+    if value is None:
+        return _measured(
             None,
             f"{statistic} needs {samples_needed(PERCENTILES[statistic])} values, and there are"
             f" {phase.spread.count}",
         )
-    return replace(_exact(figure.value, ""), estimate=percentile_estimate(figure))
+    return replace(_measured(value.value), estimate=percentile_estimate(value))
 
 
-def _exact(figure: float | None, missing: str) -> Measured:
-    """Return a figure that has no interval. missing: why there is none where it is None."""
-    if figure is None:
+def _measured(value: float | None, missing: str = "") -> Measured:
+    """Return a value without an interval. missing: why there is none where it is None."""
+    if value is None:
         return Measured(None, missing, "submit more workloads, or wait longer")
     return Measured(
-        exact_estimate(figure),
+        exact_estimate(value),
         remedy="submit more workloads: the interval holds the bound",
         refuted="look at the step's course over time in the report",
     )
@@ -99,45 +99,40 @@ def decide_verdict(
     until: str,
     interrupted: str = "",
 ) -> Verdict:
-    """Decide the verdict of a run."""
+    """Decide the verdict of a run. tolerate: how many workloads may fail or be rejected."""
+    grounds = [ground_of(thresholds, Rank.REFUTED)]
+    if not books.balanced:
+        counted = books.measured + books.pending + books.failed + books.lost
+        grounds.append(
+            Ground(
+                Rank.NOT_THE_SUBJECT,
+                f"{books.submitted} workloads were submitted, and {counted} are on record",
+                "look into the output folder, or measure it again",
+            )
+        )
+    if books.failed + books.rejected > tolerate:
+        reason = next(iter([*books.rejections, *books.failures]), "")
+        grounds.append(
+            Ground(
+                Rank.REFUTED,
+                f"{books.failed} failed and {books.rejected} rejected, {tolerate} tolerated:"
+                f" {cut_text(reason, 160)}",
+                "fix the cause that the reason names, or allow more with <tolerate_failures>",
+            )
+        )
+    if interrupted:
+        grounds.append(
+            Ground(Rank.OPEN, f"interrupted: {interrupted}", "go on: run the same command again")
+        )
+    grounds += [_not_all_measured(books, until), ground_of(thresholds, Rank.OPEN)]
     met = f"{books.measured} of {books.submitted} workloads reached {until}"
     if thresholds:
         met += f", {plural(len(thresholds), 'threshold')} met"
-    missing, failed, stopped = None, None, None
-    if not books.balanced:
-        counted = books.measured + books.pending + books.failed + books.lost
-        missing = Ground(
-            Rank.NOT_THE_SUBJECT,
-            f"{books.submitted} workloads were submitted, and {counted} are on record",
-            "look into the output folder, or measure it again",
-        )
-    if books.failed + books.rejected > tolerate:
-        why = next(iter([*books.rejections, *books.failures]), "")
-        failed = Ground(
-            Rank.REFUTED,
-            f"{books.failed} failed and {books.rejected} rejected, {tolerate} tolerated:"
-            f" {cut_text(why, 160)}",
-            "fix the cause that the reason names, or allow more with <tolerate_failures>",
-        )
-    if interrupted:
-        stopped = Ground(
-            Rank.OPEN, f"interrupted: {interrupted}", "go on: run the same command again"
-        )
-    return verdict_of_grounds(
-        [
-            missing,
-            ground_of(thresholds, Rank.REFUTED),
-            failed,
-            stopped,
-            _not_all_measured(books, until),
-            ground_of(thresholds, Rank.OPEN),
-            Ground(Rank.MET, met),
-        ]
-    )
+    return verdict_of_grounds([*grounds, Ground(Rank.MET, met)])
 
 
 def _not_all_measured(books: Books, until: str) -> Ground | None:
-    """Open where workloads were not submitted, or have not come so far."""
+    """Return the ground where workloads were not submitted, or have not come so far."""
     if not books.submitted:
         return Ground(
             Rank.OPEN,
@@ -152,12 +147,12 @@ def _not_all_measured(books: Books, until: str) -> Ground | None:
         )
     if not (books.pending or books.lost):
         return None
-    run, remedy = "", "ask for an earlier milestone with <until>"
+    running, remedy = "", "ask for an earlier milestone with <until>"
     if books.running:
-        run, remedy = f" (the pods of {books.running} run)", ENDLESS
+        running, remedy = f" (the pods of {books.running} run)", ENDLESS
     return Ground(
         Rank.OPEN,
-        f"{books.pending} of {books.submitted} have not reached {until}{run}, {books.lost} were"
-        " lost",
+        f"{books.pending} of {books.submitted} have not reached {until}{running}, {books.lost}"
+        " were lost",
         f"wait longer, or {remedy}",
     )

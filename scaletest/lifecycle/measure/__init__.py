@@ -1,1 +1,1 @@
-"""Submits workloads to a cluster and follows what becomes of them."""
+"""Submit workloads to a cluster, and follow what becomes of them."""

@@ -1,4 +1,4 @@
-"""Measure a lifecycle: submit, sample, do both at once, and delete what was submitted."""
+"""Submit and sample the workloads of a run, in one process or in two, and delete them."""
 
 import math
 import sys
@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from scaletest.cluster.api_calls import ApiCalls
 from scaletest.cluster.bulk_objects import Objects
-from scaletest.cluster.connection import ApiCalls, Cluster, connect_cluster
+from scaletest.cluster.connection import Cluster, connect_cluster
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.measure import submit_tools
 from scaletest.lifecycle.measure.sampling import ProgressReport, Sampler, steady_clock
-from scaletest.lifecycle.measure.submitting import Submitter
+from scaletest.lifecycle.measure.submitting import AllRefused, Submitter
 from scaletest.lifecycle.plan import LifecyclePlan
-from scaletest.model.errors import ScaletestError
 from scaletest.model.labels import UNLABELLED, Labels
 from scaletest.runs.environment import read_environment
 from scaletest.runs.folder import LOCK, LOCKS, PLAN, SAMPLER_LOCK
@@ -24,15 +24,14 @@ from scaletest.runs.stopping import StopRequest, stop_on_signals
 # Connections enough for all that is in flight.
 CONNECTIONS = 300
 # A thread that reads a watch waits so long for one that computes before it can stamp what arrived.
-# With Python's own 5 ms half of all stamps are 5 ms late while a sample is written; with this one
-# 0.7 ms.
+# With Python's own 5 ms half of all stamps are 5 ms late while a sample is written, with this 0.7.
 SWITCH_S = 0.0005
 
 
 def submit(
     plan: LifecyclePlan, store: LifecycleFolder, cluster: Cluster
 ) -> tuple[Counter[bool], bool]:
-    """Carry the plan out; how many were accepted, and not, and whether that was interrupted."""
+    """Submit the workloads. Return how many were accepted, and not, and whether interrupted."""
     with _submitter(plan, store, cluster, UNLABELLED, LOCK) as (submitter, stop):
         submitter.run()
     return submitter.done, stop.asked()
@@ -46,7 +45,10 @@ def sample(
     *,
     once: bool = False,
 ) -> None:
-    """Sample the run until every workload is done. once: list, and do not watch."""
+    """Sample the run until every workload is done. once: list, and do not watch.
+
+    backend: when the control plane noted each workload, by name.
+    """
     stop = StopRequest()
     with store.locked(SAMPLER_LOCK), stop_on_signals(stop, unwind=True):
         sampler = Sampler(
@@ -54,10 +56,10 @@ def sample(
             store,
             ApiCalls(connect_cluster(plan.namespace, plan.context), CONNECTIONS),
             steady_clock(),
-            stop.asked,
-            backend,
+            stopping=stop.asked,
+            backend=backend,
         )
-        with progress.of_run(store, plan.workload), attentive():
+        with progress.of_run(store, plan.workload), short_switch_interval():
             sampler.follow(math.inf, ProgressReport(progress).tell, once=once)
 
 
@@ -66,10 +68,11 @@ def measure(
     store: LifecycleFolder,
     cluster: Cluster,
     labels: Labels,
+    *,
     timeout_s: float,
     progress: Progress,
 ) -> bool:
-    """Submit and sample at once; whether that was interrupted.
+    """Submit and sample at once, and return whether that was interrupted.
 
     The submitter is in a thread of its own, which waits for the watches; the sampler in this one.
     Nothing is submitted that nobody watches: when the time is up, submitting ends too.
@@ -80,9 +83,10 @@ def measure(
         progress.of_run(store, plan.workload),
     ):
         store.write(PLAN, plan.to_dict())
-        sampler = Sampler(plan, store, ApiCalls(cluster, CONNECTIONS), steady_clock(), stop.asked)
+        api = ApiCalls(cluster, CONNECTIONS)
+        sampler = Sampler(plan, store, api, steady_clock(), stopping=stop.asked)
 
-        def work() -> None:
+        def submit_when_watched() -> None:
             try:
                 sampler.watching.wait()
                 if not stop.asked():
@@ -90,36 +94,37 @@ def measure(
             except BaseException as error:
                 failure.append(error)
 
-        thread = threading.Thread(target=work, name="submitter")
+        thread = threading.Thread(target=submit_when_watched, name="submitter")
         thread.start()
         try:
-            with attentive():
+            with short_switch_interval():
                 sampler.follow(timeout_s, ProgressReport(progress).tell, submitting=thread.is_alive)
         finally:
             interrupted = stop.asked()
             stop("the end of the time")
             sampler.watching.set()
             thread.join()
-    if failure and not (isinstance(failure[0], ScaletestError) and failure[0].exit_code == 3):
+    # that all were refused is the run's result, and no error of it
+    if failure and not isinstance(failure[0], AllRefused):
         raise failure[0]
     return interrupted
 
 
 def delete_all(plan: LifecyclePlan) -> int:
-    """Delete the run's objects; how many there were. Raises Refused, Unreachable."""
-    return delete_objects(
-        plan, Objects(ApiCalls(connect_cluster(plan.namespace, plan.context), CONNECTIONS))
-    )
+    """Delete the run's objects, and return how many there were. Raises Refused, Unreachable."""
+    cluster = connect_cluster(plan.namespace, plan.context)
+    return delete_objects(plan, Objects(ApiCalls(cluster, CONNECTIONS)))
 
 
 def delete_objects(plan: LifecyclePlan, objects: Objects) -> int:
-    """Delete the run's objects by its label, or by name where the tool set no label."""
+    """Delete the run's objects, and return how many there were."""
     resource = objects.resource(plan.api_version, plan.object_kind)
-    labelled = plan.tool != "runai"
-    names = objects.names(resource, plan.namespace, plan.label if labelled else "")
-    if not labelled:
-        present = set(names)
+    if plan.tool == "runai":
+        # its command line takes no labels, so only the names are ours
+        present = set(objects.list_names(resource, plan.namespace, ""))
         names = [name for name in plan.names() if name in present]
+    else:
+        names = objects.list_names(resource, plan.namespace, plan.label)
     objects.delete(resource, plan.namespace, names)
     return len(names)
 
@@ -132,7 +137,7 @@ def _submitter(
     labels: Labels,
     *locks: str,
 ) -> Iterator[tuple[Submitter, StopRequest]]:
-    """Yield what submits the plan, and what ends that, while we hold these locks of the folder."""
+    """Yield the submitter of a plan, and what stops it, while we hold these locks of the folder."""
     stop = StopRequest()
     with stop_on_signals(stop, unwind=True):
         objects = Objects(
@@ -143,28 +148,26 @@ def _submitter(
         )
         objects.check_namespace(plan.namespace)
         tool = submit_tools.make_tool(plan, objects)
-        fresh = not store.exists
+        is_new = not store.exists
         store.make()
         with store.locked(*locks):
-            if fresh:
+            if is_new:
                 store.begin(plan, read_environment(sys.argv), labels)
-            yield (
-                Submitter(
-                    plan,
-                    store,
-                    tool,
-                    steady_clock(),
-                    fresh=fresh,
-                    stopping=stop.asked,
-                    pause=stop.wake.wait,
-                ),
-                stop,
+            submitter = Submitter(
+                plan,
+                store,
+                tool,
+                steady_clock(),
+                fresh=is_new,
+                stopping=stop.asked,
+                pause=stop.wake.wait,
             )
+            yield submitter, stop
 
 
 @contextmanager
-def attentive() -> Iterator[None]:
-    """Let threads that stamp what arrives have their turn soon."""
+def short_switch_interval() -> Iterator[None]:
+    """Let the threads that stamp what arrives have their turn sooner."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_S)
     try:

@@ -1,10 +1,11 @@
-"""The plan of a new run by its options, and that of a run that goes on."""
+"""Make the plan of a new run from its options, or continue a stored one."""
 
 from dataclasses import replace
 
-from scaletest.cluster.connection import ApiCalls, Busy, Cluster
-from scaletest.cluster.objects import NODES
-from scaletest.cluster.pod_requests import parse_quantity
+from scaletest.cluster.api_calls import ApiCalls, Busy
+from scaletest.cluster.connection import Cluster
+from scaletest.cluster.pod_requests import parse_quantities
+from scaletest.cluster.resources import NODES
 from scaletest.lifecycle import kinds
 from scaletest.lifecycle.folder import LifecycleFolder, new_run
 from scaletest.lifecycle.measure import templating
@@ -16,7 +17,7 @@ from scaletest.model.errors import ScaletestError, UsageError
 
 
 def make_plan(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePlan:
-    """Make the plan of a new run. namespace: the kubeconfig's."""
+    """Make the plan of a new run. namespace: the one of the kubeconfig."""
     if options.num_workloads is None:
         raise UsageError("the number of workloads is missing", hint="give <num_workloads> N")
     kind = kinds.find_kind(options.workload_type)
@@ -43,7 +44,7 @@ def make_plan(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePla
         template=templating.text_of(kind.name, options.template),
         template_file=str(options.template or ""),
     )
-    # what the template says its objects are; it may be of another kind of Run:ai
+    # the template says what its objects are, which may be of another kind of Run:ai than asked for
     workloads = Workloads(plan)
     own_name = f"runai-{workloads.kind.removesuffix('Workload').lower()}"
     if workloads.of_runai and own_name != kind.name and own_name in kinds.KINDS:
@@ -57,30 +58,28 @@ def make_plan(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePla
 
 
 def check_devices(plan: LifecyclePlan, cluster: Cluster) -> str:
-    """Refuse pods that no node can hold: UsageError when none offers the devices of a pod.
+    """Check that a node offers the devices of a pod. Raises UsageError when none does.
 
     Returns a warning when the nodes may not be listed, else "".
     """
-    wanted = Workloads(plan).devices()
-    if not wanted:
+    devices = Workloads(plan).devices()
+    if not devices:
         return ""
     offered: set[str] = set()
     try:
         for page in ApiCalls(cluster).pages(NODES.path(""), "list nodes"):
             for node in page["items"]:
-                amounts = node["status"].get("allocatable", {})
-                offered |= {
-                    name for name in amounts if "/" in name and parse_quantity(amounts[name])
-                }
-                if all(parse_quantity(amounts.get(name, 0)) >= wanted[name] for name in wanted):
+                amounts = parse_quantities(node["status"].get("allocatable", {}))
+                offered |= {name for name, amount in amounts.items() if "/" in name and amount}
+                if all(amounts.get(name, 0) >= devices[name] for name in devices):
                     return ""
     except Busy:
         raise
     except ScaletestError as error:
         return f"whether nodes offer the devices is not known: {error.message}"
-    names = " and ".join(f"{amount} {name}" for name, amount in wanted.items())
+    wanted = " and ".join(f"{amount} {name}" for name, amount in devices.items())
     raise UsageError(
-        f"no node offers {cut_text(names, 200)}, which a pod asks for",
+        f"no node offers {cut_text(wanted, 200)}, which a pod asks for",
         hint=f"nodes offer {cut_text(', '.join(sorted(offered)) or 'no devices', 200)}: give"
         " <num_gpus> 0 or RESOURCE=N; <force> submits all the same, for nodes that come later",
     )
@@ -89,10 +88,10 @@ def check_devices(plan: LifecyclePlan, cluster: Cluster) -> str:
 def continue_plan(
     store: LifecycleFolder, options: LifecycleWorkloadOptions, typed: set[str]
 ) -> LifecyclePlan:
-    """Return the stored plan with the pace that was typed. typed: names of options on the command
-    line.
+    """Return the stored plan with the pace that was typed.
 
-    UsageError when another typed option differs from it.
+    typed: names of the options on the command line. UsageError when one that is not the pace
+    differs from the plan.
     """
     plan = store.plan()
     kind = kinds.find_kind(options.workload_type).name

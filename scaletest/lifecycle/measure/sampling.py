@@ -1,8 +1,7 @@
-"""Follow the workloads of a run: list, watch, and note what was seen, as often as is worth it.
+"""Follow the workloads of a run: list and watch them, and write down what was seen.
 
-A single pass only lists. Either way what earlier samples saw is kept: an object that is gone by now
-does not vanish from the result. Submissions are read from the file in which the submitter notes
-them, so it may be another process.
+What earlier samples saw is kept: an object that is gone by now does not vanish from the result.
+Submissions are read from the file in which the submitter notes them, so it may be another process.
 """
 
 import resource
@@ -12,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
+from scaletest.cluster.api_calls import ApiCalls, Missing
 from scaletest.cluster.bulk_objects import Objects
-from scaletest.cluster.connection import ApiCalls, Missing
 from scaletest.cluster.watch import Collection, Feeds
 from scaletest.lifecycle import kinds
 from scaletest.lifecycle.folder import LifecycleFolder
@@ -35,9 +34,9 @@ PODGROUPS = (
 )
 # Of these versions the first that the cluster has.
 CLAIMS = tuple(
-    (f"resource.k8s.io/{each}", "ResourceClaim") for each in ("v1", "v1beta2", "v1beta1")
+    (f"resource.k8s.io/{version}", "ResourceClaim") for version in ("v1", "v1beta2", "v1beta1")
 )
-
+# How long to wait for an event before the progress is told again.
 LOOK_S = 0.2
 # When nothing changes for so long and all that is pending runs, it is said what that may mean.
 ENDLESS_S = 120.0
@@ -49,137 +48,144 @@ SETTLE_S = 2.0
 
 
 class Sampler:
-    """Follows one run. clock: seconds since the epoch, steady.
+    """Follows the workloads of one run.
 
-    watching: set when what happens is seen when it happens.
+    clock: seconds since the epoch, steady. backend: further times by the name of the workload.
     """
 
     def __init__(
         self,
         plan: LifecyclePlan,
         store: LifecycleFolder,
-        raw: ApiCalls,
+        api: ApiCalls,
         clock: Callable[[], float],
+        *,
         stopping: Callable[[], bool] = bool,
         backend: dict[str, float] | None = None,
     ) -> None:
-        self._plan, self._store, self._raw, self._clock = plan, store, raw, clock
+        self._plan, self._store, self._api, self._clock = plan, store, api, clock
         self._stopping = stopping
         self._backend = backend or {}
-        self.tracker = Tracker(set(plan.names()), store.workloads(), bare=plan.object_kind == "Pod")
+        self._tracker = Tracker(
+            set(plan.names()), store.workloads(), bare=plan.object_kind == "Pod"
+        )
         self._submissions = _NewSubmissions(store)
-        # whether the workload of that name was accepted
-        self._answered: dict[str, bool] = {}
+        self._accepted: dict[str, bool] = {}  # by the names of all that was submitted
         self._fates: dict[str, Fate] = {}
-        self._running: set[str] = set()
-        self._before = store.read(SAMPLING)
-        self._course: list[tuple[float, int]] = []
+        self._running: set[str] = set()  # pending ones that only have to end
+        self._earlier_samples = store.read(SAMPLING).get("samples", [])[-99:]
+        self._calls_sent: list[tuple[float, int]] = []  # seconds since the beginning, and calls
         self._began_s = clock()
-        self.watching = threading.Event()
+        self.watching = threading.Event()  # set when events are seen as they happen
 
     def follow(
         self,
         timeout_s: float,
-        tell: Callable[[LifecycleProgress], None] = lambda progress: None,
+        tell: Callable[[LifecycleProgress], None],
         *,
         once: bool = False,
         submitting: Callable[[], bool] = lambda: True,
-    ) -> bool:
-        """Until every workload is done (once: until the lists are complete); whether that was so
-        within the time.
+    ) -> None:
+        """Follow until every workload is done, or the time is up. once: list, and do not watch.
 
         submitting: whether somebody may still submit; when nobody does, the run ends with what
         there is.
         """
-        watched = collections_of(self._plan, Objects(self._raw))
-        feeds = Feeds(self._raw, watched, self._clock)
-        missing = {collection.role for collection in watched}
-        until, done_since = time.monotonic() + timeout_s, 0.0
-        written_s, every_s = time.monotonic(), KEEP_EVERY_S
+        collections = collections_of(self._plan, Objects(self._api))
+        feeds = Feeds(self._api, collections, self._clock)
+        unlisted_roles = {collection.role for collection in collections}
+        began_s = written_s = last_busy_s = time.monotonic()
+        every_s = KEEP_EVERY_S
         try:
-            while not self._stopping() and time.monotonic() < until:
+            while not self._stopping() and time.monotonic() < began_s + timeout_s:
                 # take in what has come, until it is time to write
                 for event in feeds.events(LOOK_S):
-                    self.tracker.see(event)
+                    self._tracker.see(event)
                     if event.kind == "SYNCED":  # the list of this role is complete
-                        missing.discard(event.role)
+                        unlisted_roles.discard(event.role)
                     if time.monotonic() > written_s + every_s:
                         break
                 tell(self._judge_changes())
-                if not missing:
-                    if once:
-                        return True
-                    if feeds.watching:
-                        self.watching.set()
-                    is_submitting = submitting() and len(self._answered) < self._plan.count
-                    done = not is_submitting and all(
-                        self._fates.get(name, Fate.PENDING) is not Fate.PENDING
-                        for name, accepted in self._answered.items()
-                        if accepted
-                    )
-                    done_since = (done_since or time.monotonic()) if done else 0.0
-                    if done and time.monotonic() - done_since > SETTLE_S:
-                        return True
+                is_listed = not unlisted_roles
+                if is_listed and once:
+                    return
+                if is_listed and feeds.watching:
+                    self.watching.set()
+                # end when all is done, and what belongs to it had time to come
+                if (
+                    not is_listed
+                    or (submitting() and len(self._accepted) < self._plan.count)
+                    or self._is_any_pending()
+                ):
+                    last_busy_s = time.monotonic()
+                elif time.monotonic() - last_busy_s > SETTLE_S:
+                    return
+                # write, less often the longer it takes
                 if time.monotonic() - written_s > every_s:
-                    began_s = time.monotonic()
-                    self.keep(feeds)
+                    writing_s = time.monotonic()
+                    self._keep()
                     written_s = time.monotonic()
-                    every_s = max(KEEP_EVERY_S, (written_s - began_s) / KEEP_SHARE)
-            return False
+                    every_s = max(KEEP_EVERY_S, (written_s - writing_s) / KEEP_SHARE)
         finally:
             feeds.close()
             self._judge_changes()
-            self.keep(feeds)
+            self._keep()
+
+    def _is_any_pending(self) -> bool:
+        return any(
+            accepted and self._fates.get(name, Fate.PENDING) is Fate.PENDING
+            for name, accepted in self._accepted.items()
+        )
 
     def _judge_changes(self) -> LifecycleProgress:
         """Take new submissions in, and judge again what changed."""
-        for row in self._submissions.rows():
-            self._answered[row.name] = row.accepted
+        for row in self._submissions.read():
+            self._accepted[row.name] = row.accepted
             if row.accepted:
-                self.tracker.submitted(row.name, row.namespace, row.submitted_s, row.accepted_s)
-        for name in self.tracker.changed_names:
-            workload = self.tracker.workloads.get(name)
+                self._tracker.note_submission(row)
+        for name in self._tracker.changed_names:
+            workload = self._tracker.workloads.get(name)
+            # a lost one may come back: its list was older than its submission
             if not workload or self._fates.get(name) not in (None, Fate.PENDING, Fate.LOST):
                 continue
             if name in self._backend:
                 workload.mark("backend_job_created", Stamp(api_s=self._backend[name]))
-            far = timeline_of(workload)
-            self._fates[name] = fate_of(far, self._plan.until)
+            timeline = timeline_of(workload)
+            self._fates[name] = fate_of(timeline, self._plan.until)
             self._running.discard(name)
             if (
                 self._fates[name] is Fate.PENDING
-                and self._answered.get(name)
-                and only_end_missing(far, self._plan.until)
+                and self._accepted.get(name)
+                and only_end_missing(timeline, self._plan.until)
             ):
                 self._running.add(name)
-        self.tracker.changed_names.clear()
-        counted = [name for name in self.tracker.workloads if self._answered.get(name)]
-        fates = Counter(self._fates.get(name, Fate.PENDING) for name in counted)
+        self._tracker.changed_names.clear()
+        workloads = self._tracker.workloads
+        submitted = [name for name in workloads if self._accepted.get(name)]
         return LifecycleProgress(
-            self._plan.count,
-            len(counted),
-            list(self._answered.values()).count(False),
-            dict(fates),
-            sum(len(workload.pods) for workload in self.tracker.workloads.values()),
-            len(self._running),
+            planned=self._plan.count,
+            submitted=len(submitted),
+            rejected=list(self._accepted.values()).count(False),
+            fates=Counter(self._fates.get(name, Fate.PENDING) for name in submitted),
+            pods=sum(len(workload.pods) for workload in workloads.values()),
+            running=len(self._running),
         )
 
-    def keep(self, feeds: Feeds) -> None:
-        """Write everything down."""
-        self._course.append((round(self._clock() - self._began_s, 1), feeds.raw.sent))
+    def _keep(self) -> None:
+        """Write down what was seen, and what that took."""
+        self._calls_sent.append((round(self._clock() - self._began_s, 1), self._api.sent))
         sample = {
             "began_s": self._began_s,
             "ended_s": self._clock(),
-            "requests": feeds.raw.sent,
-            "sightings": self.tracker.events,
-            "foreign": dict(self.tracker.untracked_events),
+            "requests": self._api.sent,
+            "sightings": self._tracker.events,
+            "foreign": dict(self._tracker.untracked_events),
             "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-            "course": self._course,
+            "course": self._calls_sent,
         }
-        earlier = self._before.get("samples", [])[-99:]
         self._store.keep(
-            self.tracker.workloads,
-            {"schema_version": 1, "samples": [*earlier, sample]},
+            self._tracker.workloads,
+            {"schema_version": 1, "samples": [*self._earlier_samples, sample]},
             project=self._plan.project,
         )
 
@@ -196,44 +202,45 @@ class ProgressReport:
         self._changed_s = clock()
         self._is_hinted = False
 
-    def tell(self, far: LifecycleProgress) -> None:
-        """Take in where the run is."""
-        if far != self._last:
-            self._last, self._changed_s = far, self._clock()
-        over = sum(count for state, count in far.fates.items() if state is not Fate.PENDING)
-        self._progress.at(over + far.rejected, far.planned, unit=WORKLOAD)
-        self._progress.note(str(far))
+    def tell(self, state: LifecycleProgress) -> None:
+        """Tell how far the run is."""
+        if state != self._last:
+            self._last, self._changed_s = state, self._clock()
+        pending = state.fates.get(Fate.PENDING, 0)
+        over = sum(state.fates.values()) - pending + state.rejected
+        self._progress.at(over, state.planned, unit=WORKLOAD)
+        self._progress.note(str(state))
         idle_s = self._clock() - self._changed_s
-        endless = 0 < far.running == far.fates.get(Fate.PENDING)
-        if endless and idle_s >= ENDLESS_S and not self._is_hinted:
+        if 0 < state.running == pending and idle_s >= ENDLESS_S and not self._is_hinted:
             self._is_hinted = True
             self._progress.message(
-                f"for {idle_s:.0f} s nothing changed, and the pods of all {far.running} pending"
+                f"for {idle_s:.0f} s nothing changed, and the pods of all {state.running} pending"
                 f" workloads run: if they do not end by themselves, {ENDLESS}"
             )
 
 
 class _NewSubmissions:
-    """New lines of submissions.jsonl, each once."""
+    """Reads each line of submissions.jsonl once, while somebody else writes it."""
 
     def __init__(self, store: LifecycleFolder) -> None:
         self._store = store
         self._path = store.path / SUBMISSIONS
         self._offset = 0
-        self._first = True
+        self._is_first = True
 
-    def rows(self) -> Iterator[Submission]:
-        """Yield those that were written since the last call."""
+    def read(self) -> Iterator[Submission]:
+        """Yield the submissions that were written since the last call."""
         if not self._path.exists():
-            if self._first:
+            # submitted.json of the Run:ai scale test tool may stand for it
+            if self._is_first:
                 yield from self._store.submissions()
-                self._first = False
+                self._is_first = False
             return
         with self._path.open("rb") as file:
             file.seek(self._offset)
             for line in file:
                 if not line.endswith(b"\n"):
-                    break
+                    break  # it is being written
                 self._offset += len(line)
                 yield Submission.from_json(line.decode("utf-8", "replace"))
 
@@ -247,31 +254,33 @@ def steady_clock() -> Callable[[], float]:
 def collections_of(plan: LifecyclePlan, objects: Objects) -> list[Collection]:
     """Return what to watch. Raises Missing when the cluster lacks the kind of workload."""
 
-    def path(api_version: str, name: str) -> str:
-        return objects.resource(api_version, name).path(plan.namespace)
+    def path(api_version: str, kind: str) -> str:
+        return objects.resource(api_version, kind).path(plan.namespace)
 
     def present(role: str, candidates: Iterable[tuple[str, str]]) -> list[Collection]:
         """Return what the cluster has of these kinds, which carry no labels of ours."""
-        watched = []
+        collections = []
         for candidate in candidates:
             with suppress(Missing):
-                watched.append(Collection(role, path(*candidate)))
-        return watched
+                collections.append(Collection(role, path(*candidate)))
+        return collections
 
     kind = kinds.KINDS.get(plan.workload_type)
     # the Run:ai command line takes no labels of ours
     own_label = plan.label if plan.tool != "runai" else ""
-    label = own_label if kind is None or kind.labelled else ""
-    watched = [Collection("pod", path("v1", "Pod"), label)]
+    pod_label = own_label if kind is None or kind.labelled else ""
+    collections = [Collection("pod", path("v1", "Pod"), pod_label)]
     if plan.object_kind != "Pod":
-        watched.append(Collection("workload", path(plan.api_version, plan.object_kind), own_label))
+        collections.append(
+            Collection("workload", path(plan.api_version, plan.object_kind), own_label)
+        )
     if kind and kind.child:
-        watched += present("job", [kind.child])
-    watched += present("podgroup", PODGROUPS)
+        collections += present("job", [kind.child])
+    collections += present("podgroup", PODGROUPS)
     if plan.pvc or "volumeClaimTemplate" in plan.template:
-        watched.append(Collection("pvc", path("v1", "PersistentVolumeClaim"), label))
+        collections.append(Collection("pvc", path("v1", "PersistentVolumeClaim"), pod_label))
     if "resourceClaimTemplateName" in plan.template:
-        watched += present("claim", CLAIMS)[:1]
+        collections += present("claim", CLAIMS)[:1]
     if plan.event_times:
-        watched.append(Collection("event", path("v1", "Event")))
-    return watched
+        collections.append(Collection("event", path("v1", "Event")))
+    return collections

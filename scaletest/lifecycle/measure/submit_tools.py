@@ -1,4 +1,4 @@
-"""The ways to submit a workload: the API itself, kubectl, and the Run:ai command line.
+"""Submit a workload by the API itself, by kubectl, or by the Run:ai command line.
 
 The last two start a process for each workload. Programs get their arguments as a list, never
 through a shell, and 60 s.
@@ -8,7 +8,6 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable
-from functools import partial
 
 from scaletest.cluster.bulk_objects import Applied, Objects
 from scaletest.lifecycle.measure.templating import Workloads
@@ -16,7 +15,7 @@ from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.model.checks import cut_text
 from scaletest.model.errors import UsageError
 
-# Submits the workload of that name, in whatever thread; what became of it.
+# Submits the workload of that name, in any thread, and returns what became of it.
 Tool = Callable[[str], Applied]
 LIMIT_S = 60.0
 # The verbs of the Run:ai command line, version 2.
@@ -28,58 +27,60 @@ VERBS = {
 
 
 def make_tool(plan: LifecyclePlan, objects: Objects) -> Tool:
-    """Return what submits the plan's workloads. Raises without their kind or the program."""
+    """Return the tool that submits the plan's workloads.
+
+    Raises Missing when the cluster does not know their kind, and UsageError without the program.
+    """
     if plan.tool == "runai":
         return runai_tool(plan)
     workloads = Workloads(plan)
     objects.resource(workloads.api_version, workloads.kind)
-    if plan.tool == "kubectl":
-        # as the original does
-        context = ["--context", plan.context] if plan.context else []
-        line = ["--namespace", plan.namespace, *context, "apply", "-f", "-"]
-        return _program("kubectl", lambda name: line, lambda name: json.dumps(workloads.make(name)))
-    return lambda name: objects.apply(workloads.make(name), plan.namespace)
+    if plan.tool == "api":
+        return lambda name: objects.apply(workloads.make(name), plan.namespace)
+    # as the Run:ai scale test tool does
+    path = _find_program("kubectl")
+    context = ["--context", plan.context] if plan.context else []
+    line = [path, "--namespace", plan.namespace, *context, "apply", "-f", "-"]
+    return lambda name: _run_program(line, json.dumps(workloads.make(name)))
 
 
-def _program(
-    name: str, line: Callable[[str], list[str]], stdin: Callable[[str], str] = lambda workload: ""
-) -> Tool:
-    """Return a program that is given one workload. line: its arguments; stdin: what it reads."""
+def _find_program(name: str) -> str:
     path = shutil.which(name)
     if path is None:
         raise UsageError(
             f"there is no {name} on the PATH", hint="install it, or submit with <tool> api"
         )
+    return path
 
-    def submit(workload: str) -> Applied:
-        try:
-            done = subprocess.run(
-                [path, *line(workload)],
-                input=stdin(workload),
-                capture_output=True,
-                text=True,
-                timeout=LIMIT_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return Applied(False, False, 124, f"it took longer than {LIMIT_S:.0f} s")
-        except OSError as error:
-            return Applied(False, False, 126, cut_text(str(error), 200))
-        if done.returncode:
-            said = " ".join((done.stderr or done.stdout).split())  # its lines as one
-            return Applied(False, False, done.returncode, cut_text(said, 200))
-        return Applied(True, "unchanged" not in done.stdout and "configured" not in done.stdout, 0)
 
-    return submit
+def _run_program(line: list[str], stdin: str = "") -> Applied:
+    """Run a program that submits one workload."""
+    try:
+        done = subprocess.run(
+            line, input=stdin, capture_output=True, text=True, timeout=LIMIT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return _failure(124, f"it took longer than {LIMIT_S:.0f} s")
+    except OSError as error:
+        return _failure(126, str(error))
+    if done.returncode:
+        return _failure(done.returncode, " ".join((done.stderr or done.stdout).split()))
+    # kubectl says so where the object was there before
+    is_created = "unchanged" not in done.stdout and "configured" not in done.stdout
+    return Applied(accepted=True, created=is_created, status=0)
+
+
+def _failure(exit_code: int, message: str) -> Applied:
+    return Applied(accepted=False, created=False, status=exit_code, reason=cut_text(message, 200))
 
 
 def runai_tool(plan: LifecyclePlan) -> Tool:
-    """Return the command line of Run:ai, version 2: training, distributed training, workspace."""
-    runai_line(plan, "j-000000")
-    submit = _program("runai", partial(runai_line, plan))
+    """Return the command line of Run:ai as a tool."""
+    runai_line(plan, "j-000000")  # refuses a plan that it cannot submit
+    path = _find_program("runai")
 
-    def submit_by_verb(workload: str) -> Applied:
-        answer = submit(workload)
+    def submit(workload: str) -> Applied:
+        answer = _run_program([path, *runai_line(plan, workload)])
         if "unknown command" in answer.reason:
             raise UsageError(
                 f"the Run:ai command line is of version 1: {answer.reason}",
@@ -88,12 +89,13 @@ def runai_tool(plan: LifecyclePlan) -> Tool:
             )
         return answer
 
-    return submit_by_verb
+    return submit
 
 
 def runai_line(plan: LifecyclePlan, name: str) -> list[str]:
-    """Return the arguments of the Run:ai command line that submit a workload; UsageError when it
-    cannot.
+    """Return the arguments of the Run:ai command line that submit a workload.
+
+    UsageError when it cannot submit such a plan.
     """
     if plan.workload_type not in VERBS:
         raise UsageError(

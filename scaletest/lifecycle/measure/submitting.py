@@ -1,9 +1,7 @@
-"""Submit exactly N workloads, in bursts.
+"""Submit exactly N workloads, in bursts of which each waits for the one before and a delay.
 
-Each burst waits for the one before and a delay. Names follow from the plan, so an interrupted
-submit goes on: what is on record as accepted or refused for good is left alone, everything else is
-sent. What an earlier process sent without noting the answer is there already, and gets no time of
-submission: nobody knows it.
+Names follow from the plan, so an interrupted submit goes on: what is on record as accepted or
+refused for good is left alone, everything else is sent.
 """
 
 import threading
@@ -11,6 +9,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
+from typing import IO
 
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.measure.submit_tools import Tool
@@ -18,17 +18,23 @@ from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.lifecycle.records import Submission
 from scaletest.model.errors import ScaletestError
 
-# So many refusals in a row from the start, and nothing accepted: the rest would be refused as well.
+# After so many refusals from the start the rest would be refused as well.
 HOPELESS = 20
 KEEP_EVERY_S = 2.0
 # Writing submitted.json anew may take this part of the time at most.
 KEEP_SHARE = 0.05
-# Answers that will be the same the next time: the object itself is wrong.
+# Statuses that will be the same the next time: the object itself is wrong.
 FINAL = (400, 404, 405, 409, 413, 415, 422)
 
 
+class AllRefused(ScaletestError):
+    """Nothing that was submitted was accepted."""
+
+    exit_code = 3
+
+
 class Submitter:
-    """Carries out a plan. clock: epoch seconds. fresh: nothing of it was submitted before."""
+    """Submits the workloads of a plan. clock: epoch seconds. fresh: none was submitted before."""
 
     def __init__(
         self,
@@ -41,88 +47,69 @@ class Submitter:
         stopping: Callable[[], bool] = bool,
         pause: Callable[[float], object] = time.sleep,
     ) -> None:
-        self._plan, self._store, self._tool, self._clock, self._fresh = (
-            plan,
-            store,
-            tool,
-            clock,
-            fresh,
-        )
-        self._stopping, self._pause = stopping, pause
+        self._plan, self._store, self._tool, self._clock = plan, store, tool, clock
+        self._fresh, self._stopping, self._pause = fresh, stopping, pause
         self._lock = threading.Lock()
-        self.done: Counter[bool] = Counter()
+        self.done: Counter[bool] = Counter()  # how many were accepted, and how many refused
 
     def run(self) -> None:
-        """Submit what is missing. Raises Refused when nothing at all is accepted."""
-        before = {row.name: row for row in self._store.submissions()}
-        names = [name for name in self._plan.names() if not _settled(before.get(name))]
-        for row in before.values():
-            if _settled(row):
-                self.done[row.accepted] += 1
-        with self._store.submitting() as file:
-
-            def note(row: Submission) -> None:
-                with self._lock:
-                    file.write(row.to_json() + "\n")
-                    self.done[row.accepted] += 1
-
-            with ThreadPoolExecutor(min(self._plan.processes, max(1, len(names)))) as pool:
-                self._submit_bursts(pool, names, note)
+        """Submit what is missing. Raises AllRefused when nothing at all is accepted."""
+        settled = {
+            row.name: row.accepted
+            for row in self._store.submissions()
+            if row.accepted or row.status in FINAL
+        }
+        self.done.update(settled.values())
+        names = [name for name in self._plan.names() if name not in settled]
+        with (
+            self._store.open_submissions() as file,
+            ThreadPoolExecutor(min(self._plan.processes, max(1, len(names)))) as pool,
+        ):
+            self._submit_bursts(pool, names, file)
         self._store.keep_submitted()
 
-    def _submit_bursts(
-        self, pool: ThreadPoolExecutor, names: Sequence[str], note: Callable[[Submission], None]
-    ) -> None:
-        written = time.monotonic()
-        every = KEEP_EVERY_S
+    def _submit_bursts(self, pool: ThreadPoolExecutor, names: Sequence[str], file: IO[str]) -> None:
+        written_s, every_s = time.monotonic(), KEEP_EVERY_S
         size = self._plan.processes
         for first in range(0, len(names), size):
             if self._stopping():
-                break
-            burst = [pool.submit(self._submit, name, note) for name in names[first : first + size]]
-            rows = [answer.result() for answer in burst]
-            refused = [f"{row.status} {row.reason}" for row in rows if not row.accepted]
+                return
+            rows = list(pool.map(self._submit, names[first : first + size], repeat(file)))
+            refusals = [f"{row.status} {row.reason}" for row in rows if not row.accepted]
             fewest = min(HOPELESS, self._plan.count)
-            if refused and not self.done[True] and self.done[False] >= fewest:
+            if refusals and not self.done[True] and self.done[False] >= fewest:
                 raise AllRefused(
-                    f"none of {self.done[False]} workloads was accepted: {refused[-1]}"
+                    f"none of {self.done[False]} workloads was accepted: {refusals[-1]}"
                 )
             if self._plan.delay_s:
                 self._pause(self._plan.delay_s)
-            if time.monotonic() - written > every:
-                started = time.monotonic()
+            # write submitted.json for those who sample meanwhile, less often the longer it takes
+            if time.monotonic() - written_s > every_s:
+                writing_s = time.monotonic()
                 self._store.keep_submitted()
-                written = time.monotonic()
-                every = max(KEEP_EVERY_S, (written - started) / KEEP_SHARE)
+                written_s = time.monotonic()
+                every_s = max(KEEP_EVERY_S, (written_s - writing_s) / KEEP_SHARE)
 
-    def _submit(self, name: str, note: Callable[[Submission], None]) -> Submission:
-        plan = self._plan
+    def _submit(self, name: str, file: IO[str]) -> Submission:
+        """Submit a workload, and note the answer as soon as it comes."""
         submitted_s = self._clock()
         answer = self._tool(name)
-        # what was there already was sent before, at a time that is not on record; unless an answer
-        # to us was lost
-        known = answer.created or not answer.accepted or (self._fresh and answer.tries > 1)
+        # what was there already was sent by an earlier process, which did not note when; unless we
+        # sent it ourselves, and the answer was lost
+        is_known = answer.created or not answer.accepted or (self._fresh and answer.tries > 1)
         row = Submission(
-            name,
-            plan.namespace,
-            plan.project,
-            answer.accepted,
-            submitted_s if known else None,
-            self._clock() if known else None,
-            answer.status if not answer.accepted else 0,
-            answer.reason,
-            answer.tries,
-            answer.throttled,
+            name=name,
+            namespace=self._plan.namespace,
+            project=self._plan.project,
+            accepted=answer.accepted,
+            submitted_s=submitted_s if is_known else None,
+            accepted_s=self._clock() if is_known else None,
+            status=answer.status if not answer.accepted else 0,
+            reason=answer.reason,
+            tries=answer.tries,
+            throttled=answer.throttled,
         )
-        note(row)
+        with self._lock:
+            file.write(row.to_json() + "\n")
+            self.done[row.accepted] += 1
         return row
-
-
-class AllRefused(ScaletestError):
-    """Nothing that was submitted was accepted."""
-
-    exit_code = 3
-
-
-def _settled(row: Submission | None) -> bool:
-    return row is not None and (row.accepted or row.status in FINAL)

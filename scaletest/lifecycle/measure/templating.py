@@ -1,5 +1,4 @@
-"""Workloads from templates: YAML that is read first and filled in then, value by value, never as
-text.
+"""Make workloads from a template: YAML that is parsed first, and then filled in value by value.
 
 Placeholders are those of `documents.templates`, as in `"{{ workers }}"`, or `${workers}`, which
 means the same but for one thing: alone it needs no quotes to be a number, and with quotes it is
@@ -24,9 +23,12 @@ from scaletest.model.checks import cut_text
 from scaletest.model.errors import InvalidValue
 
 FOLDER = Path(__file__).parents[1] / "templates"
-MOUNT_PATH, VOLUME = "/path-new", "scaletest-pvc"
+# Where a volume is mounted, as the Run:ai scale test tool does.
+MOUNT_PATH = "/path-new"
+VOLUME = "scaletest-pvc"
 _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,8}")
 _ALONE = re.compile(r"\$\{([a-z_]+)\}")
+# What Jinja takes for a placeholder of its own.
 _BRACES = re.compile(r"\{[{%#]")
 # The placeholders of the Run:ai scale test tool.
 RUNAI_NAMES = {
@@ -39,8 +41,9 @@ _RUNAI = re.compile(r"[A-Z][A-Z0-9_]*_PLACEHOLDER|\bNUM_GPUS\b")
 
 
 def text_of(name: str, file: Path | None) -> str:
-    """Return the template's text: of a file, else of the kind of that name. UsageError when the
-    file cannot be read.
+    """Read the template in a file, else that of the kind of this name.
+
+    UsageError when the file cannot be read.
     """
     return reader.text_of(
         file or FOLDER / f"{name}.yaml", f"the template {file or name}", "give <template> FILE"
@@ -48,7 +51,7 @@ def text_of(name: str, file: Path | None) -> str:
 
 
 class Workloads:
-    """Makes the object of each workload of a plan."""
+    """Makes the objects of a plan's workloads."""
 
     def __init__(self, plan: LifecyclePlan) -> None:
         self._plan = plan
@@ -73,17 +76,14 @@ class Workloads:
         # elsewhere NUM_GPUS is a usual name of a variable
         if "_PLACEHOLDER" in plan.template:
             parsed = change_texts(parsed, _rename_runai, _rename_runai)
-        self._parsed = change_texts(parsed, _to_jinja, _jinja)
+        self._parsed = change_texts(parsed, _value_to_jinja, _text_to_jinja)
         self.of_runai = str(self._parsed["apiVersion"]).startswith(RUNAI_GROUP)
         sample = self.make("j-000000")
         self.api_version = str(sample["apiVersion"])
         self.kind = str(sample["kind"])
 
     def make(self, name: str) -> dict[str, Any]:
-        """Make the object of that name.
-
-        Raises InvalidValue for a placeholder that nothing fills.
-        """
+        """Make an object of that name. Raises InvalidValue for a placeholder that nothing fills."""
         body: dict[str, Any] = fill_templates(self._parsed, {**self._values, "name": name})
         labels = {RUN_LABEL: self._plan.run, WORKLOAD_LABEL: name}
         _add_labels(body, labels)
@@ -91,7 +91,8 @@ class Workloads:
         body["metadata"].pop("generateName", None)
         if body["kind"] == "Pod":
             self._add_volume(body["spec"])
-        for table in _tables(body.get("spec")):
+        # pod templates, however deep, of which a JobSet has several
+        for table in _walk_tables(body.get("spec")):
             template = table.get("template")
             if isinstance(template, dict) and (template.get("spec") or {}).get("containers"):
                 _add_labels(template, labels)
@@ -99,7 +100,7 @@ class Workloads:
         if self._plan.pvc and self.of_runai:
             claim = {"ephemeral": True, "size": "1Mi", "path": MOUNT_PATH, "readWriteOnce": True}
             body["spec"]["pvcs"] = {"items": {"pvc": {"value": claim}}}
-        for table in _tables(body):
+        for table in _walk_tables(body):
             if isinstance(claims := table.get("volumeClaimTemplate"), dict):
                 _add_labels(claims, labels)  # by which the sampler finds the claims
             if isinstance(limits := table.get("limits"), dict):
@@ -116,19 +117,20 @@ class Workloads:
 
         A part of a device, which only Run:ai knows, needs a whole one.
         """
-        most: dict[str, Decimal] = {}
-        for table in _tables(self.make("j-000000")):
+        devices: dict[str, Decimal] = {}
+        for table in _walk_tables(self.make("j-000000")):
             limits = table.get("limits")
-            asked = dict(limits) if isinstance(limits, dict) else {}
+            requests = dict(limits) if isinstance(limits, dict) else {}
             if self.of_runai and isinstance(table.get("gpu"), dict):
-                asked[DEFAULT_RESOURCE] = table["gpu"].get("value", 0)
-            for name, text in asked.items():
+                requests[DEFAULT_RESOURCE] = table["gpu"].get("value", 0)
+            for name, text in requests.items():
                 amount = parse_quantity(text).to_integral_value(ROUND_CEILING)
-                if "/" in name and amount.is_finite() and amount > most.get(name, 0):
-                    most[name] = amount
-        return most
+                if "/" in name and amount.is_finite() and amount > devices.get(name, 0):
+                    devices[name] = amount
+        return devices
 
     def _add_volume(self, spec: dict[str, Any]) -> None:
+        """Add a volume to a pod, if the plan asks for volumes."""
         if self._plan.pvc:
             claim = {
                 "accessModes": ["ReadWriteOnce"],
@@ -140,13 +142,13 @@ class Workloads:
             mounts.append({"name": VOLUME, "mountPath": MOUNT_PATH})
 
 
-def _tables(value: Any) -> Iterator[dict[str, Any]]:
+def _walk_tables(value: Any) -> Iterator[dict[str, Any]]:
     """Yield every table within a value, and the value if it is one."""
     if isinstance(value, dict):
         yield value
     if isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
-            yield from _tables(inner)
+            yield from _walk_tables(inner)
 
 
 def _rename_runai(text: str) -> str:
@@ -164,25 +166,26 @@ def _rename_runai(text: str) -> str:
     return type(text)(_RUNAI.sub(lambda match: form % RUNAI_NAMES[match[0]], text))
 
 
-def _to_jinja(text: str) -> str:
-    """Write `${NAME}` of a text as Jinja does.
+def _value_to_jinja(text: str) -> str:
+    """Write every `${NAME}` of a value as Jinja does.
 
     Alone and without quotes it becomes a number where it holds one, in quotes it stays text.
     """
     alone = _ALONE.fullmatch(text)
     if alone is None:
-        return _jinja(text)
+        return _text_to_jinja(text)
     quoted = "string | " if isinstance(text, reader.Quoted) else ""
     return f"{{{{ {alone[1]} | {quoted}toyaml }}}}"
 
 
-def _jinja(text: str) -> str:
+def _text_to_jinja(text: str) -> str:
+    """Write every `${NAME}` of a text as Jinja does; it stays text."""
     if "${" not in text:
         return str(text)  # only its quotes were of interest
-    return Template.pattern.sub(_placeholder, _BRACES.sub(r"{{ '\g<0>' }}", text))
+    return Template.pattern.sub(_placeholder_to_jinja, _BRACES.sub(r"{{ '\g<0>' }}", text))
 
 
-def _placeholder(match: re.Match[str]) -> str:
+def _placeholder_to_jinja(match: re.Match[str]) -> str:
     name = match["named"] or match["braced"]
     if not name and not match["escaped"]:
         raise InvalidValue(

@@ -2,8 +2,7 @@
 
 A milestone gets the object's own time and the arrival of the event that first showed it; later ones
 change nothing, nor do those of a second object of the kind. What a list shows gets no arrival: it
-may have been so for long. What is gone without having ended is kept, marked as gone; nothing is
-dropped.
+may have been so for long. What is gone without having ended is kept, marked as gone.
 """
 
 from collections import Counter
@@ -14,53 +13,57 @@ from itertools import chain
 from scaletest.cluster.watch import WatchEvent
 from scaletest.lifecycle import kinds
 from scaletest.lifecycle.measure import milestones
-from scaletest.lifecycle.records import LifecycleObject, LifecyclePod, Stamp, Stamps, mark
+from scaletest.lifecycle.records import (
+    LifecycleObject,
+    LifecyclePod,
+    Stamp,
+    Stamps,
+    Submission,
+    mark,
+)
 from scaletest.model.times import parse_time
 
-# Reasons of events and whose milestone they are.
+# Reason of an Event -> milestone of the pod.
 POD_EVENTS = {"Scheduled": "scheduled", "Started": "started"}
+# Reason of an Event -> milestone of the workload.
 OWN_EVENTS = {
     "Evict": "evicted",
     "Preempted": "evicted",
     "ExternalProvisioning": "pvc_requested",
     "ProvisioningSucceeded": "pvc_bound",
 }
-# The milestone that the creation of an object in this role is.
+# Role of an object -> the milestone of the workload that its creation is.
 CREATED = {"job": "job_created", "podgroup": "pod_group_created", "pvc": "pvc_requested"}
 
 
 class Tracker:
-    """Knows the workloads. known: the names that count. bare: they are pods.
-
-    untracked_events: those of what belongs to nobody known. events: how many so far. changed_names:
-    workloads that something became known of; whoever reads it empties it.
-    """
+    """Knows the workloads of a run. bare: each is a pod, and that is its only one."""
 
     def __init__(
         self,
-        known: Container[str],
+        tracked_names: Container[str],
         workloads: Mapping[str, LifecycleObject] | None = None,
         *,
         bare: bool = False,
     ) -> None:
-        self._tracked_names, self._bare = known, bare
+        self._tracked_names, self._bare = tracked_names, bare
         self.workloads: dict[str, LifecycleObject] = dict(workloads or {})
-        self._owners: dict[str, str] = {}
-        for name, workload in self.workloads.items():
-            self._owners |= dict.fromkeys(workload.pods, name)
-        self._uids: dict[str, str] = {}  # of workloads' own objects
-        # Events of pods that were not seen yet, by uid
-        self._early: dict[str, dict[str, float]] = {}
-        # claims for devices of a pod, by its uid
-        self._wanted: dict[str, int] = {}
-        # those that have their devices, by uid of the pod and theirs
-        self._allocated: dict[str, dict[str, Stamp]] = {}
-        self.untracked_events: Counter[str] = Counter()
-        self.events = 0
+        # workloads that changed; whoever reads it empties it
         self.changed_names: set[str] = set(self.workloads)
+        self.events = 0  # number of events so far
+        self.untracked_events: Counter[str] = Counter()  # those of no tracked workload, by role
+        self._uids: dict[str, str] = {}  # of the workloads' own objects, with their names
+        self._pod_owners: dict[str, str] = {}  # names of workloads by the uids of their pods
+        for name, workload in self.workloads.items():
+            self._pod_owners |= dict.fromkeys(workload.pods, name)
+        # by the uid of a pod: the milestones that Events told before the pod was seen
+        self._early_milestones: dict[str, dict[str, float]] = {}
+        # by the uid of a pod: how many claims for devices it has, and which have them
+        self._claims_needed: dict[str, int] = {}
+        self._claims_allocated: dict[str, dict[str, Stamp]] = {}
 
     def see(self, event: WatchEvent) -> None:
-        """Take one sighting in."""
+        """Take one event in."""
         self.events += 1
         if event.kind == "SYNCED":
             self._mark_missing(event.role, event.object["uids"], event.at_s or 0.0)
@@ -77,13 +80,9 @@ class Tracker:
         else:
             # a child between a workload and its pods, a pod group or a volume claim: the first of
             # each counts
-            workload = self._get(name)
-            _note_passed(
-                workload.stamps,
-                CREATED[event.role],
-                milestones.creation_time(event.object),
-                _arrival(event),
-            )
+            workload = self._touch(name)
+            _note_created(workload.stamps, CREATED[event.role], event)
+            # a workload of Run:ai ends when its child does
             if event.role == "job" and workload.kind.endswith("Workload"):
                 self._note_end(workload, event)
             # a volume claim says that it is bound but not when: that is known by its arrival alone
@@ -91,29 +90,29 @@ class Tracker:
             if event.role == "pvc" and phase == "Bound":
                 _note_passed(workload.stamps, "pvc_bound", None, event.at_s)
 
-    def submitted(
-        self, name: str, namespace: str, submitted_s: float | None, accepted_s: float | None
-    ) -> None:
-        """Note that a submission was accepted: from now on its workload is expected to be there."""
-        workload = self._get(name)
-        workload.namespace = workload.namespace or namespace
-        for milestone, at_s in (("submitted", submitted_s), ("accepted", accepted_s)):
-            if at_s is not None:
-                workload.mark(milestone, Stamp(watch_s=at_s))
+    def note_submission(self, submission: Submission) -> None:
+        """Note an accepted submission: from now on its workload is expected to be there."""
+        workload = self._touch(submission.name)
+        workload.namespace = workload.namespace or submission.namespace
+        if submission.submitted_s is not None:
+            workload.mark("submitted", Stamp(watch_s=submission.submitted_s))
+        if submission.accepted_s is not None:
+            workload.mark("accepted", Stamp(watch_s=submission.accepted_s))
 
-    def _get(self, name: str) -> LifecycleObject:
+    def _touch(self, name: str) -> LifecycleObject:
+        """Return a workload that is about to change, a new one when it was not seen yet."""
         self.changed_names.add(name)
         return self.workloads.setdefault(name, LifecycleObject(name))
 
     def _see_workload(self, event: WatchEvent, name: str) -> None:
-        body, workload = event.object, self._get(name)
-        workload.seen, workload.kind = True, str(body.get("kind") or workload.kind)
+        body, workload = event.object, self._touch(name)
+        workload.seen = True
+        workload.kind = str(body.get("kind") or workload.kind)
         workload.namespace = body["metadata"].get("namespace", workload.namespace)
-        workload.expected = (
-            kinds.pods_needed(body) if workload.expected is None else workload.expected
-        )
+        if workload.expected is None:
+            workload.expected = kinds.pods_needed(body)
         self._uids[body["metadata"]["uid"]] = name
-        _note_passed(workload.stamps, "created", milestones.creation_time(body), _arrival(event))
+        _note_created(workload.stamps, "created", event)
         self._note_end(workload, event)
         if event.kind == "DELETED":
             workload.gone = True
@@ -129,26 +128,20 @@ class Tracker:
             workload.reason = workload.reason or end.reason
 
     def _see_pod(self, event: WatchEvent, name: str) -> None:
-        body, workload = event.object, self._get(name)
-        metadata = body["metadata"]
-        uid = metadata["uid"]
-        pod = self._pod_of(workload, uid, metadata["name"])
-        pod.node = pod.node or (body.get("spec") or {}).get("nodeName", "")
+        body, metadata = event.object, event.object["metadata"]
+        uid, spec = metadata["uid"], body.get("spec") or {}
+        pod = self._pod_of(self._touch(name), uid, metadata["name"])
+        pod.node = pod.node or spec.get("nodeName", "")
         pod.failed = pod.failed or (body.get("status") or {}).get("phase") == "Failed"
         for milestone, time_s in milestones.pod_milestones(body).items():
-            _note_passed(
-                pod.stamps,
-                milestone,
-                time_s,
-                _arrival(event) if milestone == "created" else event.at_s,
-            )
-        for milestone, event_s in self._early.pop(uid, {}).items():
+            at_s = _arrival(event) if milestone == "created" else event.at_s
+            _note_passed(pod.stamps, milestone, time_s, at_s)
+        for milestone, event_s in self._early_milestones.pop(uid, {}).items():
             pod.mark(milestone, Stamp(event_s=event_s))
         # claims for devices that are made for this pod alone
-        claims = (body.get("spec") or {}).get("resourceClaims") or ()
-        if wanted := sum("resourceClaimTemplateName" in claim for claim in claims):
-            self._wanted[uid] = wanted
-            self._note_allocation(pod)
+        claims = spec.get("resourceClaims") or ()
+        self._claims_needed[uid] = sum("resourceClaimTemplateName" in claim for claim in claims)
+        self._note_allocation(pod)
         if event.kind == "DELETED":
             pod.gone = True
             pod.mark("deleted", Stamp(watch_s=event.at_s))
@@ -156,63 +149,57 @@ class Tracker:
             self._see_workload(event, name)  # a bare pod is its own workload
 
     def _pod_of(self, workload: LifecycleObject, uid: str, name: str) -> LifecyclePod:
-        pod = workload.pods.get(uid)
-        if pod is None:
-            pod = workload.pods[uid] = LifecyclePod(uid, name)
-            self._owners[uid] = workload.name
-        return pod
+        """Return the pod of a workload, a new one when it was not seen yet."""
+        self._pod_owners[uid] = workload.name
+        return workload.pods.setdefault(uid, LifecyclePod(uid, name))
 
     def _see_claim(self, event: WatchEvent, name: str) -> None:
-        """Take in a claim for devices that was made for a pod, which may not be seen yet. When it
-        got them is known by its arrival, and by the API where that has a field for it.
-        """
+        """Take in a claim for devices that was made for a pod, which may not be seen yet."""
         metadata, status = event.object["metadata"], event.object.get("status") or {}
         owner = next(
             (row for row in metadata.get("ownerReferences") or () if row["kind"] == "Pod"), None
         )
         if owner is None:
             return
-        pod = self._pod_of(self._get(name), owner["uid"], owner["name"])
-        _note_passed(
-            pod.stamps, "claim_created", milestones.creation_time(event.object), _arrival(event)
-        )
-        if (allocation := status.get("allocation")) is not None:
+        pod = self._pod_of(self._touch(name), owner["uid"], owner["name"])
+        _note_created(pod.stamps, "claim_created", event)
+        allocation = status.get("allocation")
+        if allocation is not None:
+            # not every version of the API has a field for the time
             at_s = None if event.kind == "DELETED" else event.at_s
             stamp = Stamp(parse_time(allocation.get("allocationTimestamp")), at_s)
-            self._allocated.setdefault(pod.uid, {}).setdefault(metadata["uid"], stamp)
+            self._claims_allocated.setdefault(pod.uid, {}).setdefault(metadata["uid"], stamp)
             self._note_allocation(pod)
 
     def _note_allocation(self, pod: LifecyclePod) -> None:
-        stamps = self._allocated.get(pod.uid, {}).values()
-        if "claim_allocated" not in pod.stamps and 0 < self._wanted.get(pod.uid, 0) <= len(stamps):
-            pod.mark(
-                "claim_allocated",
-                Stamp(*map(milestones.latest_time, zip(*map(astuple, stamps), strict=True))),
-            )
+        """Note when the last claim of a pod got its devices, once all have them."""
+        stamps = self._claims_allocated.get(pod.uid, {}).values()
+        needed = self._claims_needed.get(pod.uid, 0)
+        if "claim_allocated" not in pod.stamps and 0 < needed <= len(stamps):
+            latest = map(milestones.latest_time, zip(*map(astuple, stamps), strict=True))
+            pod.mark("claim_allocated", Stamp(*latest))
 
     def _see_event(self, event: WatchEvent) -> None:
         body = event.object
-        reason, at_s = body.get("reason"), milestones.event_time(body)
-        own, of_pod = OWN_EVENTS.get(str(reason)), POD_EVENTS.get(str(reason))
-        if not own and not of_pod:
+        own_milestone = OWN_EVENTS.get(str(body.get("reason")))
+        pod_milestone = POD_EVENTS.get(str(body.get("reason")))
+        if not own_milestone and not pod_milestone:
             return
-        name = milestones.workload_of_event(body, self._tracked_names, self._owners)
+        name = milestones.workload_of_event(body, self._tracked_names, self._pod_owners)
         if not name:
             self.untracked_events["event"] += 1
             return
-        workload = self._get(name)
-        stamp = Stamp(parse_time(body.get("firstTimestamp")), _arrival(event), at_s)
-        if own:
-            workload.mark(own, stamp)
-            return
-        uid = str((body.get("involvedObject") or {}).get("uid", ""))
-        if not of_pod or at_s is None:
-            return
-        if pod := workload.pods.get(uid):
-            pod.mark(of_pod, Stamp(event_s=at_s))
-        else:
-            # the list of Events may come before that of the pods
-            self._early.setdefault(uid, {}).setdefault(of_pod, at_s)
+        workload, event_s = self._touch(name), parse_time(body.get("eventTime"))
+        if own_milestone:
+            first_s = parse_time(body.get("firstTimestamp"))
+            workload.mark(own_milestone, Stamp(first_s, _arrival(event), event_s))
+        elif pod_milestone and event_s is not None:
+            uid = str((body.get("involvedObject") or {}).get("uid", ""))
+            if pod := workload.pods.get(uid):
+                pod.mark(pod_milestone, Stamp(event_s=event_s))
+            else:
+                # the list of Events may come before that of the pods
+                self._early_milestones.setdefault(uid, {}).setdefault(pod_milestone, event_s)
 
     def _mark_missing(self, role: str, uids: Container[str], asked_s: float) -> None:
         """Mark what a complete list does not hold as gone, since when nobody knows."""
@@ -235,16 +222,20 @@ class Tracker:
 
 
 def _note_passed(stamps: Stamps, milestone: str, time_s: float | None, at_s: float | None) -> None:
-    """Note a milestone. What is known already may still get the API's time, and no arrival: it was
-    there before.
-    """
-    known = stamps.get(milestone)
-    if known is None or known.api_s is None:
-        mark(stamps, milestone, Stamp(time_s, at_s if known is None else None))
+    """Note that a milestone was passed. time_s: by the API; at_s: when that arrived."""
+    noted = stamps.get(milestone)
+    if noted is None:
+        mark(stamps, milestone, Stamp(time_s, at_s))
+    elif noted.api_s is None:
+        # the API may tell the time later; it arrived before
+        mark(stamps, milestone, Stamp(time_s))
+
+
+def _note_created(stamps: Stamps, milestone: str, event: WatchEvent) -> None:
+    """Note when the object of an event was created."""
+    _note_passed(stamps, milestone, milestones.creation_time(event.object), _arrival(event))
 
 
 def _arrival(event: WatchEvent) -> float | None:
-    """Return when an object first arrived: an event of any other kind than ADDED is not the
-    object's beginning.
-    """
+    """Return when an object was made, by its arrival; an event of another kind comes later."""
     return event.at_s if event.kind == "ADDED" else None

@@ -1,6 +1,4 @@
-"""Charts of a lifecycle run: pods over time, phases of single workloads, and each phase over the
-run, with its histogram.
-"""
+"""Draw a lifecycle run: pods over time, phases of single workloads, and each phase over the run."""
 
 import math
 from collections.abc import Sequence
@@ -38,15 +36,16 @@ SEGMENTS = {
 }
 BINS = 30
 # What a histogram spans at least, as a part of its values, and in seconds.
-LEAST_SPAN, LEAST_SPAN_S = 0.01, 0.001
+LEAST_SPAN = 0.01
+LEAST_SPAN_S = 0.001
 MOST_POINTS = 1200
-# Of so many sampled points in a row the highest is drawn as well.
+# Of so many points that are kept in a row the highest is drawn as well.
 EXTREMES_EVERY = 10
 
 
 def pods_figure(result: LifecycleResult) -> Figure | None:
     """Draw pods over time; None where no pod was scheduled."""
-    pods = chart_data.pods_over_time(result.courses)
+    pods = chart_data.pods_over_time(result.timelines)
     if pods is None:
         return None
     size, unit = time_unit(pods.moments_s[-1])
@@ -83,8 +82,8 @@ def time_unit(span_s: float) -> tuple[float, str]:
 
 
 def waterfall_figure(result: LifecycleResult) -> Figure | None:
-    """Phases of single workloads, one below the other; None where nothing is known of them."""
-    rows = chart_data.waterfall(result.courses)
+    """Draw the phases of single workloads below each other; None where none is known."""
+    rows = chart_data.waterfall(result.timelines)
     longest_s = max((row.ends[-1][1] for row in rows), default=0.0)
     if not longest_s:
         return None
@@ -130,25 +129,24 @@ def phase_charts(result: LifecycleResult, names: Sequence[str]) -> list[Chart]:
     for phase in map(result.step, names):
         if phase is None or phase.step.of_pods:
             continue
-        spread, name = phase.spread, phase.step.name
-        # of too few values nobody knows the rare ones
-        quantiles = [
-            f"{share} {format_percentile(spread, share)}" for share in ("p50", "p95", "p99")
-        ]
-        shares = ", ".join([f"average {format_seconds(spread.mean)}", *quantiles])
+        spread = phase.spread
+        texts = [f"average {format_seconds(spread.mean)}"]
+        for percentile in ("p50", "p95", "p99"):
+            texts.append(f"{percentile} {format_percentile(spread, percentile)}")
+        statistics = ", ".join(texts)
         # seconds since the first submission, and the duration in s of each workload
-        zero_s = chart_data.first_s(result.courses)
+        zero_s = chart_data.first_submission(result.timelines)
         points = []
-        for start_s, value_s in zip(map(start_time, result.courses), phase.values, strict=True):
+        for start_s, value_s in zip(map(start_time, result.timelines), phase.values, strict=True):
             if start_s is not None and value_s is not None:
                 points.append((start_s - zero_s, value_s))
         values = [value_s for _, value_s in points]
-        description = f"{phase.text} ({shares})"
+        description = f"{phase.text} ({statistics})"
         charts += [
-            _chart_over_run(name, phase.text, description, points),
+            _chart_over_run(phase.step.name, phase.text, description, points),
             draw_histogram(
-                f"histogram-{name}",
-                shares,
+                f"histogram-{phase.step.name}",
+                statistics,
                 description,
                 values,
                 number=BINS,
@@ -179,8 +177,10 @@ def _chart_over_run(name: str, title: str, description: str, points: Sequence[Po
 
 
 def thin_points(points: Sequence[Point]) -> list[Point]:
-    """Thin points for a picture, none made up: every so many, so that the picture is as dense as
-    the run, and of neighbours the highest, so that no slow one is missing.
+    """Thin points for a picture, none made up.
+
+    One of so many is kept, so that the picture is as dense as the run, and the highest of its
+    neighbours, so that no slow one is missing.
     """
     every = math.ceil(len(points) / MOST_POINTS)
     if every <= 1:

@@ -1,20 +1,16 @@
-"""A lifecycle run as a report. `charts` draws its charts.
-
-Its sheet, times.csv, has a row for each workload: the columns of the original come first, in its
-order; ours follow. Times are ISO 8601 in UTC, durations seconds. What is missing is empty. Every
-column has one function, so that a heading cannot stand over another's values.
-"""
+"""Make the report of a lifecycle run. `charts` draws its charts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from scaletest.lifecycle import runai
 from scaletest.lifecycle.judging.books import fate_of
-from scaletest.lifecycle.judging.chart_data import by_node
+from scaletest.lifecycle.judging.chart_data import pods_by_node
 from scaletest.lifecycle.judging.result import LifecycleResult
 from scaletest.lifecycle.judging.timeline import (
     BY_NAME,
     PHASES,
+    LifecyclePhase,
     WorkloadTimeline,
     best_time,
     phase_duration,
@@ -38,46 +34,29 @@ from scaletest.report.words import format_percentile
 
 MOST_REJECTIONS = 3
 HEADINGS = ("phase", "values", "missing", "mean", "p50", "p95", "p99", "max", "source", "measure")
-# The original's rows from top to bottom, and ours between them where something was measured.
+# The phases of the pictures general.png and detailed.png, from top to bottom.
 GENERAL = ("total_decided", "total_ready", "total_finished", "total_backend_job_created")
-DETAILED = (
-    "accepted",
-    "created",
-    "job_created",
-    "first_pod_created",
-    "last_pod_created",
-    "pod_group_created",
-    "decided",
-    "scheduled",
-    "evicted",
-    "pvc_requested",
-    "pvc_bound",
-    "claim_created",
-    "claim_allocated",
-    "ready_to_start",
-    "initialized",
-    "started",
-    "containers_ready",
-    "ready",
-    "finished",
-    "backend_job_created",
-)
+DETAILED = tuple(phase.name for phase in PHASES if not phase.total and not phase.of_pods)
 MOST_NODES = 20
 
 
 def lifecycle_report(run: LifecycleRun) -> Report:
     """Make what every format shows of a lifecycle run."""
-    result, books, rate = run.result, run.result.books, run.result.throughput
+    result, books, throughput = run.result, run.result.books, run.result.throughput
     facts = [
         ("measured", str(books.measured)),
         ("pending", str(books.pending)),
         ("failed", str(books.failed)),
         ("lost", str(books.lost)),
         ("rejected", str(books.rejected)),
-        ("pods seen", str(rate.seen)),
-        ("pods scheduled a second", format_significant(rate.per_s) if rate.per_s else NOTHING),
+        ("pods seen", str(throughput.seen)),
+        (
+            "pods scheduled a second",
+            format_significant(throughput.per_s) if throughput.per_s else NOTHING,
+        ),
     ]
-    if total := result.step("total_ready"):
+    total = result.step("total_ready")
+    if total:
         facts.append(("median time until ready", format_percentile(total.spread, "p50")))
     head = Head(
         title=run.title,
@@ -96,7 +75,7 @@ def lifecycle_report(run: LifecycleRun) -> Report:
         comment=lambda: summary(result),
         sections=lambda: sections(result),
         sheet=lambda: sheet(run),
-        cases=lambda: [Case("books", balanced, books_line(result))],
+        cases=lambda: [Case("books", balanced, describe_books(result))],
         data=lambda: {**result.to_dict(), "folder": run.folder},
         picture=lambda: main_charts(result),
     )
@@ -104,26 +83,25 @@ def lifecycle_report(run: LifecycleRun) -> Report:
 
 def main_charts(result: LifecycleResult) -> list[Chart]:
     """Return the charts of a picture: pods over time, and phases of workloads."""
-    figures = (pods_figure(result), waterfall_figure(result))
-    return [figure.wide for figure in figures if figure is not None]
+    return [figure.wide for figure in (pods_figure(result), waterfall_figure(result)) if figure]
 
 
 def summary(result: LifecycleResult) -> list[Block]:
     """Return the phases, what became of the workloads, and the throughput of scheduling."""
     return [
         phase_table(result),
-        Text([books_line(result), placement_line(result)]),
+        Text([describe_books(result), describe_throughput(result)]),
         Text(
             [f"rejected {count}: {reason}" for reason, count in result.books.rejections.items()],
             "warning",
             most=MOST_REJECTIONS,
             rest="reason",
         ),
-        Text(_skipped(result), "warning"),
+        Text(_describe_skipped(result), "warning"),
     ]
 
 
-def _skipped(result: LifecycleResult) -> list[str]:
+def _describe_skipped(result: LifecycleResult) -> list[str]:
     return [
         f"left out {plural(count, 'workload')}: {reason}"
         for reason, count in result.skipped.items()
@@ -134,8 +112,11 @@ def phase_table(result: LifecycleResult, note: str = "") -> Table:
     """Return a row for each phase."""
     rows = []
     for phase in result.steps:
-        spread, sources = phase.spread, sorted(phase.sources.items())
-        texts = [f"{name} {count}" for name, count in sources]
+        spread = phase.spread
+        # where all values have one source, its number is that of the values
+        sources = [str(name) for name in phase.sources]
+        if len(sources) > 1:
+            sources = [f"{name} {count}" for name, count in sorted(phase.sources.items())]
         rows.append(
             (
                 phase.text,
@@ -144,16 +125,16 @@ def phase_table(result: LifecycleResult, note: str = "") -> Table:
                 format_seconds(spread.mean),
                 *(format_percentile(spread, name) for name in ("p50", "p95", "p99")),
                 format_seconds(spread.max),
-                ", ".join(texts) if len(texts) > 1 else sources[0][0],
+                ", ".join(sources),
                 phase.step.name,
             )
         )
-    text_columns = (0, len(HEADINGS) - 2, len(HEADINGS) - 1)
-    return Table(HEADINGS, rows, text_columns, spare=("source",), note=note)
+    columns_of_text = map(HEADINGS.index, ("phase", "source", "measure"))
+    return Table(HEADINGS, rows, tuple(columns_of_text), spare=("source",), note=note)
 
 
-def books_line(result: LifecycleResult) -> str:
-    """Return the books in one line."""
+def describe_books(result: LifecycleResult) -> str:
+    """Describe in one line what became of the workloads."""
     books = result.books
     sign = "=" if books.balanced else "≠"
     rejected = f", {books.rejected} rejected" if books.rejected else ""
@@ -163,21 +144,24 @@ def books_line(result: LifecycleResult) -> str:
     )
 
 
-def placement_line(result: LifecycleResult) -> str:
-    """Return the throughput of scheduling in one line."""
-    rate = result.throughput
-    if not rate.seen:
-        had_pods = any(timeline.stamp("first_pod_created") for timeline in result.uncut)
+def describe_throughput(result: LifecycleResult) -> str:
+    """Describe in one line how fast pods were scheduled."""
+    throughput = result.throughput
+    if not throughput.seen:
+        # files of Run:ai's tool have times of pods but no number
+        had_pods = any(timeline.stamp("first_pod_created") for timeline in result.uncut_timelines)
         return "the number of pods is unknown" if had_pods else "no pod was seen"
-    pods = plural(rate.seen, "pod")
-    if not rate.pods:
+    pods = plural(throughput.seen, "pod")
+    if not throughput.pods:
         return f"{pods} seen, none with a known time of scheduling"
-    scheduled = pods if rate.pods == rate.seen else f"{rate.pods} of {rate.seen} pods"
-    if rate.per_s is None:
-        return f"{scheduled} scheduled"
+    if throughput.pods != throughput.seen:
+        pods = f"{throughput.pods} of {throughput.seen} pods"
+    if throughput.per_s is None:
+        return f"{pods} scheduled"
     return (
-        f"{scheduled} scheduled, {format_significant(rate.per_s)} pods/s on average, "
-        f"{format_significant(rate.peak_per_s or 0.0)} pods/s in the busiest {rate.bin_s:g} s"
+        f"{pods} scheduled, {format_significant(throughput.per_s)} pods/s on average, "
+        f"{format_significant(throughput.peak_per_s or 0.0)} pods/s in the busiest"
+        f" {throughput.bin_s:g} s"
     )
 
 
@@ -190,22 +174,30 @@ def sections(result: LifecycleResult) -> list[Section]:
     )
     return contents.make_page(
         {
-            "Workloads": [Text([books_line(result), placement_line(result), *_skipped(result)])],
+            "Workloads": [
+                Text(
+                    [
+                        describe_books(result),
+                        describe_throughput(result),
+                        *_describe_skipped(result),
+                    ]
+                )
+            ],
             "Pods over time": [pods_figure(result)],
             "On the way to ready": [waterfall_figure(result)],
             "Phases": [phase_table(result, meaning)],
-            "Nodes": [_nodes(result)],
-            "From submission on": _charts(result, GENERAL),
-            "Phase by phase": _charts(result, DETAILED),
-            "Rejected": [_reasons(result.books.rejections)],
-            "Failed": [_reasons(result.books.failures)],
+            "Nodes": [_node_table(result)],
+            "From submission on": _chart_blocks(result, GENERAL),
+            "Phase by phase": _chart_blocks(result, DETAILED),
+            "Rejected": [_reason_table(result.books.rejections)],
+            "Failed": [_reason_table(result.books.failures)],
         }
     )
 
 
-def _nodes(result: LifecycleResult) -> Table:
+def _node_table(result: LifecycleResult) -> Table:
     """Return how long pods took from scheduling to ready on each node, the slowest nodes first."""
-    nodes = by_node(result.courses)
+    nodes = pods_by_node(result.timelines)
     longest_s = max((node.median_s or 0.0 for node in nodes), default=0.0) or 1.0
     rows: list[dict[str, Cell]] = [
         {
@@ -226,7 +218,7 @@ def _nodes(result: LifecycleResult) -> Table:
     )
 
 
-def _charts(result: LifecycleResult, names: Sequence[str]) -> list[Block]:
+def _chart_blocks(result: LifecycleResult, names: Sequence[str]) -> list[Block]:
     """Draw the phases that have values, each over time and how its values spread."""
     charts = phase_charts(result, names)
     if not charts:
@@ -238,7 +230,7 @@ def _charts(result: LifecycleResult, names: Sequence[str]) -> list[Block]:
     return [Text([meaning], "soft"), Charts(charts, "two")]
 
 
-def _reasons(counts: Mapping[str, int]) -> Table:
+def _reason_table(counts: Mapping[str, int]) -> Table:
     return Table.of_rows(
         [{"count": str(count), "reason": reason} for reason, count in counts.items()],
         {"reason"},
@@ -247,9 +239,12 @@ def _reasons(counts: Mapping[str, int]) -> Table:
 
 
 def sheet(run: LifecycleRun) -> Sheet:
-    """Return the table of all workloads in the order of submission, also of those that --head and
-    --tail hide.
+    """Return times.csv: all workloads in the order of submission, whether they are shown or not.
+
+    Times are ISO 8601 in UTC, durations seconds. What is missing is empty.
     """
+    # Every column has one function, so that a heading cannot stand over another's values. Those of
+    # the Run:ai scale test tool come first, in its order.
     result = run.result
     columns: dict[str, Callable[[WorkloadTimeline], str]] = {
         "Job Name": lambda timeline: timeline.workload.name,
@@ -260,10 +255,11 @@ def sheet(run: LifecycleRun) -> Sheet:
     }
     for heading, name in runai.TIME_COLUMNS.items():
         columns[heading] = partial(_time_cell, name)
-    of_workloads = [step.name for step in PHASES if not step.of_pods]
+    of_workloads = [phase.name for phase in PHASES if not phase.of_pods]
     for name in dict.fromkeys((*runai.DURATION_COLUMNS, *of_workloads)):
-        since = reference_milestone(BY_NAME[name], result.uncut)
-        columns[BY_NAME[name].title] = partial(_duration_cell, name, since)
+        phase = BY_NAME[name]
+        since = reference_milestone(phase, result.uncut_timelines)
+        columns[phase.title] = partial(_duration_cell, phase, since)
     columns |= {
         "Fate": lambda timeline: str(fate_of(timeline, result.until)),
         # files of Run:ai's tool have times of pods but no number
@@ -274,13 +270,13 @@ def sheet(run: LifecycleRun) -> Sheet:
         ),
         "Reason": lambda timeline: timeline.workload.reason,
     }
-    return Sheet.of_columns(columns, result.uncut, line_end="\n")
+    return Sheet.of_columns(columns, result.uncut_timelines, line_end="\n")
 
 
 def _time_cell(name: str, timeline: WorkloadTimeline) -> str:
     return format_time(best_time(timeline.stamp(name))) or ""
 
 
-def _duration_cell(name: str, since: str, timeline: WorkloadTimeline) -> str:
-    taken = phase_duration(BY_NAME[name], timeline, since)
-    return f"{taken.value_s:.6f}" if taken else ""
+def _duration_cell(phase: LifecyclePhase, since: str, timeline: WorkloadTimeline) -> str:
+    duration = phase_duration(phase, timeline, since)
+    return f"{duration.value_s:.6f}" if duration else ""

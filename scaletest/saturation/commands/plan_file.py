@@ -24,32 +24,35 @@ NAME = "saturation-plan-file"
 _NO_SETTINGS = ("file", "agent", "dry_run", "output", "form", "ui")
 
 
-def schema(command: click.Command) -> Schema:
+def plan_file_schema(command: click.Command) -> Schema:
     """Return the JSON Schema of a plan file. Every key may be left out."""
-    description = "Settings of scaletest saturate -f."
-    return class_schema(NAME, description, _file_class(command), Form(is_file=True))
+    return class_schema(
+        NAME, "Settings of scaletest saturate -f.", _file_class(command), Form(is_file=True)
+    )
 
 
-def settings(command: click.Command) -> dict[str, click.Parameter]:
+def options_by_key(command: click.Command) -> dict[str, click.Parameter]:
     """Return the options by their keys: the flag's name with underscores."""
     options = [option for option in command.params if option.name not in _NO_SETTINGS]
     return {key_of(option): option for option in options}
 
 
-def read(name: str, command: click.Command) -> dict[str, object]:
-    """Read the settings of a plan file by the option's name.
+def read_plan_file(name: str, command: click.Command) -> dict[str, object]:
+    """Read the settings of a plan file, by the option's name.
 
     InvalidValue or UsageError names the key that is wrong.
     """
     label = "the plan on standard input" if name == "-" else name
     data = reader.read_file(name, label, f"give a plan file; see: scaletest schema {NAME}")
-    named = settings(command)
+    options = options_by_key(command)
     values: dict[str, object] = {}
     for key, value in read_members(_file_class(command), data, label).items():
-        option = named[key]
+        option = options[key]
         if _takes_many(option):
+            # click takes texts, one for each time that the flag is given
             value = list(map(str, value if isinstance(value, list) else [value]))
         else:
+            # click would convert it later too, and could not say that it stands in a file
             try:
                 option.type.convert(value, option, None)
             except (click.BadParameter, UsageError) as error:
@@ -62,6 +65,7 @@ def read(name: str, command: click.Command) -> dict[str, object]:
 
 
 def _takes_many(option: click.Parameter) -> bool:
+    """Whether the file may give a list for an option."""
     return option.multiple if isinstance(option, click.Option) else option.nargs == -1
 
 
@@ -74,7 +78,7 @@ def _file_class(command: click.Command) -> type:
         RATE: float | str,
     }
     fields = []
-    for key, option in settings(command).items():
+    for key, option in options_by_key(command).items():
         default, hint = option.default, hints.get(option.type, str)
         if _takes_many(option):
             default, hint = (), str | int | float | list[str | int | float]
@@ -93,6 +97,6 @@ def take_file_first(context: click.Context, parameter: click.Parameter, value: s
     if value:
         context.default_map = {
             **(context.default_map or {}),
-            **read(value, context.command),
+            **read_plan_file(value, context.command),
         }
     return value

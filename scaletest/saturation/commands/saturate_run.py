@@ -10,8 +10,8 @@ from scaletest.render.blocks import Table
 from scaletest.render.numbers import NOTHING, format_percent, format_seconds, format_significant
 from scaletest.render.text_table import align_table
 from scaletest.saturation.judging.forecast import SaturationForecast, forecast
-from scaletest.saturation.judging.sequence import LONGEST, MOST_AGAIN
-from scaletest.saturation.judging.tuning import rank_settings, settings
+from scaletest.saturation.judging.step_sequence import LONGEST, MOST_AGAIN
+from scaletest.saturation.judging.tuning import parse_settings, rank_settings
 from scaletest.saturation.measure.runner import saturate
 from scaletest.saturation.measure.tuning import tune
 from scaletest.saturation.options import SaturationOptions
@@ -22,12 +22,13 @@ from scaletest.saturation.run_type import RUN_TYPE
 TITLES = ("setting", "saturated at", "latency at 70%", "CPU used", "memory used", "per core", "")
 
 
-def run(
+def run_saturation(
     plan: SaturationPlan, options: SaturationOptions, output: Output, watch: WatchOptions
 ) -> int:
-    """Measure, and print the run in that form; its exit code."""
+    """Measure, and print the run in that form; return its exit code."""
     with watch_runs(watch, options.agents.redis_url) as progress:
         folder, code = saturate(plan, options, progress)
+    # judged again from what is on disk, as every later report of the run is
     judged = RUN_TYPE.judge(folder)
     extra = {"extra": judged.extra} if judged.extra else {}
     data = {**judged.result.to_dict(), "folder": judged.folder, **extra}
@@ -38,18 +39,18 @@ def run(
 def run_tuning(
     plan: SaturationPlan, options: SaturationOptions, output: Output, watch: WatchOptions
 ) -> int:
-    """Measure settings, and print them, the best first; the exit code."""
+    """Measure settings, and print them, the best first; return the exit code."""
     with watch_runs(watch, options.agents.redis_url) as progress:
         tried, code = tune(plan, options, progress)
     tried = rank_settings(tried)
     cells = [
         (
             " ".join(f"{key}={value}" for key, value in row.setting.items()),
-            _rate(row.per_s),
+            _rate_text(row.per_s),
             format_seconds(row.latency_s),
-            _share(row.used_cpu, row.cpu),
-            _share(row.used_memory, row.memory),
-            _rate(row.worth),
+            _share_text(row.used_cpu, row.cpu),
+            _share_text(row.used_memory, row.memory),
+            _rate_text(row.worth),
             ", ".join([*row.marks, *filter(None, [row.trouble])]),
         )
         for row in tried
@@ -61,29 +62,31 @@ def run_tuning(
     return code
 
 
-def _rate(per_s: float | None) -> str:
+def _rate_text(per_s: float | None) -> str:
+    """Write a rate that may be unknown."""
     return f"{format_significant(per_s)}/s" if per_s else NOTHING
 
 
-def _share(used: float | None, asked: float) -> str:
+def _share_text(used: float | None, asked: float) -> str:
+    """Write the used part of a resource; nothing where either is unknown."""
     return format_percent(used / asked, 0) if used is not None and asked else NOTHING
 
 
 def show_plan(plan: SaturationPlan, tuning: Sequence[str], output: Output) -> None:
     """Print what will be done, and how long it takes. tuning: settings that are measured."""
-    count = len(settings(tuning))
+    count = len(parse_settings(tuning))
     expected = forecast(plan).times(max(1, count))
     row = expected.to_dict()
     output.show(
         {**plan.to_dict(), "longest_s": row["longest_s"], "forecast": row},
-        (f"{label:10}{text}" for label, text in _facts(plan, expected, count)),
+        (f"{label:10}{text}" for label, text in _plan_lines(plan, expected, count)),
     )
 
 
-def _facts(
+def _plan_lines(
     plan: SaturationPlan, expected: SaturationForecast, count: int
 ) -> Iterator[tuple[str, str]]:
-    """Target, load, steps and duration, and their limits, in words. count: of settings."""
+    """Yield target, load, steps and duration, and their limits, in words. count: of settings."""
     yield "target", plan.target
     first = f"{plan.start:g}" if plan.start else "found by the probe"
     yield "load", f"{plan.load}: from {first} to {plan.highest:g} {plan.unit} at most"
@@ -92,14 +95,15 @@ def _facts(
     if count:
         yield "settings", f"{count}, all this for each"
     if expected.usual_s is None or expected.longest_s is None:
+        # steps of a fixed number of requests end when these do
         takes = "as long as so many requests take in each step; nobody knows that before"
     else:
-        when = "if requests are fast" + (" and pods ready at once" if count else "")
-        takes = f"about {expected.usual_s:.0f} s, {expected.longest_s:.0f} s at most, {when}"
+        condition = "if requests are fast" + (" and pods ready at once" if count else "")
+        takes = f"about {expected.usual_s:.0f} s, {expected.longest_s:.0f} s at most, {condition}"
     yield "takes", takes
     if plan.limit:
-        often = f"up to {LONGEST} times as long"
-        yield "limit", f"{plan.limit}: a step that does not decide it is extended, {often}"
+        limit = f"{plan.limit}: a step that does not decide it is extended"
+        yield "limit", f"{limit}, up to {LONGEST} times as long"
     yield "again", f"a step in which the tester was late, up to {MOST_AGAIN} times"
     if plan.wanted:
         yield "wanted", f"{plan.wanted:g} requests/s"

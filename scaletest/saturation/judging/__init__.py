@@ -1,5 +1,4 @@
-"""Where a service saturates: what a step says, which step comes next, and what all of them say
-together. Pure.
+"""Where a service saturates: what a step says, which comes next, what all say together. Pure.
 
 The search is a generator that is told what each step found. So the same code decides while a run is
 measured, when a stored run is judged anew, and in simulations with a known truth

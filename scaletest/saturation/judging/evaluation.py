@@ -14,10 +14,10 @@ from scaletest.model.declared import INNER, VERSIONED, named_in_documents
 from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
 from scaletest.saturation.judging.point import proven_rate, saturation_point
-from scaletest.saturation.judging.sequence import SaturationSequence, replay, search_steps
-from scaletest.saturation.judging.step import FEWEST, Assessed, assess, level_text
+from scaletest.saturation.judging.step import FEWEST, AssessedStep, assess_step, level_text
+from scaletest.saturation.judging.step_sequence import SaturationSequence, replay, search_steps
 from scaletest.saturation.judging.tester import machine_full
-from scaletest.saturation.judging.verdict import judge, lateness_that_matters
+from scaletest.saturation.judging.verdict import judge_sequence, lateness_that_matters
 from scaletest.saturation.plan import KIND, LoadKind, Phase, SaturationPlan, SaturationStep
 from scaletest.stats.estimate import Estimate
 from scaletest.stats.scaling import MeasuredThroughput, find_knee
@@ -48,10 +48,10 @@ class SaturationResult(Written):
         named_in_documents("saturation_in_flight"),
         "smallest number in flight that reaches it (closed).",
     ]
-    warm: Annotated[Assessed | None, INNER]
-    steps: tuple[Assessed, ...]
+    warm: Annotated[AssessedStep | None, INNER]
+    steps: tuple[AssessedStep, ...]
     operating: Annotated[
-        Assessed | None,
+        AssessedStep | None,
         named_in_documents("operating_point"),
         "the step at 70 % of it, None when not measured, or when the tester was late in it.",
     ]
@@ -75,28 +75,28 @@ def evaluate(
     elapsed_s: float = 0.0,
 ) -> SaturationResult:
     """Judge a run by its steps and their samples."""
-    assessed = [assess(plan, step, samples.get(step.number, ())) for step in steps]
+    assessed = [assess_step(plan, step, samples.get(step.number, ())) for step in steps]
     return conclude(replay(plan, assessed), interrupted=interrupted, lost=lost, elapsed_s=elapsed_s)
 
 
 def conclude(
-    course: SaturationSequence, *, interrupted: str = "", lost: str = "", elapsed_s: float = 0.0
+    sequence: SaturationSequence, *, interrupted: str = "", lost: str = "", elapsed_s: float = 0.0
 ) -> SaturationResult:
     """Return the result of a sequence as far as it was measured."""
-    plan, bracket = course.plan, course.bracket
-    point, operating = saturation_point(course), course.operating
-    if lateness_that_matters(course, point):
+    plan, bracket = sequence.plan, sequence.bracket
+    point, operating = saturation_point(sequence), sequence.operating
+    if lateness_that_matters(sequence, point):
         # it would be a figure of the tester
         point, operating = None, None
     low = bracket.low if bracket and not plan.open else None
-    # throughput against requests in flight or the offered rate, each level once
-    first_at: dict[int, Assessed] = {}
-    for step in search_steps(course):
-        usable = step.step.load == plan.load and not step.tester
-        if usable and step.goodput.value > 0 and round(step.step.level) > 0:
-            first_at.setdefault(round(step.step.level), step)
+    # the knee: throughput against requests in flight or the offered rate, each level once
+    step_by_level: dict[int, AssessedStep] = {}
+    for step in search_steps(sequence):
+        is_usable = step.step.load == plan.load and not step.tester
+        if is_usable and step.goodput.value > 0 and round(step.step.level) > 0:
+            step_by_level.setdefault(round(step.step.level), step)
     curve: list[MeasuredThroughput] = []
-    for level, step in sorted(first_at.items()):
+    for level, step in sorted(step_by_level.items()):
         if plan.load == LoadKind.OPEN and curve and level < APART * curve[-1].workers:
             continue
         half = step.goodput.high - step.goodput.value
@@ -104,25 +104,25 @@ def conclude(
         curve.append(MeasuredThroughput(level, step.goodput.value, relative))
     return SaturationResult(
         plan=plan,
-        verdict=judge(course, point, interrupted, lost),
+        verdict=judge_sequence(sequence, point, interrupted, lost),
         point=point,
         parallel=int(low) if low else None,
-        warm=course.warm,
-        steps=tuple(course.steps),
+        warm=sequence.warm,
+        steps=tuple(sequence.steps),
         operating=None if operating and operating.tester else operating,
         knee=find_knee(curve),
-        searched=bracket.steps if bracket else len(course.steps),
-        warnings=tuple(warnings_of(course, is_known=point is not None)),
+        searched=bracket.steps if bracket else len(sequence.steps),
+        warnings=tuple(warnings_of(sequence, is_known=point is not None)),
         elapsed_s=elapsed_s,
         interrupted=interrupted,
         lost=lost,
     )
 
 
-def warnings_of(course: SaturationSequence, *, is_known: bool) -> list[str]:
+def warnings_of(sequence: SaturationSequence, *, is_known: bool) -> list[str]:
     """Return the warnings of a run. is_known: whether there is a saturation point."""
-    steps, operating = search_steps(course), course.operating
-    lines = [*(_imprecision(course) if is_known else ()), *_lateness(course)]
+    steps, operating = search_steps(sequence), sequence.operating
+    lines = [*(_precision_warnings(sequence) if is_known else ()), *_lateness_warnings(sequence)]
     if operating and operating.tester:
         lines.append(f"the latency at {operating.step.level:.4g}/s is unknown: {operating.tester}")
     # other programs took the cores of a service on the tester's machine
@@ -146,23 +146,23 @@ def warnings_of(course: SaturationSequence, *, is_known: bool) -> list[str]:
                 f" {step.step.pods.events[0]}; give them more CPU, memory or concurrency"
             )
             break
-    if course.warm and course.warm.errors:
-        lines.append(f"some requests of the probe failed: {', '.join(course.warm.errors)}")
+    if sequence.warm and sequence.warm.errors:
+        lines.append(f"some requests of the probe failed: {', '.join(sequence.warm.errors)}")
     return lines
 
 
-def _imprecision(course: SaturationSequence) -> list[str]:
+def _precision_warnings(sequence: SaturationSequence) -> list[str]:
     """Warn under open load of a wide bracket, or an imprecise lower end."""
-    bracket = course.bracket
-    if not (bracket and bracket.low and bracket.high and course.plan.open):
+    bracket = sequence.bracket
+    if not (bracket and bracket.low and bracket.high and sequence.plan.open):
         return []
     lines = []
-    wide, precision = bracket.high / bracket.low - 1, course.plan.precision
-    if wide > precision * 1.5:
+    width, precision = bracket.high / bracket.low - 1, sequence.plan.precision
+    if width > precision * 1.5:
         lines.append(
-            f"the bracket is {wide:.1%} wide: give a <start> nearer to it for a narrower one"
+            f"the bracket is {width:.1%} wide: give a <start> nearer to it for a narrower one"
         )
-    grown = 1 - proven_rate(course, bracket.low) / bracket.low
+    grown = 1 - proven_rate(sequence, bracket.low) / bracket.low
     if grown > WIDE * max(precision, NARROWEST):  # so the level may be beyond saturation
         lines.append(
             f"at the saturation point the backlog may still have grown by {grown:.1%} of the rate:"
@@ -171,17 +171,19 @@ def _imprecision(course: SaturationSequence) -> list[str]:
     return lines
 
 
-def _lateness(course: SaturationSequence) -> list[str]:
+def _lateness_warnings(sequence: SaturationSequence) -> list[str]:
     """Say how many steps were measured again since the tester was late.
 
     A late operating point has a warning of its own.
     """
-    late = [step for step in course.steps if step.tester]
-    again = late
-    if course.operating and course.operating.tester:
-        again = [step for step in late if step.step.phase != Phase.OPERATE]
-    if not again or (course.bracket and course.bracket.unfit):
+    late = [step for step in sequence.steps if step.tester]
+    repeated = late
+    if sequence.operating and sequence.operating.tester:
+        repeated = [step for step in late if step.step.phase != Phase.OPERATE]
+    if not repeated or (sequence.bracket and sequence.bracket.unfit):
         return []
     reasons = [machine_full(step.step.around) for step in late if step.step.around]
     reason = next((f" ({reason})" for reason in reasons if reason), "")
-    return [f"in {len(again)} steps the tester itself was late{reason}; they were measured again"]
+    return [
+        f"in {len(repeated)} steps the tester itself was late{reason}; they were measured again"
+    ]

@@ -13,7 +13,7 @@ at q is that small. In between nothing is known, and more requests are needed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scaletest.saturation.plan import QUANTILES
 from scaletest.stats.percentiles import binomial_masses, samples_needed
@@ -22,7 +22,7 @@ from scaletest.stats.percentiles import binomial_masses, samples_needed
 ERROR = 0.05
 
 
-def at_least(count: int, over: int, share: float) -> float:
+def chance_of_at_least(count: int, over: int, share: float) -> float:
     """Return P(B >= over) for B binomial (count, share)."""
     if over <= 0:
         return 1.0
@@ -30,7 +30,7 @@ def at_least(count: int, over: int, share: float) -> float:
     return min(1.0, sum(masses[max(0, over - first) :]))
 
 
-def at_most(count: int, over: int, share: float) -> float:
+def chance_of_at_most(count: int, over: int, share: float) -> float:
     """Return P(B <= over) for B binomial (count, share)."""
     if over >= count:
         return 1.0
@@ -48,42 +48,42 @@ class Exceedance:
     count: int  # of so many
 
     @property
-    def allowed(self) -> float:
+    def allowed_share(self) -> float:
         """The share of requests that may take longer."""
         return 1.0 - QUANTILES[self.percentile]
 
     @property
-    def refuted(self) -> bool:
+    def is_refuted(self) -> bool:
         """Whether more than the allowed share surely take longer."""
-        return at_least(self.count, self.over, self.allowed) < ERROR
+        return chance_of_at_least(self.count, self.over, self.allowed_share) < ERROR
 
     @property
-    def shown(self) -> bool:
+    def is_shown(self) -> bool:
         """Whether no more than the allowed share surely take longer."""
-        return at_most(self.count, self.over, self.allowed) <= ERROR
+        return chance_of_at_most(self.count, self.over, self.allowed_share) <= ERROR
 
     @property
-    def needed(self) -> int:
+    def needed_count(self) -> int:
         """The fewest requests that can show that the limit holds: none of them took longer."""
         return samples_needed(QUANTILES[self.percentile])
 
     def __add__(self, other: Exceedance) -> Exceedance:
-        return Exceedance(
-            self.percentile, self.limit_s, self.over + other.over, self.count + other.count
-        )
+        return replace(self, over=self.over + other.over, count=self.count + other.count)
 
-    def decidable(self, further: int) -> bool:
-        """Whether so many further requests may decide, if none of them is over the limit, or as
-        large a part as so far.
+    def may_be_decided_by(self, further: int) -> bool:
+        """Whether so many further requests may decide.
+
+        Of these none is taken to be over the limit where the limit may hold, else as large a part
+        as so far.
         """
         if not self.count:
             return False
-        if self.over <= self.allowed * self.count:
-            return Exceedance(self.percentile, self.limit_s, self.over, self.count + further).shown
+        if self.over <= self.allowed_share * self.count:
+            return replace(self, count=self.count + further).is_shown
         over = self.over + round(further * self.over / self.count)
-        return Exceedance(self.percentile, self.limit_s, over, self.count + further).refuted
+        return replace(self, over=over, count=self.count + further).is_refuted
 
     def __str__(self) -> str:
         limit = f"{1000 * self.limit_s:.4g} ms"
-        allowed = f"{self.percentile} allows {self.allowed:.0%}"
+        allowed = f"{self.percentile} allows {self.allowed_share:.0%}"
         return f"{self.over} of {self.count} requests took longer than {limit}, {allowed}"

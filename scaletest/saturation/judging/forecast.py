@@ -12,12 +12,13 @@ from typing import Annotated, ClassVar
 
 from scaletest.model.declared import named_in_documents
 from scaletest.model.writing import Written
-from scaletest.saturation.judging.bracket import CONFIRMATIONS, MOST_STEPS
-from scaletest.saturation.judging.open_search import MOST_CORRECTING_STEPS
-from scaletest.saturation.judging.sequence import LONGEST, MOST_AGAIN, OPERATING_STEPS
+from scaletest.saturation.judging.search_bracket import CONFIRMATIONS, MOST_STEPS
+from scaletest.saturation.judging.search_open_load import MOST_CORRECTING_STEPS
+from scaletest.saturation.judging.step_sequence import LONGEST, MOST_AGAIN, OPERATING_STEPS
 from scaletest.saturation.plan import SaturationPlan
 
-# Seconds: pause after a saturated step; from a command to its begin, so that all agents read it.
+# Seconds of the pause after a saturated step, and from an order to its begin, so that all agents
+# have read it.
 BACK_OFF_S = 0.5
 HEAD_START_S = 0.5
 # Seconds: for checks before the run; after a step for requests in flight and the pause, on average

@@ -35,16 +35,18 @@ class PodTimes(Written):
 
 
 def times_of_pods(samples: Sequence[Attempt]) -> list[PodTimes]:
-    """The times that the service measured, of each pod that is known; [] when it measured none."""
+    """Return the times that the service measured, of each pod; [] when it measured none."""
     times_by_pod: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for attempt in samples:
         if attempt.ok and attempt.server_s is not None:
             times_by_pod[attempt.pod].append((attempt.server_s, attempt.latency_s))
-    rows_of_pods = []
-    for pod, rows in sorted(times_by_pod.items()):
-        latency_s = sum(latency for _, latency in rows) / len(rows)
-        values = [server for server, _ in rows]
-        mean_s = sum(values) / len(values)
+    pods = []
+    for pod, times in sorted(times_by_pod.items()):
+        server_times_s = [server_s for server_s, _ in times]
+        mean_s = sum(server_times_s) / len(times)
+        latency_s = sum(latency_s for _, latency_s in times) / len(times)
         queueing = max(0.0, 1.0 - mean_s / latency_s) if latency_s else None
-        rows_of_pods.append(PodTimes(pod, len(values), mean_s, min(values), max(values), queueing))
-    return rows_of_pods
+        pods.append(
+            PodTimes(pod, len(times), mean_s, min(server_times_s), max(server_times_s), queueing)
+        )
+    return pods

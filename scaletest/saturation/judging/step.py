@@ -11,7 +11,6 @@ All requests of one level decide about its latency limit together: the sequence 
 (`exceeded`).
 """
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +19,12 @@ from typing import Any
 from scaletest.model.attempt import UNSENT, Attempt
 from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
-from scaletest.saturation.judging.backlog import growth, rate, rate_within, scarce_growth
+from scaletest.saturation.judging.backlog import (
+    backlog_growth,
+    completion_rate,
+    mean_rate,
+    scarce_backlog_growth,
+)
 from scaletest.saturation.judging.exceedance import Exceedance
 from scaletest.saturation.judging.tester import describe_lateness, lateness_s
 from scaletest.saturation.plan import LoadKind, Phase, SaturationPlan, SaturationStep, latency_limit
@@ -38,7 +42,7 @@ USUAL_STEP = 10.0
 FEWEST = 20
 
 
-def timing(step_s: float, usual_s: float) -> tuple[float, float]:
+def step_timing(step_s: float, usual_s: float) -> tuple[float, float]:
     """Return seconds of a step, and of its beginning that does not count.
 
     usual_s: usual seconds of one request.
@@ -49,7 +53,7 @@ def timing(step_s: float, usual_s: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Assessed(Written):
+class AssessedStep(Written):
     """A step and its figures. Rates are requests a second, times seconds."""
 
     step: SaturationStep
@@ -73,7 +77,7 @@ class Assessed(Written):
     @property
     def saturated(self) -> str:
         """Why the level is too much; "" when it is not, or that is unknown."""
-        if not self.overload and self.exceeded and self.exceeded.refuted:
+        if not self.overload and self.exceeded and self.exceeded.is_refuted:
             return str(self.exceeded)
         return self.overload
 
@@ -81,7 +85,7 @@ class Assessed(Written):
     def undecided(self) -> str:
         """Why the latency limit is undecided; "" when it is decided. A probe needs no decision."""
         limit = self.exceeded
-        if self.saturated or limit is None or limit.shown or self.step.phase == Phase.WARM:
+        if self.saturated or limit is None or limit.is_shown or self.step.phase == Phase.WARM:
             return ""
         return f"{limit}: neither refuted nor shown"
 
@@ -93,7 +97,7 @@ class Assessed(Written):
         return max(0.0, 1.0 - self.server.mean / self.latency.mean)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         step = self.step
         return {
             "number": step.number,
@@ -123,51 +127,56 @@ class Assessed(Written):
         }
 
 
-def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Attempt]) -> Assessed:
+def assess_step(
+    plan: SaturationPlan, step: SaturationStep, samples: Sequence[Attempt]
+) -> AssessedStep:
     """Judge one step by its attempts, in any order."""
     # the time in which it counts, in seconds from its beginning; one that was ended early has less
     # to cut off, and of a number of requests all count, to the end of the last one
-    begin, end = min(step.warmup_s, step.seconds / 2), step.seconds
+    begin_s, end_s = min(step.warmup_s, step.seconds / 2), step.seconds
     is_whole = bool(plan.count) or step.phase == Phase.WARM
     if is_whole:
-        begin, end = 0.0, max((attempt.ended_s for attempt in samples), default=step.seconds)
+        begin_s, end_s = 0.0, max((attempt.ended_s for attempt in samples), default=step.seconds)
     # what was due when a step was ended early was never sent: it is backlog, and no error
     counted = [attempt for attempt in samples if attempt.outcome != UNSENT]
     if step.load == LoadKind.OPEN or not is_whole:
-        counted = [attempt for attempt in counted if begin <= attempt.due_s < end]
+        counted = [attempt for attempt in counted if begin_s <= attempt.due_s < end_s]
     succeeded = [attempt for attempt in counted if attempt.ok]
     failed = Counter(attempt.outcome for attempt in counted if not attempt.ok)
     due = sorted(attempt.due_s for attempt in samples)
-    lag_s = lateness_s(step, samples)
-    latency = summarise_samples(attempt.latency_s for attempt in succeeded)
     # the growth of the backlog under open load, as long as requests were due: a step of a fixed
     # number of requests goes on until all have ended. Sending that number may take less time than
     # one request: then few completions show nothing
-    backlog_growth: Estimate | None = None
+    growth: Estimate | None = None
     if step.load == LoadKind.OPEN:
         ended = sorted(attempt.ended_s for attempt in samples)
-        until = due[-1] if plan.count and due else end
-        since = begin or min(step.warmup_s, WARMUP_SHARE * until)
-        backlog_growth = growth(due, ended, since, until)
-        if backlog_growth is None and not plan.count:
-            backlog_growth = scarce_growth(due, ended, since, until)
+        until_s = due[-1] if plan.count and due else end_s
+        since_s = begin_s or min(step.warmup_s, WARMUP_SHARE * until_s)
+        growth = backlog_growth(due, ended, since_s, until_s)
+        if growth is None and not plan.count:
+            growth = scarce_backlog_growth(due, ended, since_s, until_s)
+    # why the level is too much
     success = len(succeeded) / max(1, len(counted))
     overload = failed_pods(step)
     if counted and success < plan.success:
         overload = f"{success:.1%} succeeded, less than {plan.success:.0%}"
-    elif backlog_growth is not None and backlog_growth.low > 0:
-        interval = f"[{backlog_growth.low:.3g}, {backlog_growth.high:.3g}]"
-        overload = f"the backlog grew by {backlog_growth.value:.3g} {interval} requests a second"
+    elif growth is not None and growth.low > 0:
+        interval = f"[{growth.low:.3g}, {growth.high:.3g}]"
+        overload = f"the backlog grew by {growth.value:.3g} {interval} requests a second"
     exceeded = None
     if plan.limit:
         name, limit_s = latency_limit(plan.limit)
         over = sum(attempt.latency_s > limit_s for attempt in succeeded)
         exceeded = Exceedance(name, limit_s, over, len(succeeded))
-    return Assessed(
+    lag_s = lateness_s(step, samples)
+    latency = summarise_samples(attempt.latency_s for attempt in succeeded)
+    return AssessedStep(
         step=step,
-        offered=rate_within(due, begin, end),
-        goodput=rate(sorted(attempt.ended_s for attempt in samples if attempt.ok), begin, end),
-        growth=backlog_growth,
+        offered=mean_rate(due, begin_s, end_s),
+        goodput=completion_rate(
+            sorted(attempt.ended_s for attempt in samples if attempt.ok), begin_s, end_s
+        ),
+        growth=growth,
         success=success,
         latency=latency,
         service=summarise_samples(attempt.ended_s - attempt.sent_s for attempt in succeeded),
@@ -182,7 +191,7 @@ def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Attempt
         tester=describe_lateness(step, lag_s, latency),
         few=len(counted) < FEWEST,
         lost=max(0, step.requests - len(samples)),
-        streams=summarise_streams(succeeded, end - begin),
+        streams=summarise_streams(succeeded, end_s - begin_s),
     )
 
 
@@ -193,15 +202,14 @@ def failed_pods(step: SaturationStep) -> str:
     """
     if step.pods is None or step.phase == Phase.WARM:
         return ""
-    unready, restarts = len(step.pods.unready), step.pods.restarts
-    failures = [f"{plural(unready, 'pod')} did not stay ready"] if unready else []
-    return ", ".join([*failures, *([plural(restarts, "restart")] if restarts else [])])
+    failures = []
+    if step.pods.unready:
+        failures.append(f"{plural(len(step.pods.unready), 'pod')} did not stay ready")
+    if step.pods.restarts:
+        failures.append(plural(step.pods.restarts, "restart"))
+    return ", ".join(failures)
 
 
 def level_text(step: SaturationStep) -> str:
     """Write a level as text: a rate, or a number in flight."""
-    if step.load == LoadKind.OPEN:
-        if not math.isfinite(step.level):
-            return "unlimited"
-        return f"{step.level:.4g}/s"
-    return f"{step.level:.0f}"
+    return f"{step.level:.4g}/s" if step.load == LoadKind.OPEN else f"{step.level:.0f}"

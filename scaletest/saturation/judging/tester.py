@@ -20,9 +20,7 @@ HARDLY_THROTTLED = 0.02
 
 
 def lateness_s(step: SaturationStep, samples: Sequence[Attempt]) -> float:
-    """Return the lateness of the tester in s: 99th percentile of requests (open load), or of its
-    timer.
-    """
+    """Return the 99th percentile of how late requests were sent, or under closed load timers."""
     if step.load != LoadKind.OPEN:
         return step.beat_s
     lags = sorted(attempt.lag_s for attempt in samples)
@@ -34,18 +32,20 @@ def describe_lateness(step: SaturationStep, lag_s: float, latency: Distribution)
     usual = latency.p50.value if latency.p50 else latency.mean or 0.0
     if lag_s <= max(LATE_S, LATE_SHARE * min(usual, 1.0)):
         return ""
-    limited = ""
+    throttled = ""
     if step.throttled_periods >= HARDLY_THROTTLED:
-        limited = f", and its CPU limit throttled it in {step.throttled_periods:.0%} of the periods"
+        throttled = (
+            f", and its CPU limit throttled it in {step.throttled_periods:.0%} of the periods"
+        )
     event = "requests were sent" if step.load == LoadKind.OPEN else "its timer fired"
     late = (
         f"{event} up to {1000 * lag_s:.0f} ms late (99th percentile), with {step.cpu:.0%} of a"
-        f" core{limited}"
+        f" core{throttled}"
     )
     full = machine_full(step.around) if step.around else ""
-    if full and not limited:
+    if full and not throttled:
         return f"{full}: {late}"
-    if limited or step.cpu >= BUSY:
+    if throttled or step.cpu >= BUSY:
         return f"the tester was the bottleneck: {late}"
     return f"the tester was disturbed: {late}; other programs or this machine kept it from a core"
 
@@ -54,10 +54,10 @@ def machine_full(around: MachineUse) -> str:
     """Say which programs beside the tester filled its machine; "" when none did."""
     if around.busy < FULL * around.cores:
         return ""
-    of = f"of {around.cores:.0f} cores"
+    of_cores = f"of {around.cores:.0f} cores"
     if around.others >= LARGE_PART * around.cores:
-        return f"the machine was busy: other programs used {around.others:.1f} {of}"
+        return f"the machine was busy: other programs used {around.others:.1f} {of_cores}"
     if around.service >= LARGE_PART * around.cores:
         shares = f"the service used {around.service:.1f} and the tester {around.tester:.1f}"
-        return f"the machine was full: {shares} {of}"
+        return f"the machine was full: {shares} {of_cores}"
     return ""

@@ -11,8 +11,8 @@ from typing import Any
 
 from scaletest.model.errors import InvalidValue
 
-# A name in capitals is a variable of the environment, and one that begins with -- an argument.
 NAMES = ("cpu", "memory", "replicas")
+# A name in capitals is a variable of the environment, and one that begins with -- an argument.
 _OF_PROGRAM = re.compile(r"[A-Z_][A-Z0-9_]*|--?[A-Za-z][A-Za-z0-9-]*")
 MOST_SETTINGS = 200
 # Parts of a requested resource whose use is worth a mark.
@@ -49,20 +49,17 @@ class TriedSetting:
     def marks(self) -> list[str]:
         """Marks: pegged for 90 % or more of a requested resource, idle for under 30 %."""
         marks = []
-        for name, used, asked in (
-            ("CPU", self.used_cpu, self.cpu),
-            ("memory", self.used_memory, self.memory),
-        ):
-            if used is not None and asked > 0:
-                share = used / asked
-                if share >= PEGGED:
-                    marks.append(f"{name} pegged at {share:.0%}")
-                elif share < IDLE:
-                    marks.append(f"{name} idle at {share:.0%}")
+        uses = {"CPU": (self.used_cpu, self.cpu), "memory": (self.used_memory, self.memory)}
+        for name, (used, requested) in uses.items():
+            share = used / requested if used is not None and requested > 0 else None
+            if share is not None and share >= PEGGED:
+                marks.append(f"{name} pegged at {share:.0%}")
+            elif share is not None and share < IDLE:
+                marks.append(f"{name} idle at {share:.0%}")
         return marks
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return {
             "setting": dict(self.setting),
             "saturation_per_s": self.per_s,
@@ -79,8 +76,8 @@ class TriedSetting:
         }
 
 
-def settings(texts: Sequence[str]) -> list[dict[str, str]]:
-    """Return all combinations of NAME=V,V,...
+def parse_settings(texts: Sequence[str]) -> list[dict[str, str]]:
+    """Return all combinations of texts such as NAME=V,V,...
 
     InvalidValue for what cannot be read, for unknown or repeated names, or too many.
     """
@@ -88,15 +85,17 @@ def settings(texts: Sequence[str]) -> list[dict[str, str]]:
     for text in texts:
         name, equals, listed = text.partition("=")
         choices = list(dict.fromkeys(filter(None, map(str.strip, listed.split(",")))))
-        known = name in NAMES or _OF_PROGRAM.fullmatch(name)
-        if not equals or not known or not choices:
+        is_known = name in NAMES or _OF_PROGRAM.fullmatch(name)
+        if not equals or not is_known or not choices:
             raise InvalidValue(
                 f"<tune> {text[:60]!r}",
                 hint=f"write NAME=V,V,... with NAME of {', '.join(NAMES)}, a VARIABLE, or an"
                 " --argument of the program",
             )
-        for choice in choices if name == "replicas" else ():
-            if not (choice.isascii() and choice.isdigit() and 0 < int(choice) <= 10_000):
+        for choice in choices:
+            if name == "replicas" and not (
+                choice.isascii() and choice.isdigit() and 0 < int(choice) <= 10_000
+            ):
                 raise InvalidValue(
                     f"{name} {choice[:40]!r} is not a number",
                     hint="give whole numbers from 1 to 10000",
@@ -116,12 +115,9 @@ def settings(texts: Sequence[str]) -> list[dict[str, str]]:
 
 
 def rank_settings(tried: Sequence[TriedSetting]) -> list[TriedSetting]:
-    """Settings with the most throughput for their cost first; failed ones come last."""
-    return sorted(
-        tried,
-        key=lambda setting: (
-            setting.per_s is None,
-            -(setting.worth or 0.0),
-            -(setting.per_s or 0.0),
-        ),
-    )
+    """Return settings, most throughput for their cost first; failed ones come last."""
+
+    def rank(setting: TriedSetting) -> tuple[bool, float, float]:
+        return setting.per_s is None, -(setting.worth or 0.0), -(setting.per_s or 0.0)
+
+    return sorted(tried, key=rank)

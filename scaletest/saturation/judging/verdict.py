@@ -7,9 +7,14 @@ INVALID   it was not found: not reached, not the same when repeated, an undecide
 """
 
 from scaletest.model import Verdict
-from scaletest.saturation.judging.bracket import Bracket
-from scaletest.saturation.judging.sequence import OUTSIDE, SaturationSequence, at_level, same
-from scaletest.saturation.judging.step import Assessed
+from scaletest.saturation.judging.search_bracket import Bracket
+from scaletest.saturation.judging.step import AssessedStep
+from scaletest.saturation.judging.step_sequence import (
+    OUTSIDE,
+    SaturationSequence,
+    is_same_level,
+    steps_at_level,
+)
 from scaletest.stats.estimate import Estimate
 from scaletest.stats.verdict_order import Ground, Rank, verdict_of_grounds
 
@@ -18,8 +23,8 @@ SIZE = "see: scaletest size, for the pods and nodes that it takes"
 WIDEST = 0.25
 
 
-def judge(
-    course: SaturationSequence, point: Estimate | None, interrupted: str = "", lost: str = ""
+def judge_sequence(
+    sequence: SaturationSequence, point: Estimate | None, interrupted: str = "", lost: str = ""
 ) -> Verdict:
     """Return the verdict on a run.
 
@@ -28,11 +33,11 @@ def judge(
     """
     grounds: list[Ground | None] = []
     # something else than the service was measured
-    for step in course.steps:
+    for step in sequence.steps:
         if step.lost:  # a file was cut
             records = f"{step.lost} of {step.step.requests} records of step {step.step.number}"
             grounds.append(Ground(Rank.NOT_THE_SUBJECT, f"{records} are missing", "run it again"))
-    late = lateness_that_matters(course, point)
+    late = lateness_that_matters(sequence, point)
     if late:
         remedy = (
             "let nothing else run beside the tester, give it more CPU or <agents> N, or set a lower"
@@ -42,7 +47,7 @@ def judge(
             remedy = "run the tester on a machine of its own, or end the other programs here"
         grounds.append(Ground(Rank.NOT_THE_SUBJECT, late, remedy))
     # the run was not measured to its end
-    bracket, warm, strayed = course.bracket, course.warm, course.strayed
+    bracket, warm, strayed = sequence.bracket, sequence.warm, sequence.strayed
     number = strayed.step.number if strayed else 0
     for applies, reason, remedy in (
         (
@@ -63,8 +68,8 @@ def judge(
             "run it again; its result.json has the former result",
         ),
         (
-            course.gone,
-            course.gone,
+            sequence.gone,
+            sequence.gone,
             "check its log for why it ended; if the load was the reason, give a lower <maximum>",
         ),
         (bracket is None, "the search was not finished", "run it again"),
@@ -74,47 +79,49 @@ def judge(
     # what was found
     if bracket is not None:
         grounds.append(
-            _judge_wanted(course, bracket, point) or _judge_search(course, bracket, point)
+            _judge_wanted(sequence, bracket, point) or _judge_search(sequence, bracket, point)
         )
     return verdict_of_grounds(grounds)
 
 
-def lateness_that_matters(course: SaturationSequence, point: Estimate | None) -> str:
+def lateness_that_matters(sequence: SaturationSequence, point: Estimate | None) -> str:
     """Return how the tester stayed late, where what was found depends on that; else ""."""
-    unfit = course.bracket and (course.bracket.unfit or point is None)
-    late = (step.tester for step in course.spoilt if step.step.phase not in OUTSIDE)
+    unfit = sequence.bracket and (sequence.bracket.unfit or point is None)
+    late = (step.tester for step in sequence.spoilt if step.step.phase not in OUTSIDE)
     return next(late, "") if unfit else ""
 
 
 def _judge_wanted(
-    course: SaturationSequence, bracket: Bracket, point: Estimate | None
+    sequence: SaturationSequence, bracket: Bracket, point: Estimate | None
 ) -> Ground | None:
-    """PASS or FAIL by the wanted rate; None without one, or where the steps leave it open."""
-    plan, high = course.plan, bracket.high
+    """Return PASS or FAIL by the wanted rate; None without one, or where steps leave it open."""
+    plan, high = sequence.plan, bracket.high
     if not plan.wanted:
         return None
-    less = f"less than {plan.wanted:.4g}/s wanted"
+    too_little = f"less than {plan.wanted:.4g}/s wanted"
     if point is None:
         # refuted where no level held and the wanted rate is no less than the lowest
         if not plan.open or bracket.unfit or high is None or high > plan.wanted:
             return None
-        reason = f"even {high:.4g}/s was too much: {_failure(course, bracket)}; {less}"
+        reason = (
+            f"even {high:.4g}/s was too much: {_failure_reason(sequence, bracket)}; {too_little}"
+        )
         return Ground(Rank.REFUTED, reason, SIZE)
     if (bracket.confirmed or high is None) and point.low >= plan.wanted:
         return Ground(Rank.MET, f"{point.low:.4g}/s held, {plan.wanted:.4g}/s were wanted")
     limited = bracket.confirmed and (high is not None or not plan.open)
     if limited and point.high < plan.wanted:
         between = f"between {point.low:.4g} and {point.high:.4g}/s"
-        return Ground(Rank.REFUTED, f"saturated {between}, {less}", SIZE)
+        return Ground(Rank.REFUTED, f"saturated {between}, {too_little}", SIZE)
     return None
 
 
-def _judge_search(course: SaturationSequence, bracket: Bracket, point: Estimate | None) -> Ground:
-    """PASS where the point is known well enough; else what leaves it open."""
-    plan = course.plan
+def _judge_search(sequence: SaturationSequence, bracket: Bracket, point: Estimate | None) -> Ground:
+    """Return PASS where the point is known well enough; else what leaves it open."""
+    plan = sequence.plan
     if point is None:
-        return _no_level_held(course, bracket)
-    undecided = _undecided_ground(course, bracket)
+        return _ground_without_point(sequence, bracket)
+    undecided = _undecided_ground(sequence, bracket)
     reached = bracket.high is not None if plan.open else bracket.confirmed
     if not reached:
         # the search ended before it met a limit of the service
@@ -137,8 +144,8 @@ def _judge_search(course: SaturationSequence, bracket: Bracket, point: Estimate 
             "give a smaller <precision> and a longer <step_time>",
         )
     # how precise it is
-    distance = bracket.high - point.value if bracket.high is not None else 0.0
-    if undecided is not None and (not plan.open or distance > WIDEST * point.value):
+    above = bracket.high - point.value if bracket.high is not None else 0.0
+    if undecided is not None and (not plan.open or above > WIDEST * point.value):
         return undecided
     if point.value - point.low > WIDEST * point.value:
         return Ground(
@@ -146,37 +153,36 @@ def _judge_search(course: SaturationSequence, bracket: Bracket, point: Estimate 
             f"saturated {between}: completions are too few or too uneven to know where",
             "give a longer <step_time>, and let nothing else run beside service and tester",
         )
-    return Ground(Rank.MET, f"saturated {between}{_agreement(course, bracket)}")
+    return Ground(Rank.MET, f"saturated {between}{_agreement(sequence, bracket)}")
 
 
-def _agreement(course: SaturationSequence, bracket: Bracket) -> str:
+def _agreement(sequence: SaturationSequence, bracket: Bracket) -> str:
     """Say whether the steps at the ends of the bracket agree, each alone."""
-    low, contrary = bracket.low or 0.0, 0
+    low, disagreeing = bracket.low or 0.0, 0
     steps = []
-    if course.plan.open:
-        steps = [*at_level(course, low), *at_level(course, bracket.high or 0.0)]
+    if sequence.plan.open:
+        steps = [*steps_at_level(sequence, low), *steps_at_level(sequence, bracket.high or 0.0)]
     for step in steps:
         limit = step.alone
-        if same(step.step.level, low):
-            contrary += bool(step.overload) or (limit is not None and limit.refuted)
+        if is_same_level(step.step.level, low):
+            disagreeing += bool(step.overload) or (limit is not None and limit.is_refuted)
         else:
-            contrary += not step.overload and (limit is None or limit.shown)
-    if not contrary:
+            disagreeing += not step.overload and (limit is None or limit.is_shown)
+    if not disagreeing:
         return ", and the same when repeated"
-    return f", although {contrary} of the {len(steps)} steps at these rates disagree"
+    return f", although {disagreeing} of the {len(steps)} steps at these rates disagree"
 
 
-def _no_level_held(course: SaturationSequence, bracket: Bracket) -> Ground:
+def _ground_without_point(sequence: SaturationSequence, bracket: Bracket) -> Ground:
     """Return the ground where each level was too much, or none was decided."""
-    unclear = _undecided_ground(course, bracket)
-    counts = [step.exceeded.count for step in _open_steps(course, bracket) if step.exceeded]
+    unclear = _undecided_ground(sequence, bracket)
+    counts = [step.exceeded.count for step in _undecided_steps(sequence, bracket) if step.exceeded]
     if bracket.high is None or (unclear is not None and any(counts)):
         return unclear or Ground(Rank.OPEN, "no level was measured", "give another <start>")
-    reason = (
-        f"even {bracket.high:.4g} {course.plan.unit} was saturated: {_failure(course, bracket)}"
-    )
+    level = f"{bracket.high:.4g} {sequence.plan.unit}"
+    reason = f"even {level} was saturated: {_failure_reason(sequence, bracket)}"
     remedy = "give a lower <start>"
-    if course.warm and course.warm.saturated:
+    if sequence.warm and sequence.warm.saturated:
         remedy = (
             "one request at a time is too slow as well: look at the service, or set a wider"
             " <latency_limit>"
@@ -184,28 +190,33 @@ def _no_level_held(course: SaturationSequence, bracket: Bracket) -> Ground:
     return Ground(Rank.OPEN, reason, remedy)
 
 
-def _open_steps(course: SaturationSequence, bracket: Bracket) -> list[Assessed]:
+def _undecided_steps(sequence: SaturationSequence, bracket: Bracket) -> list[AssessedStep]:
     """Return the last step of each undecided level."""
-    return [at_level(course, level)[-1] for level in bracket.undecided]
+    return [steps_at_level(sequence, level)[-1] for level in bracket.undecided]
 
 
-def _failure(course: SaturationSequence, bracket: Bracket) -> str:
+def _failure_reason(sequence: SaturationSequence, bracket: Bracket) -> str:
     """Return why the lowest level that did not hold did not."""
     return next(
-        (step.saturated for step in at_level(course, bracket.high or 0.0) if step.saturated), ""
+        (
+            step.saturated
+            for step in steps_at_level(sequence, bracket.high or 0.0)
+            if step.saturated
+        ),
+        "",
     )
 
 
-def _undecided_ground(course: SaturationSequence, bracket: Bracket) -> Ground | None:
+def _undecided_ground(sequence: SaturationSequence, bracket: Bracket) -> Ground | None:
     """Return the ground where the latency limit of a level stayed undecided; else None."""
     if not bracket.undecided:
         return None
-    last = _open_steps(course, bracket)[-1]
+    last = _undecided_steps(sequence, bracket)[-1]
     limit = last.exceeded
     assert limit is not None
     return Ground(
         Rank.OPEN,
-        f"{last.step.level:.4g} {course.plan.unit}: {last.undecided}",
+        f"{last.step.level:.4g} {sequence.plan.unit}: {last.undecided}",
         f"give a longer <step_time>, or limit a lower percentile: {limit.percentile} needs"
-        f" {limit.needed} requests of a level at least, and more where some take longer",
+        f" {limit.needed_count} requests of a level at least, and more where some take longer",
     )

@@ -1,6 +1,4 @@
-"""What this process, or each load agent, does to a service or a queue, and how an agent follows the
-orders of its coordinator.
-"""
+"""What each load agent does: its work, and how it follows the orders of its coordinator."""
 
 import math
 import time
@@ -17,7 +15,6 @@ from scaletest.broker.rendezvous import Rendezvous
 from scaletest.load.http import HttpLoad
 from scaletest.load.http_call import HttpCall
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
-from scaletest.load.payloads import Payloads
 from scaletest.load.prompts import Prompts
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.observe.control_groups import raise_open_files
@@ -26,7 +23,7 @@ from scaletest.saturation.measure.queue_load import QueueLoad
 
 @dataclass(frozen=True, slots=True)
 class HttpWork:
-    """What this process, or each agent, does to a service."""
+    """The requests of this process, or of each agent, to a service."""
 
     call: HttpCall
     bodies: list[bytes | None]
@@ -41,17 +38,17 @@ class HttpWork:
                 f"this process may not open {self.call.connections} connections",
                 hint="raise ulimit -n, or give <max_in_flight>",
             )
-        return HttpLoad(self.call, self.prompts or Payloads(self.bodies), agent=agent)
+        return HttpLoad(self.call, self.bodies, prompts=self.prompts, agent=agent)
 
 
 @dataclass(frozen=True, slots=True)
 class QueueWork:
-    """What this process, or each agent, does to a queue."""
+    """The requests of this process, or of each agent, on a queue."""
 
     queue: str
     arguments: tuple[str, ...]
     time_limit_s: float
-    maximum: int
+    maximum: int  # requests in flight
 
     def make_load(self, redis_url: str, agent: str = "") -> LevelLoad:
         """Make the load that does it, with a client of its own in each step."""
@@ -72,14 +69,14 @@ class QueueWork:
 Work = HttpWork | QueueWork
 
 
-def serve(
+def follow_orders(
     rendezvous: Rendezvous,
     make: Callable[[dict[str, Any], str], LevelLoad],
     *,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
-    """Follow orders as an agent until the rendezvous ends; returns how many there were.
+    """Follow orders as an agent until the rendezvous ends; return how many there were.
 
     make: creates the load from the plan and the agent's name.
     """
@@ -90,7 +87,7 @@ def serve(
             order = rendezvous.next_order(index)
             try:
                 if order is not None:
-                    _follow(rendezvous, load, order, index, clock, sleep)
+                    _follow(rendezvous, load, order, index, clock=clock, sleep=sleep)
                     followed += 1
                 elif not rendezvous.alive():
                     return followed
@@ -105,14 +102,17 @@ def _follow(
     load: LevelLoad,
     order: dict[str, Any],
     index: int,
+    *,
     clock: Callable[[], float],
     sleep: Callable[[float], None],
 ) -> None:
+    """Measure this agent's part of a step, and bring the result."""
+    # all agents begin at one time of the rendezvous' clock
     offset_s = rendezvous.offset_s()
     sleep(max(0.0, order["begin_s"] - offset_s - clock()))
     late_s = clock() + offset_s - order["begin_s"]
     pace = iter(order["times"]) if "times" in order else None
-    mine = LoadOrder(
+    part = LoadOrder(
         order["seconds"],
         parallel=order.get("parallel", 0),
         pace=pace,
@@ -120,13 +120,11 @@ def _follow(
         most_behind=order.get("most_behind", float("inf")),
         patience_s=order["patience_s"],
     )
-    # a loop that keeps nothing in flight need not run: it would only poll for its end
-    idle = (pace is None and not mine.parallel) or (math.isinf(mine.seconds) and not mine.count)
-    result = (
-        LoadResult([], 1e-6, 0.0, 0.0, 0.0, 0)
-        if idle
-        else load.measure(mine, rendezvous.stopped, lambda *_: None)
-    )
+    if (pace is None and not part.parallel) or (math.isinf(part.seconds) and not part.count):
+        # a loop that keeps nothing in flight need not run: it would only poll for its end
+        result = LoadResult([], 1e-6, 0.0, 0.0, 0.0, 0)
+    else:
+        result = load.measure(part, rendezvous.stopped, lambda *_: None)
     rendezvous.bring(
         order["number"],
         {
@@ -147,13 +145,13 @@ def _follow(
 def be_agent(redis_url: str, name: str) -> None:
     """Be an agent of the rendezvous of that name until its coordinator needs it no more."""
 
-    def make(wanted: dict[str, Any], agent: str) -> LevelLoad:
-        kind: type[Work] = QueueWork if "queue" in wanted else HttpWork
-        return msgspec.convert(wanted, kind).make_load(redis_url, agent)
+    def make(work: dict[str, Any], agent: str) -> LevelLoad:
+        kind: type[Work] = QueueWork if "queue" in work else HttpWork
+        return msgspec.convert(work, kind).make_load(redis_url, agent)
 
     if not redis_url:
         raise UsageError(
             "an agent needs the Redis of its coordinator", hint="set SCALETEST_REDIS_URL"
         )
     with closing(connect(redis_url)) as redis:
-        serve(Rendezvous(redis, name), make)
+        follow_orders(Rendezvous(redis, name), make)

@@ -1,4 +1,4 @@
-"""The start of a load: of this process, or of agents here or in a Job's pods, which act as one.
+"""Start a load: that of this process, or of agents here or in a Job's pods, which act as one.
 
 A step is divided, begun together, and its samples are merged. Percentiles come from all samples.
 Intended starts are dealt in turn, so all agents together follow exactly the pace of a single one.
@@ -33,10 +33,10 @@ from scaletest.saturation.measure.agent import Work
 from scaletest.saturation.options import AgentOptions
 from scaletest.saturation.plan import SaturationPlan
 
-# Seconds that agents have to come, to bring their results after a step, and to end.
-JOIN_S = 60.0
+# Seconds that agents have to bring their results after a step, and to end.
 LATE_S = 30.0
 END_S = 15.0
+# Between two looks whether they have come.
 LOOK_S = 0.05
 HINT = "run it again; a signal 9 that nobody sent is the kernel's, which was out of memory"
 
@@ -109,12 +109,12 @@ class AgentsLoad:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """check: raises when an agent ended by itself."""
+        """Take so many agents as one. check: raises when an agent ended by itself."""
         self._rendezvous, self._agents, self._check = rendezvous, agents, check
         self._clock, self._sleep = clock, sleep
         self._number = 0
 
-    def wait(self, patience_s: float = JOIN_S) -> None:
+    def wait(self, patience_s: float) -> None:
         """Wait until all agents have joined. Raises WaitTimeout."""
         deadline = self._clock() + patience_s
         while self._rendezvous.joined() < self._agents:
@@ -133,14 +133,16 @@ class AgentsLoad:
     def measure(
         self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
     ) -> LoadResult:
-        """See LevelLoad. Raises Unreachable when the Redis of the rendezvous is gone."""
+        """Measure one step; see `LevelLoad.measure`. Unreachable when the agents' Redis is gone."""
         try:
+            # give each agent its part
             self._number += 1
             begin_s = self._clock() + self._rendezvous.offset_s() + HEAD_START_S
-            parts = _divide(order, self._agents)
+            parts = _divide_order(order, self._agents)
             self._rendezvous.order(
                 [{**part, "number": self._number, "begin_s": begin_s} for part in parts]
             )
+            # wait for all results
             deadline = self._clock() + HEAD_START_S + LATE_S + order.patience_s
             deadline += order.seconds if not order.count else 86_400.0
             results: list[dict[str, Any]] = []
@@ -174,7 +176,7 @@ class AgentsLoad:
         self._rendezvous.close()
 
 
-def _divide(order: LoadOrder, agents: int) -> list[dict[str, Any]]:
+def _divide_order(order: LoadOrder, agents: int) -> list[dict[str, Any]]:
     """Return the order of each agent: its part of the load."""
     common: dict[str, Any] = {
         "seconds": math.inf if order.count else order.seconds,
@@ -183,29 +185,33 @@ def _divide(order: LoadOrder, agents: int) -> list[dict[str, Any]]:
     if order.pace is None:
         # an agent that keeps nothing in flight could not send its part of the count
         busy = min(agents, order.parallel)
-        counts = [_part(order.count, busy, index) for index in range(busy)] + [0] * (agents - busy)
         return [
-            {**common, "parallel": _part(order.parallel, agents, index), "count": count}
-            for index, count in enumerate(counts)
+            {
+                **common,
+                "parallel": _share_of(order.parallel, agents, index),
+                "count": _share_of(order.count, busy, index) if index < busy else 0,
+            }
+            for index in range(agents)
         ]
+    # intended starts are dealt in turn
     times = list(
         itertools.takewhile(
             lambda due_s: due_s < order.seconds, itertools.islice(order.pace, order.count or None)
         )
     )
-    parts = [times[index::agents] for index in range(agents)]
     return [
         {
             **common,
-            "times": part,
-            "count": order.count and len(part),
+            "times": times[index::agents],
+            "count": order.count and len(times[index::agents]),
             "most_behind": order.most_behind / agents,
         }
-        for part in parts
+        for index in range(agents)
     ]
 
 
-def _part(whole: int, agents: int, index: int) -> int:
+def _share_of(whole: int, agents: int, index: int) -> int:
+    """Return the part of an agent; the first ones get what cannot be divided."""
     return whole // agents + (index < whole % agents)
 
 

@@ -33,27 +33,29 @@ class WatchedMachine:
     def __init__(
         self, load: LevelLoad, servers: Callable[[], Sequence[int]], port: int = 0
     ) -> None:
-        """servers: finds the first processes of the service, none when it is elsewhere. port: on
-        which they serve.
+        """Watch this machine during each step of a load.
+
+        servers: finds the first processes of the service, none when it is elsewhere. port: on which
+        they serve.
         """
         self._load, self._servers, self._port = load, servers, port
-        self._told = False
+        self._has_warned = False
 
     def measure(
         self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
     ) -> LoadResult:
-        """As LevelLoad says."""
+        """Measure one step; see `LevelLoad.measure`."""
         try:
             watch = _MachineWatch(list(self._servers())[:MOST_ACTIVITIES], self._port)
         except (OSError, ValueError) as error:
-            if not self._told:
-                self._told = True
+            if not self._has_warned:
+                self._has_warned = True
                 logger.warning("what else this machine does is not known: %s", error)
             return self._load.measure(order, stopping, tell)
         try:
             result = self._load.measure(order, stopping, tell)
         finally:
-            use = watch.close()
+            use = watch.close()  # ends its thread also when the load fails
         return replace(result, around=use)
 
     def close(self) -> None:
@@ -66,19 +68,22 @@ class _MachineWatch:
 
     def __init__(self, servers: Sequence[int], port: int) -> None:
         self._servers, self._port = servers, port
-        self._own = OwnSchedule()
-        self._began, self._machine = time.monotonic(), machine_time()
-        self._used_s, self._served_s = own_processes_cpu_s(), cpu_used_s(servers)
-        self._schedule = self._own.read()
-        self._ends = threading.Event()
+        # all figures are taken now and when the step ends
+        self._own_schedule = OwnSchedule()
+        self._began, self._machine_before = time.monotonic(), machine_time()
+        self._tester_cpu_s, self._service_cpu_s = own_processes_cpu_s(), cpu_used_s(servers)
+        self._schedule_before = self._own_schedule.read()
+        self._has_ended = threading.Event()
         self._activities: tuple[Activity, ...] = ()
-        self._thread = threading.Thread(target=self._look, name="scaletest-looks", daemon=True)
+        self._thread = threading.Thread(
+            target=self._sample_processes, name="scaletest-looks", daemon=True
+        )
         if servers:
             self._thread.start()
 
     def close(self) -> MachineUse | None:
-        """What happened since; None when that cannot be told."""
-        self._ends.set()
+        """Return what happened since; None when that cannot be told."""
+        self._has_ended.set()
         if self._servers:
             self._thread.join()
         passed_s = time.monotonic() - self._began
@@ -86,22 +91,25 @@ class _MachineWatch:
             machine = machine_time()
         except OSError:
             return None
-        after = self._own.read()
-        waited_s = after.wait_s - self._schedule.wait_s if after and self._schedule else 0.0
+        after = self._own_schedule.read()
+        waited_s = (
+            after.wait_s - self._schedule_before.wait_s if after and self._schedule_before else 0.0
+        )
 
         def cores(seconds: float) -> float:
             return max(0.0, seconds) / passed_s
 
         return MachineUse(
             cores=float(machine.cores),
-            busy=cores(machine.busy_s - self._machine.busy_s),
-            tester=cores(own_processes_cpu_s() - self._used_s),
-            service=cores(cpu_used_s(self._servers) - self._served_s),
+            busy=cores(machine.busy_s - self._machine_before.busy_s),
+            tester=cores(own_processes_cpu_s() - self._tester_cpu_s),
+            service=cores(cpu_used_s(self._servers) - self._service_cpu_s),
             waited=min(1.0, cores(waited_s)),
             activities=self._activities,
         )
 
-    def _look(self) -> None:
+    def _sample_processes(self) -> None:
+        """Sample the service's processes, each when it is due, until the step ends."""
         sampler = RequestSampler()
         blocking = Blocking(Sockets(served=self._port), denied=sampler.tell)
         trees = [Tree(pid, blocking) for pid in self._servers]
@@ -109,16 +117,15 @@ class _MachineWatch:
         for watch, tree in zip(watches, trees, strict=True):
             watch.resume(tree)
         while True:
+            # the sampler says when each process is due next, so that looks cost little
             due = min(watch.due for watch in watches)
-            if self._ends.wait(max(0.0, min(LONGEST_S, due - time.monotonic()))):
+            if self._has_ended.wait(max(0.0, min(LONGEST_S, due - time.monotonic()))):
                 break
             for watch in watches:
                 if watch.due <= time.monotonic():
                     watch.look()
         activities = [watch.close(None) for watch in watches]
-        self._activities = tuple(
-            idle_between_requests(activity) for activity in activities if activity is not None
-        )
+        self._activities = tuple(map(idle_between_requests, filter(None, activities)))
         for tree in trees:
             tree.close()
 

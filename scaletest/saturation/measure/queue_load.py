@@ -10,7 +10,7 @@ from msgspec import structs
 
 from scaletest.broker import Client
 from scaletest.load import ClosedLoop, OpenLoop
-from scaletest.load.level_load import LoadOrder, LoadResult
+from scaletest.load.level_load import LoadOrder, LoadResult, nearly_longest
 from scaletest.load.loops import LoadLoop
 from scaletest.model import Outcome, Record
 from scaletest.model.attempt import OK, TIMED_OUT, UNSENT, Attempt
@@ -23,29 +23,27 @@ IN_TIME_S = 0.010
 
 
 class _Turns:
-    """Listens to a loop: how late each submission was, in order, and how much of that was the
-    tester's fault.
-
-    What waits here because `maximum` are in flight waits for the service: that is backlog, and no
-    lateness.
-    """
+    """Listens to a loop: how late each submission was, in order, and how busy the loop was."""
 
     def __init__(self, maximum: int) -> None:
-        self.waits: list[float] = []
-        self.lags: list[float] = []
-        self.busy: list[float] = []
-        self._maximum, self._held = maximum, False
+        self.waits_s: list[float] = []  # from when a request was due to its submission
+        self.lags_s: list[float] = []  # the tester's own part of that
+        self.busy_s: list[float] = []  # of each turn
+        self._maximum = maximum
+        # whether requests wait here because `maximum` are in flight: they wait for the service, and
+        # that is backlog, and no lateness of the tester
+        self._held = False
 
-    def turn(self, busy_s: float, in_flight: int) -> None:
-        """A turn of the loop."""
-        self.busy.append(busy_s)
+    def note_turn(self, busy_s: float, in_flight: int) -> None:
+        """Note a turn of the loop."""
+        self.busy_s.append(busy_s)
         self._held = self._held or in_flight >= self._maximum
 
-    def late(self, seconds: float) -> None:
-        """A submission; after a delay, held requests are submitted over several turns."""
+    def note_lateness(self, seconds: float) -> None:
+        """Note a submission; held requests are submitted over several turns."""
         self._held = self._held and seconds > IN_TIME_S
-        self.waits.append(seconds)
-        self.lags.append(0.0 if self._held else seconds)
+        self.waits_s.append(seconds)
+        self.lags_s.append(0.0 if self._held else seconds)
 
 
 class QueueLoad:
@@ -53,7 +51,7 @@ class QueueLoad:
 
     def __init__(
         self,
-        make: Callable[[], Client],
+        make_client: Callable[[], Client],
         queue: str,
         *,
         arguments: tuple[str, ...] = (),
@@ -62,20 +60,20 @@ class QueueLoad:
         agent: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """make: creates a client per step, so that no step gets late replies."""
-        self._make, self._queue, self._maximum, self._clock = make, queue, maximum, clock
-        self._agent = agent
+        """make_client: creates a client per step, so that no step gets late replies."""
+        self._make_client, self._queue, self._maximum = make_client, queue, maximum
+        self._clock, self._agent = clock, agent
         self._options: dict[str, Any] = {"arguments": arguments, "time_limit_s": time_limit_s}
 
     def measure(
         self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
     ) -> LoadResult:
-        """As LevelLoad says."""
-        with self._make() as client:
+        """Measure one step; see `LevelLoad.measure`."""
+        with self._make_client() as client:
             return self._measure(client, order, stopping, tell)
 
     def close(self) -> None:
-        """Nothing stays open between steps."""
+        """Do nothing: nothing stays open between steps."""
 
     def _measure(
         self,
@@ -85,46 +83,40 @@ class QueueLoad:
         tell: Callable[[int, int], None],
     ) -> LoadResult:
         turns, effort, samples = _Turns(self._maximum), Effort(), list[Attempt]()
-        began, started = self._clock(), threading.Event()
+        began, has_loop = self._clock(), threading.Event()
 
         def take(record: Record) -> None:
-            started.wait()
-            ended = loop.read_at - began
-            due = max(0.0, ended - record.total_s)
+            has_loop.wait()  # replies may come before the loop has its name
+            ended_s = loop.read_at - began
+            due_s = max(0.0, ended_s - record.total_s)
             reply = record.reply
             outcome = OK if record.ok else str(reply.reason or reply.outcome)
             if reply.outcome is Outcome.TIMED_OUT:
                 outcome = TIMED_OUT
+            pod = reply.pod or reply.worker
             samples.append(
-                Attempt(
-                    0,
-                    due,
-                    due,
-                    due,
-                    ended,
-                    outcome,
-                    server_s=reply.run_s,
-                    pod=reply.pod or reply.worker,
-                )
+                Attempt(0, due_s, due_s, due_s, ended_s, outcome, server_s=reply.run_s, pod=pod)
             )
 
-        more: dict[str, Any] = {"observer": turns, "clock": self._clock, **self._options}
+        # load the queue, until the step's time or count is over or it falls behind
+        settings: dict[str, Any] = {"observer": turns, "clock": self._clock, **self._options}
         loop: LoadLoop
         if order.pace is not None:
-            more |= {"began": began, "ends_s": math.inf if order.count else order.seconds}
-            loop = OpenLoop(client, self._queue, take, order.pace, maximum=self._maximum, **more)
+            settings |= {"began": began, "ends_s": math.inf if order.count else order.seconds}
+            loop = OpenLoop(
+                client, self._queue, take, order.pace, maximum=self._maximum, **settings
+            )
         else:
-            loop = ClosedLoop(client, self._queue, take, total=order.count or None, **more)
+            loop = ClosedLoop(client, self._queue, take, total=order.count or None, **settings)
             loop.set_parallel(order.parallel)
-        started.set()
+        has_loop.set()
         try:
             while not stopping():
                 loop.check()
-                passed_s = self._clock() - began
-                done, wanted = passed_s, order.seconds
+                is_done = self._clock() - began >= order.seconds
                 if order.count:
-                    done, wanted = len(samples), order.count
-                if done >= wanted or loop.in_flight > order.most_behind:
+                    is_done = len(samples) >= order.count
+                if is_done or loop.in_flight > order.most_behind:
                     break
                 loop.wait_idle(min(LOOK_S, max(0.01, order.seconds - (self._clock() - began))))
                 tell(len(samples), sum(not sample.ok for sample in samples))
@@ -133,35 +125,34 @@ class QueueLoad:
             throttled_s, throttled_periods = throttling.seconds(), throttling.part()
             loop.stop()
             loop.wait_idle(order.patience_s)
-            now = self._clock() - began
+            now_s = self._clock() - began
         finally:
             loop.close()
-        # not before the loop has ended: until then replies come in, and a request would be counted
-        # twice
-        pending = [since - began for since in loop.waiting_since]
-        overdue = loop.overdue_since if isinstance(loop, OpenLoop) else []
-        # what has no reply is backlog from when it was due, as is what was never submitted
-        samples += [Attempt(0, due, due, due, now, TIMED_OUT) for due in pending]
+        # what has no reply is backlog from when it was due, as is what was never submitted; not
+        # before the loop has ended, as until then replies come in, and would be counted twice
+        for since in loop.waiting_since:
+            due_s = since - began
+            samples.append(Attempt(0, due_s, due_s, due_s, now_s, TIMED_OUT))
         if order.pace is not None:
-            # submissions follow their pace in order, so the n-th request due is the n-th that was
-            # late
+            # submissions follow their pace in order, so the n-th request due is the n-th late one
             samples.sort(key=lambda sample: sample.due_s)
-            lateness = zip(samples, turns.lags, turns.waits, strict=False)
-            samples[: len(turns.lags)] = [
+            samples[: len(turns.lags_s)] = [
                 structs.replace(sample, noticed_s=sample.due_s + lag, sent_s=sample.due_s + wait)
-                for sample, lag, wait in lateness
+                for sample, lag, wait in zip(samples, turns.lags_s, turns.waits_s, strict=False)
             ]
-        samples += [Attempt(0, at - began, at - began, now, now, UNSENT) for at in overdue]
-        carried = sum(len(argument.encode()) for argument in self._options["arguments"])
-        busy = sorted(turns.busy)
+        overdue = loop.overdue_since
+        for since in overdue:
+            due_s = since - began
+            samples.append(Attempt(0, due_s, due_s, now_s, now_s, UNSENT))
+        payload = sum(len(argument.encode()) for argument in self._options["arguments"])
         return LoadResult(
             [
-                structs.replace(sample, request=number, agent=self._agent, payload=carried)
+                structs.replace(sample, request=number, agent=self._agent, payload=payload)
                 for number, sample in enumerate(samples)
             ],
             seconds=seconds,
             cpu=cpu,
-            beat_s=busy[int(0.99 * (len(busy) - 1))] if busy else 0.0,
+            beat_s=nearly_longest(turns.busy_s),
             throttled_s=throttled_s,
             unsent=len(overdue),
             throttled_periods=throttled_periods,

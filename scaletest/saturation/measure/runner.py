@@ -5,7 +5,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,14 +24,14 @@ from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
 from scaletest.runs.stopping import StopRequest, stop_on_signals
 from scaletest.saturation.folder import SaturationFolder
-from scaletest.saturation.judging.bracket import Probe
 from scaletest.saturation.judging.evaluation import SaturationResult, conclude
 from scaletest.saturation.judging.forecast import BACK_OFF_S, forecast
-from scaletest.saturation.judging.sequence import OPERATING_STEPS, SaturationSequence
-from scaletest.saturation.judging.step import Assessed, assess, level_text, timing
+from scaletest.saturation.judging.search_bracket import Probe
+from scaletest.saturation.judging.step import AssessedStep, assess_step, level_text, step_timing
+from scaletest.saturation.judging.step_sequence import OPERATING_STEPS, SaturationSequence
 from scaletest.saturation.measure.machine_use import WatchedMachine
-from scaletest.saturation.measure.service_target import NamedService
-from scaletest.saturation.measure.target import NamedQueue, NamedUrl, Target
+from scaletest.saturation.measure.service_target import find_service
+from scaletest.saturation.measure.target import Target, check_first_call, find_queue, find_url
 from scaletest.saturation.options import SaturationOptions
 from scaletest.saturation.plan import LoadKind, Phase, SaturationPlan, SaturationStep
 
@@ -45,20 +45,36 @@ def saturate(
     plan: SaturationPlan, options: SaturationOptions, progress: Progress
 ) -> tuple[SaturationFolder, int]:
     """Run a saturation; return its folder, and its exit code."""
-    with ExitStack() as before:
-        target = choose_target(options).find(plan)
+    with ExitStack() as outer:
+        target = find_target(options, plan)
         path, stop = new_path(os.environ, options.run_dir), StopRequest()
-        folder = begin_folder(path, plan, options.labels, before)
-        before.enter_context(progress.of_run(folder, plan.target))
+        folder = begin_folder(path, plan, options.labels, outer)
+        outer.enter_context(progress.of_run(folder, plan.target))
+        # a second signal must still put back what was changed in a cluster
         unwind = bool(options.cluster.service or options.agents.agent_jobs)
         with stop_on_signals(stop, unwind=unwind) as stack:
             for line in target.lines:
                 progress.message(line)
-            causes = not options.agents.agent_jobs
-            _, code = measure(
-                plan, target, folder, progress, stop, stack, target.lines, causes=causes
+            _, code = measure_target(
+                plan,
+                target,
+                folder,
+                progress=progress,
+                stop=stop,
+                stack=stack,
+                about=target.lines,
+                watch_machine=not options.agents.agent_jobs,
             )
         return folder, code
+
+
+def find_target(options: SaturationOptions, plan: SaturationPlan) -> Target:
+    """Look at what the options name; nothing is changed yet."""
+    if options.queue:
+        return find_queue(options, plan)
+    if options.cluster.service:
+        return find_service(options, plan)
+    return find_url(options, plan)
 
 
 def begin_folder(
@@ -72,21 +88,21 @@ def begin_folder(
     return folder
 
 
-def measure(
+def measure_target(
     plan: SaturationPlan,
     target: Target,
     folder: SaturationFolder,
+    *,
     progress: Progress,
     stop: StopRequest,
     stack: ExitStack,
     about: Sequence[str],
-    *,
-    causes: bool,
+    watch_machine: bool,
 ) -> tuple[SaturationResult, int]:
     """Load the target, up to the result on disk; return that, and its exit code.
 
-    stack: takes down what was set up. about: lines that are kept with the result. causes: look at
-    what this machine, and a service on it, do meanwhile.
+    stack: takes down what was set up. about: lines that are kept with the result. watch_machine:
+    look at what this machine, and a service on it, do meanwhile.
     """
     noticed, lost = list[str](), None
     look: Callable[[], list[str]] = list
@@ -97,13 +113,14 @@ def measure(
             lambda: own_processes_cpu_s() + cpu_used_s(servers)
         ).warnings
     try:
-        load = target.set_up(stack)
-        if causes:
+        target.hold(stack)
+        load = stack.enter_context(closing(target.start(stack)))
+        if watch_machine:
             load = WatchedMachine(load, target.servers, target.port)
         runner = Runner(plan, load, folder.store, progress, stop)
         noticed = look()
         progress.warn(noticed)
-        target.probe(load)
+        check_first_call(load)
         result = runner.run()
         lost = runner.lost
     except AgentLost as error:
@@ -115,21 +132,6 @@ def measure(
         {**warned.to_dict(), "noticed": noticed, **({"extra": extra} if about else {})},
     )
     return result, lost.exit_code if lost else result.verdict.kind.exit_code
-
-
-def choose_target(options: SaturationOptions) -> NamedQueue | NamedService | NamedUrl:
-    """Return what the options name; its `find` looks at it, and changes nothing yet."""
-    if options.queue:
-        return NamedQueue(options.queue, options.arguments, options.http, options.agents)
-    if options.cluster.service:
-        return NamedService(
-            options.cluster.service,
-            may_hold=options.cluster.pause_autoscalers,
-            is_tuned=bool(options.tune),
-            http=options.http,
-            agents=options.agents,
-        )
-    return NamedUrl(options.url, options.http, options.agents)
 
 
 class Runner:
@@ -160,17 +162,17 @@ class Runner:
 
     def run(self) -> SaturationResult:
         """Measure the whole run, or what is left of it when it is stopped, and judge it."""
-        plan, course, began = self._plan, SaturationSequence(self._plan), self._clock()
+        plan, sequence, began = self._plan, SaturationSequence(self._plan), self._clock()
         # how many steps a search takes is known afterwards, so that progress is an estimate
         expected = forecast(plan)
         usual_steps = expected.steps + (plan.warm_s > 0) + 1
-        while course.next is not None and not self._stop.asked():
-            probe, done, left_s = course.next, len(course.steps), None
+        while sequence.next is not None and not self._stop.asked():
+            probe, done, left_s = sequence.next, len(sequence.steps), None
             if expected.usual_s is not None and done < usual_steps:
                 left_s = (usual_steps - done) * expected.usual_s / usual_steps
             self._progress.at(done, max(usual_steps, done + 1), left_s=left_s, is_estimate=True)
             try:
-                step, samples = self._measure(probe, course)
+                step, samples = self._measure_level(probe, sequence)
             except (AgentLost, Unreachable) as error:
                 # a step without one of its agents is no step; those before it are
                 self.lost = error
@@ -178,53 +180,48 @@ class Runner:
             if self._stop.asked():
                 break  # a step that was cut short must not be taken for a whole one
             self._store(step, samples)
-            course.tell(assess(plan, step, samples))
-            assessed = course.steps[-1]  # as it is with all that was sent at its level
+            sequence.tell(assess_step(plan, step, samples))
+            assessed = sequence.steps[-1]  # as it is with all that was sent at its level
             self._progress.step(progress_line(assessed))
             self._progress.step_ended()
-            if assessed.saturated and course.next is not None:
+            if assessed.saturated and sequence.next is not None:
                 self._sleep(BACK_OFF_S)
             if probe.phase is Phase.WARM and assessed.success == 0:
                 break
         return conclude(
-            course,
+            sequence,
             interrupted=self._stop.reason,
             lost=self.lost.message if self.lost else "",
             elapsed_s=self._clock() - began,
         )
 
-    def _measure(
-        self, probe: Probe, course: SaturationSequence
+    def _measure_level(
+        self, probe: Probe, sequence: SaturationSequence
     ) -> tuple[SaturationStep, Sequence[Attempt]]:
+        """Measure one level; return the step and its samples."""
         plan = self._plan
-        # the probe's phase decides the kind of load, and how long it lasts
+        # the phase decides the kind of load, and how long it lasts
         kind, seconds_wanted, count = LoadKind(plan.load), plan.step_s, plan.count
         if probe.phase is Phase.OPERATE:
             kind, seconds_wanted = LoadKind.OPEN, OPERATING_STEPS * plan.step_s
-        duration_s, warmup_s = timing(seconds_wanted, course.usual_s)
+        duration_s, warmup_s = step_timing(seconds_wanted, sequence.usual_s)
         if probe.phase is Phase.WARM:
             kind, duration_s, warmup_s, count = LoadKind.CLOSED, plan.warm_s, 0.0, 0
-        patience_s = plan.timeout_s + 0.1
+        order = LoadOrder(duration_s, count=count, patience_s=plan.timeout_s + 0.1)
+        unit = "in flight"
         if kind is LoadKind.CLOSED:
-            order = LoadOrder(
-                duration_s,
-                parallel=max(1, round(probe.level)),
-                count=count,
-                patience_s=patience_s,
-            )
+            order = replace(order, parallel=max(1, round(probe.level)))
         else:
+            unit = "requests/s"
+            behind_s = BEHIND_S + BEHIND_USUAL * sequence.usual_s
             if count:
                 duration_s = count / probe.level
-            order = LoadOrder(
-                float("inf") if count else duration_s,
+            order = replace(
+                order,
+                seconds=float("inf") if count else duration_s,
                 pace=pace.exact_poisson(probe.level, duration_s, self._chance),
-                count=count,
-                most_behind=max(
-                    LEAST_BEHIND, probe.level * (BEHIND_S + BEHIND_USUAL * course.usual_s)
-                ),
-                patience_s=patience_s,
+                most_behind=max(LEAST_BEHIND, probe.level * behind_s),
             )
-        unit = "requests/s" if kind is LoadKind.OPEN else "in flight"
 
         def tell(ended: int, failed: int) -> None:
             self._progress.note(
@@ -234,7 +231,7 @@ class Runner:
         began = datetime.now(UTC).isoformat(timespec="milliseconds")
         result = self._load.measure(order, self._stop.asked, tell)
         step = SaturationStep(
-            number=len(course.steps),
+            number=len(sequence.steps),
             phase=probe.phase,
             load=kind,
             level=probe.level,
@@ -254,12 +251,12 @@ class Runner:
         return step, list(map(round_times, result.samples))
 
 
-def progress_line(assessed: Assessed) -> str:
+def progress_line(assessed: AssessedStep) -> str:
     """Describe a step in one line."""
     step = assessed.step
     p95 = assessed.latency.p95 or assessed.latency.p50
     latency = f", p{100 * p95.p:.0f} {format_seconds(p95.value)}" if p95 else ""
-    wrong = assessed.tester or assessed.saturated or assessed.undecided
-    state = f": {wrong}" if wrong else ""
+    problem = assessed.tester or assessed.saturated or assessed.undecided
+    state = f": {problem}" if problem else ""
     rate = f"{assessed.goodput.value:.4g}/s"
     return f"{step.phase} {level_text(step)}: {rate} succeed{latency}{state}"

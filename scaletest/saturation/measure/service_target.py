@@ -24,7 +24,7 @@ from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.model.attempt import PodTroubles
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.saturation.measure.target import Target, http_call, http_load
-from scaletest.saturation.options import AgentOptions, TimedHttpOptions
+from scaletest.saturation.options import SaturationOptions
 from scaletest.saturation.plan import SaturationPlan
 
 logger = logging.getLogger("scaletest.saturation")
@@ -34,73 +34,69 @@ RECOVERY_S, LOOK_S = 60.0, 1.0
 IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
-@dataclass(frozen=True, slots=True)
-class NamedService:
-    """A Service that options name."""
+def find_service(options: SaturationOptions, plan: SaturationPlan) -> Target:
+    """Look at the Service that options name; refuse it while something scales it."""
+    cluster = connection.connect_cluster(options.agents.namespace, options.agents.context)
+    service = Service(cluster, options.cluster.service)
+    deployment = service.deployment()
+    name = service.reference.name
+    ready, total = service.endpoints()
+    lines = [f"service {name}: {service.url()}, {ready} of {total} addresses are ready"]
+    if not ready:
+        raise UsageError(f"no pod of service {name} is ready", hint="look at its pods")
+    if deployment is None:
+        call = reach_service(options, service, plan, lines)
+        return Target(tuple(lines), http_load(options, plan, call))
+    if not options.tune:  # else this run is one of several that change the Deployment
+        refuse_changed(deployment)
+    autoscalers, scaler_line = find_autoscalers(
+        cluster, deployment, may_hold=options.cluster.pause_autoscalers
+    )
+    replicas = deployment.replicas()
+    lines += [f"deployment {deployment.name}: {replicas} replicas", scaler_line]
+    start = http_load(options, plan, reach_service(options, service, plan, lines))
+    changes = Changes(cluster, deployment)
 
-    service: str  # svc/NAME[:PORT][/PATH]
-    may_hold: bool  # whether autoscalers may be held during the run
-    is_tuned: bool  # whether this run is one of several that change the Deployment
-    http: TimedHttpOptions
-    agents: AgentOptions
+    def start_watched(stack: ExitStack) -> LevelLoad:
+        return WatchedPods(start(stack), deployment)
 
-    def find(self, plan: SaturationPlan) -> Target:
-        """Look at the Service; refuse while something scales it."""
-        cluster = connection.connect_cluster(self.agents.namespace, self.agents.context)
-        service = Service(cluster, self.service)
-        deployment = service.deployment()
-        name = service.reference.name
-        ready, total = service.endpoints()
-        lines = [f"service {name}: {service.url()}, {ready} of {total} addresses are ready"]
-        if not ready:
-            raise UsageError(f"no pod of service {name} is ready", hint="look at its pods")
-        if deployment is None:
-            call = self.reach(service, plan, lines)
-            return Target(tuple(lines), http_load(self.http, self.agents, plan, call))
-        if not self.is_tuned:
-            refuse_changed(deployment)
-        autoscalers, scaler_line = scalers(cluster, deployment, self.may_hold)
-        replicas = deployment.replicas()
-        lines += [f"deployment {deployment.name}: {replicas} replicas", scaler_line]
-        start = http_load(self.http, self.agents, plan, self.reach(service, plan, lines))
-        changes = Changes(cluster, deployment)
+    def hold(stack: ExitStack) -> None:
+        # registered first: what was held half-way is put back too
+        stack.callback(changes.close)
+        autoscalers.hold(replicas, changes)
 
-        def start_watched(stack: ExitStack) -> LevelLoad:
-            return WatchedPods(start(stack), deployment)
-
-        def hold(stack: ExitStack) -> None:
-            # registered first: what was held half-way is put back too
-            stack.callback(changes.close)
-            autoscalers.hold(replicas, changes)
-
-        return Target(tuple(lines), start_watched, hold, replicas)
-
-    def reach(self, service: Service, plan: SaturationPlan, lines: list[str]) -> HttpCall:
-        """Return the call that reaches it: straight inside the cluster, from outside through the
-        API server, whose own ceiling is told in a further line.
-        """
-        if IN_CLUSTER.exists() or self.agents.agent_jobs:
-            return http_call(self.http, plan, service.url())
-        url, headers, authority = service.proxied()
-        call = http_call(self.http, plan, url)
-        if any(name.lower() == "authorization" for name in call.headers):
-            raise UsageError(
-                "the API server's proxy keeps the Authorization header for itself",
-                hint=(
-                    "run agents in the cluster with <agent_jobs> IMAGE, or load the URL of a"
-                    " kubectl port-forward"
-                ),
-            )
-        lines.append(
-            "reached through the API server: its proxy adds latency and has a ceiling of its own"
-        )
-        return replace(call, headers={**call.headers, **headers}, ca_file=authority)
+    return Target(tuple(lines), start_watched, hold, replicas)
 
 
-def scalers(cluster: Cluster, deployment: Deployment, may_hold: bool) -> tuple[Autoscalers, str]:
-    """Return who scales the Deployment, and what is told of them. UsageError unless they may be
-    held.
+def reach_service(
+    options: SaturationOptions, service: Service, plan: SaturationPlan, lines: list[str]
+) -> HttpCall:
+    """Return the call that reaches a Service: straight inside the cluster, else by the API server.
+
+    The API server has a ceiling of its own, which is told in a further line.
     """
+    if IN_CLUSTER.exists() or options.agents.agent_jobs:
+        return http_call(options.http, plan, service.url())
+    url, headers, authority = service.proxied()
+    call = http_call(options.http, plan, url)
+    if any(name.lower() == "authorization" for name in call.headers):
+        raise UsageError(
+            "the API server's proxy keeps the Authorization header for itself",
+            hint=(
+                "run agents in the cluster with <agent_jobs> IMAGE, or load the URL of a"
+                " kubectl port-forward"
+            ),
+        )
+    lines.append(
+        "reached through the API server: its proxy adds latency and has a ceiling of its own"
+    )
+    return replace(call, headers={**call.headers, **headers}, ca_file=authority)
+
+
+def find_autoscalers(
+    cluster: Cluster, deployment: Deployment, *, may_hold: bool
+) -> tuple[Autoscalers, str]:
+    """Return who scales the Deployment, and a line about it. UsageError unless they may be held."""
     autoscalers = Autoscalers(cluster, deployment.name)
     names = ", ".join(map(str, autoscalers.active(may_hold=may_hold)))
     return autoscalers, f"autoscaler: {f'{names}, held for the run' if names else 'none is active'}"
@@ -119,23 +115,28 @@ class PodLook:
         return {pod.name: pod for pod in self.pods if pod.ready and not pod.going}
 
 
-def troubles(before: PodLook, after: PodLook) -> PodTroubles:
-    """What befell the pods between two looks."""
-    still, known = after.ready, {pod.name: pod.restarts for pod in before.pods}
+def find_troubles(before: PodLook, after: PodLook) -> PodTroubles:
+    """Find what befell the pods between two looks."""
+    ready_after = after.ready
     unready = [
         name
         for name, pod in before.ready.items()
-        if name not in still or still[name].since != pod.since
+        if name not in ready_after or ready_after[name].since != pod.since
     ]
-    counts = {warning.uid: warning.count for warning in before.warnings}
-    names = known.keys() | {pod.name for pod in after.pods}
+    # restarts and warnings are counted from the first look on
+    restarts_before = {pod.name: pod.restarts for pod in before.pods}
+    counts_before = {warning.uid: warning.count for warning in before.warnings}
+    restarts = 0
+    for pod in after.pods:
+        restarts += max(0, pod.restarts - restarts_before.get(pod.name, 0))
+    names = restarts_before.keys() | {pod.name for pod in after.pods}
     events = Counter[str]()
     for warning in after.warnings:
         if warning.pod in names:
-            events[warning.text] += max(0, warning.count - counts.get(warning.uid, 0))
+            events[warning.text] += max(0, warning.count - counts_before.get(warning.uid, 0))
     return PodTroubles(
         unready=tuple(sorted(unready)),
-        restarts=sum(max(0, pod.restarts - known.get(pod.name, 0)) for pod in after.pods),
+        restarts=restarts,
         events=tuple(f"{text} ({n}x)" for text, n in events.most_common(MOST_EVENTS) if n),
     )
 
@@ -144,8 +145,7 @@ class WatchedPods:
     """The load, and how the pods of a Deployment fare under it.
 
     A level begins when as many pods are ready as before the last one, or after a minute: the next
-    level shall not be measured with fewer. Without the rights to list pods and events nothing is
-    recorded, which is told once.
+    level shall not be measured with fewer.
     """
 
     def __init__(
@@ -157,34 +157,36 @@ class WatchedPods:
     ) -> None:
         self._load, self._deployment = load, deployment
         self._clock, self._sleep = clock, sleep
-        self._ready, self._told = 0, False
+        self._ready = 0  # pods that were ready before the last step
+        self._has_warned = False
 
     def measure(
         self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
     ) -> LoadResult:
-        """As LevelLoad says."""
-        # until the pods are ready again, or may not be waited for any longer
-        ends = self._clock() + RECOVERY_S
+        """Measure one step; see `LevelLoad.measure`."""
+        # wait until as many pods are ready as before the last step, for a minute at most
+        recovered_at = self._clock() + RECOVERY_S
         before = self._look()
-        while (
-            before and len(before.ready) < self._ready and self._clock() < ends and not stopping()
-        ):
+        while before and len(before.ready) < self._ready and self._clock() < recovered_at:
+            if stopping():
+                break
             self._sleep(LOOK_S)
             before = self._look()
         self._ready = len(before.ready) if before else 0
         result = self._load.measure(order, stopping, tell)
         after = before and self._look()
-        return replace(result, pods=troubles(before, after) if before and after else None)
+        return replace(result, pods=find_troubles(before, after) if before and after else None)
 
     def close(self) -> None:
         """End the load."""
         self._load.close()
 
     def _look(self) -> PodLook | None:
+        """Look at the pods; None without the right to, which is told once."""
         try:
             return PodLook(self._deployment.pods(), self._deployment.warnings())
         except ScaletestError as error:
-            if not self._told:
-                self._told = True
+            if not self._has_warned:
+                self._has_warned = True
                 logger.warning("how the pods fare under load is not known: %s", error)
             return None

@@ -1,6 +1,4 @@
-"""What is loaded: how a target is found by its URL or as a queue, is loaded, and what is held
-meanwhile.
-"""
+"""What is loaded: a target that is found by its URL or as a queue, and how its load starts."""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
@@ -17,13 +15,13 @@ from scaletest.observe.sockets import is_here, server_processes
 from scaletest.render.numbers import plural
 from scaletest.saturation.measure.agent import HttpWork, QueueWork
 from scaletest.saturation.measure.agents import start_load
-from scaletest.saturation.options import AgentOptions, TimedHttpOptions
+from scaletest.saturation.options import SaturationOptions, TimedHttpOptions
 from scaletest.saturation.plan import SaturationPlan
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A URL, a Service or a queue that can be loaded; nothing is changed before `set_up`."""
+    """A URL, a Service or a queue that can be loaded; nothing is changed before `hold`."""
 
     lines: tuple[str, ...]  # what was found about it
     start: Callable[[ExitStack], LevelLoad]  # starts its load, which the caller closes
@@ -35,26 +33,62 @@ class Target:
     port: int = 0  # where they serve
     is_here: bool = False  # whether the service is on this machine
 
-    def set_up(self, stack: ExitStack) -> LevelLoad:
-        """Start the load; it is taken down with the stack."""
-        self.hold(stack)
-        return stack.enter_context(closing(self.start(stack)))
 
-    def probe(self, load: LevelLoad) -> None:
-        """Make one call. UsageError with the likely cause when it fails: endpoint, schema or
-        credentials are wrong then.
-        """
-        result = load.measure(
-            LoadOrder(60.0, parallel=1, count=1), lambda: False, lambda ended, failed: None
+def find_queue(options: SaturationOptions, plan: SaturationPlan) -> Target:
+    """Find the queue that options name, which must be declared and have workers.
+
+    Unreachable when Redis does not answer.
+    """
+    http, queue = options.http, options.queue
+    for name, value in (
+        ("payload", http.payload),
+        ("header", http.headers),
+        ("openai", http.openai),
+    ):
+        if value:
+            raise UsageError(f"--{name} is for HTTP, not for a queue", hint="leave it out")
+    checks.arguments(options.arguments)
+    with closing(connect(options.agents.redis_url)) as redis:
+        Queues(redis).require(queue)
+        state = Queues(redis).state(queue)
+    if not state.workers:
+        raise UsageError(
+            f"queue {queue} has no worker", hint=f"start one: scaletest worker --queue {queue}"
         )
-        if not result.samples or result.samples[0].ok:
-            return
-        outcome = result.samples[0].outcome
-        cause, hint = CAUSES.get(
-            outcome, ("the service does not serve this request", "read its log")
-        )
-        outcome = f"HTTP {outcome}" if outcome.isdigit() else outcome
-        raise UsageError(f"the first call failed ({outcome}): {cause}", hint=hint)
+    waiting = f", {plural(state.waiting, 'request')} in it already" if state.waiting else ""
+    maximum = in_flight_of_agent(plan.max_in_flight, plan.agents)
+    work = QueueWork(queue, options.arguments, plan.timeout_s, maximum)
+    return Target(
+        (f"queue {state.name}: {plural(state.workers, 'worker')}{waiting}",),
+        lambda stack: start_load(options.agents, plan, work, stack),
+    )
+
+
+def find_url(options: SaturationOptions, plan: SaturationPlan) -> Target:
+    """Find whether the service at a URL is on this machine; it is not called yet."""
+    call = http_call(options.http, plan, options.url)
+    parts = urlsplit(call.url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    is_local = is_here(parts.hostname or "")
+    return Target(
+        (),
+        http_load(options, plan, call),
+        servers=lambda: server_processes(port) if is_local else (),
+        port=port,
+        is_here=is_local,
+    )
+
+
+def http_load(
+    options: SaturationOptions, plan: SaturationPlan, call: HttpCall
+) -> Callable[[ExitStack], LevelLoad]:
+    """Return what starts the load of this call, from this process or from agents."""
+
+    def start(stack: ExitStack) -> LevelLoad:
+        work = HttpWork(call, *make_bodies(options.http))
+        return start_load(options.agents, plan, work, stack)
+
+    return start
 
 
 def in_flight_of_agent(max_in_flight: int, agents: int) -> int:
@@ -62,76 +96,19 @@ def in_flight_of_agent(max_in_flight: int, agents: int) -> int:
     return -(-max_in_flight // agents)
 
 
-@dataclass(frozen=True, slots=True)
-class NamedQueue:
-    """A queue that options name."""
+def check_first_call(load: LevelLoad) -> None:
+    """Make one call. UsageError with the likely cause when it fails.
 
-    queue: str
-    arguments: tuple[str, ...]  # of each request
-    http: TimedHttpOptions  # must ask for nothing
-    agents: AgentOptions
-
-    def find(self, plan: SaturationPlan) -> Target:
-        """Find the queue, which must be declared and have workers. Unreachable when Redis does not
-        answer.
-        """
-        for name, value in (
-            ("payload", self.http.payload),
-            ("header", self.http.headers),
-            ("openai", self.http.openai),
-        ):
-            if value:
-                raise UsageError(f"--{name} is for HTTP, not for a queue", hint="leave it out")
-        checks.arguments(self.arguments)
-        with closing(connect(self.agents.redis_url)) as redis:
-            Queues(redis).require(self.queue)
-            state = Queues(redis).state(self.queue)
-        if not state.workers:
-            raise UsageError(
-                f"queue {self.queue} has no worker",
-                hint=f"start one: scaletest worker --queue {self.queue}",
-            )
-        waiting = f", {plural(state.waiting, 'request')} in it already" if state.waiting else ""
-        maximum = in_flight_of_agent(plan.max_in_flight, plan.agents)
-        work = QueueWork(self.queue, self.arguments, plan.timeout_s, maximum)
-        return Target(
-            (f"queue {state.name}: {plural(state.workers, 'worker')}{waiting}",),
-            lambda stack: start_load(self.agents, plan, work, stack),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class NamedUrl:
-    """A URL that options name."""
-
-    url: str
-    http: TimedHttpOptions
-    agents: AgentOptions
-
-    def find(self, plan: SaturationPlan) -> Target:
-        """Find whether the service is on this machine; it is not called yet."""
-        call = http_call(self.http, plan, self.url)
-        parts = urlsplit(call.url)
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        local = is_here(parts.hostname or "")
-        return Target(
-            (),
-            http_load(self.http, self.agents, plan, call),
-            servers=lambda: server_processes(port) if local else (),
-            port=port,
-            is_here=local,
-        )
-
-
-def http_load(
-    http: TimedHttpOptions, agents: AgentOptions, plan: SaturationPlan, call: HttpCall
-) -> Callable[[ExitStack], LevelLoad]:
-    """Return what starts the load of this call, from this process or from agents."""
-
-    def start(stack: ExitStack) -> LevelLoad:
-        return start_load(agents, plan, HttpWork(call, *make_bodies(http)), stack)
-
-    return start
+    Then endpoint, schema or credentials are wrong, and no load would tell anything.
+    """
+    order = LoadOrder(60.0, parallel=1, count=1)
+    result = load.measure(order, lambda: False, lambda ended, failed: None)
+    if not result.samples or result.samples[0].ok:
+        return
+    outcome = result.samples[0].outcome
+    cause, hint = CAUSES.get(outcome, ("the service does not serve this request", "read its log"))
+    outcome = f"HTTP {outcome}" if outcome.isdigit() else outcome
+    raise UsageError(f"the first call failed ({outcome}): {cause}", hint=hint)
 
 
 def http_call(http: TimedHttpOptions, plan: SaturationPlan, url: str) -> HttpCall:

@@ -1,7 +1,4 @@
-"""A saturation run as a report: what each form shows, and sentences on what a service can take.
-
-The sheet has one row a step for programs. Test cases are its steps.
-"""
+"""A saturation run as a report: what each form shows, and sentences on what a service can take."""
 
 import math
 import shlex
@@ -9,9 +6,17 @@ import shlex
 from scaletest.model import VerdictKind
 from scaletest.model.measurement import MachineUse
 from scaletest.model.texts import short_number
-from scaletest.render import contents
 from scaletest.render.blocks import Block, Text
-from scaletest.render.contents import CLOCK_DIGITS, Case, Head, Report, Section, Sheet
+from scaletest.render.contents import (
+    CLOCK_DIGITS,
+    Case,
+    Head,
+    Report,
+    Section,
+    Sheet,
+    make_page,
+    usual_settings,
+)
 from scaletest.render.numbers import (
     format_duration,
     format_percent,
@@ -23,10 +28,10 @@ from scaletest.report.time_spent import states_sentence
 from scaletest.report.words import format_percentile, run_warnings
 from scaletest.saturation.judging.evaluation import SaturationResult
 from scaletest.saturation.judging.pods import PodTimes, times_of_pods
-from scaletest.saturation.judging.sequence import OPERATING_SHARE
-from scaletest.saturation.judging.step import Assessed, level_text
+from scaletest.saturation.judging.step import AssessedStep, level_text
+from scaletest.saturation.judging.step_sequence import OPERATING_SHARE
 from scaletest.saturation.plan import Phase, SaturationPlan
-from scaletest.saturation.report.figures import charts
+from scaletest.saturation.report.charts import draw_charts
 from scaletest.saturation.report.steps import (
     COLUMNS,
     FEW_QUANTILES,
@@ -44,12 +49,12 @@ MOST_ERRORS, MOST_COMMENT_ERRORS, MOST_WARNINGS, MOST_LINES = 6, 10, 3, 20
 def saturation_report(run: SaturationRun) -> Report:
     """Return what every format shows of a saturation run."""
     return Report(
-        head=_head(run),
+        head=_make_head(run),
         summary=lambda: summary(run),
         comment=lambda: comment(run),
         sections=lambda: sections(run),
         sheet=lambda: Sheet.of_columns(COLUMNS, run.result.steps, digits=CLOCK_DIGITS),
-        # a saturated step is what was looked for, one that the tester spoilt is an error
+        # a case for each step; a saturated one is what was looked for, and no failure
         cases=lambda: [
             Case(
                 f"{assessed.step.number} {assessed.step.phase} {level_text(assessed.step)}",
@@ -61,26 +66,26 @@ def saturation_report(run: SaturationRun) -> Report:
         ],
         data=lambda: {
             **run.result.to_dict(),
-            "pods": [times.to_dict() for times in _pods(run)],
+            "pods": [times.to_dict() for times in _pod_times(run)],
             "folder": run.folder,
             **({"extra": run.extra} if run.extra else {}),
         },
     )
 
 
-def _pods(run: SaturationRun) -> list[PodTimes]:
+def _pod_times(run: SaturationRun) -> list[PodTimes]:
     """Return what each pod said it took at the operating point, beside what its client saw."""
-    measured = run.result.operating
-    return times_of_pods(run.samples.get(measured.step.number, ())) if measured else []
+    operating = run.result.operating
+    return times_of_pods(run.samples.get(operating.step.number, ())) if operating else []
 
 
-def _head(run: SaturationRun) -> Head:
+def _make_head(run: SaturationRun) -> Head:
+    """Return what stands above a report: verdict, conditions and the few numbers beside it."""
     result, plan = run.result, run.result.plan
     name = shlex.quote(run.name)
     following = f"scaletest report {name} -o report.html"
     wanted = f"{plan.wanted:g}/s wanted" if plan.wanted else ""
-    asked = (f"{plan.load} load", f"at least {plan.success:.0%} succeed", plan.limit, wanted)
-    # the few numbers that stand beside the verdict
+    conditions = (f"{plan.load} load", f"at least {plan.success:.0%} succeed", plan.limit, wanted)
     facts = []
     if result.point:
         following = f"scaletest size --run {name}"
@@ -92,8 +97,8 @@ def _head(run: SaturationRun) -> Head:
     if result.operating:
         facts.append(("requests/s to operate at", format_significant(result.operating.step.level)))
         facts.append(("mean latency there", format_seconds(result.operating.latency.mean)))
-    after_probe = sum(assessed.step.phase != Phase.WARM for assessed in result.steps)
-    facts.append(("steps", str(after_probe)))
+    steps_after_probe = sum(assessed.step.phase != Phase.WARM for assessed in result.steps)
+    facts.append(("steps", str(steps_after_probe)))
     facts.append(("requests", str(sum(assessed.step.requests for assessed in result.steps))))
     if result.elapsed_s:  # not known while it is measured
         facts.append(("duration", format_duration(result.elapsed_s)))
@@ -102,26 +107,26 @@ def _head(run: SaturationRun) -> Head:
         verdict=result.verdict,
         folder=run.folder,
         name=run.name,
-        conditions=(", ".join(filter(None, asked)),),
+        conditions=(", ".join(filter(None, conditions)),),
         elapsed_s=result.elapsed_s,
         facts=facts,
         warnings=run_warnings(result.verdict, result.interrupted, result.warnings),
         following=following,
         environment=run.environment,
         plan=plan.to_dict(),
-        usual=contents.usual_settings(SaturationPlan),
+        usual=usual_settings(SaturationPlan),
     )
 
 
 def summary(run: SaturationRun) -> list[Block]:
-    """The steps, errors by kind, what the service can take, settings, and warnings."""
+    """Return the steps, errors by kind, what the service can take, settings, and warnings."""
     result = run.result
     return [
         step_table(result.steps),
         Text(error_lines(result), label="errors", most=MOST_ERRORS, rest="step"),
         Text(pod_lines(result), label="pods", most=MOST_ERRORS, rest="step"),
         Text(sentences(result)),
-        Text(_settings(run), most=MOST_LINES),
+        Text(_setting_lines(run), most=MOST_LINES),
         Text(
             run_warnings(result.verdict, result.interrupted, result.warnings),
             "warning",
@@ -133,57 +138,56 @@ def summary(run: SaturationRun) -> list[Block]:
 
 
 def comment(run: SaturationRun) -> list[Block]:
-    """The steps, what the service can take, and errors by kind."""
+    """Return the steps, what the service can take, and errors by kind."""
     result = run.result
-    errors = error_lines(result)
     return [
         step_table(result.steps),
         Text(sentences(result), "list"),
-        Text(errors, "list", "Errors", most=MOST_COMMENT_ERRORS, rest="step"),
+        Text(error_lines(result), "list", "Errors", most=MOST_COMMENT_ERRORS, rest="step"),
         Text(pod_lines(result), "list", "Pods", most=MOST_COMMENT_ERRORS, rest="step"),
     ]
 
 
 def sections(run: SaturationRun) -> list[Section]:
-    """All sections that have anything to show."""
+    """Return all sections that have anything to show."""
     result = run.result
-    lines = sentences(result)
-    return contents.make_page(
+    return make_page(
         {
             "What it can take": [
-                Text(lines, "list"),
-                charts(result, point_sentence(result) or "no saturation point is known"),
+                Text(sentences(result), "list"),
+                draw_charts(result, point_sentence(result) or "no saturation point is known"),
             ],
-            "Settings and target": [Text(_settings(run), "code")],
+            "Settings and target": [Text(_setting_lines(run), "code")],
             "Steps": step_details(result),
             "Pods under load": [Text(pod_lines(result), "list")],
         }
     )
 
 
-def _settings(run: SaturationRun) -> list[str]:
+def _setting_lines(run: SaturationRun) -> list[str]:
     """Return the settings on record, and what each pod said."""
-    return [str(line) for line in (*run.extra.get("lines", []), *_pods(run))]
+    return [str(line) for line in (*run.extra.get("lines", []), *_pod_times(run))]
 
 
 def sentences(result: SaturationResult) -> list[str]:
-    """Say the saturation point, the operating point, where the service's time goes and where the
-    knee lies, as far as these are known.
-    """
+    """Say as far as is known: saturation point, operating point, the service's time, the knee."""
     lines = [point_sentence(result)]
-    measured = result.operating
-    if measured is not None:
-        latency = measured.latency
-        known = [name for name in FEW_QUANTILES if getattr(latency, name)]
-        times = ", ".join(f"{name} {format_percentile(latency, name)}" for name in known)
-        state = f"; {measured.saturated}" if measured.saturated else ""
+    operating = result.operating
+    if operating is not None:
+        latency = operating.latency
+        percentiles = [
+            f"{name} {format_percentile(latency, name)}"
+            for name in FEW_QUANTILES
+            if getattr(latency, name)
+        ]
+        state = f"; {operating.saturated}" if operating.saturated else ""
         lines.append(
-            f"operate at {short_number(measured.step.level, 4)} requests/s,"
+            f"operate at {short_number(operating.step.level, 4)} requests/s,"
             f" {format_percent(OPERATING_SHARE, 0)}"
             f" of it: mean latency {format_seconds(latency.mean)},"
-            f" {times or 'too few for percentiles'}{state}"
+            f" {', '.join(percentiles) or 'too few for percentiles'}{state}"
         )
-    lines.append(service_time(result))
+    lines.append(service_time_sentence(result))
     if result.knee:
         lines.append(f"knee (Kneedle): {result.knee} {result.plan.unit}")
     return list(filter(None, lines))
@@ -202,25 +206,28 @@ def point_sentence(result: SaturationResult) -> str:
     return f"{point}, reached with {result.parallel} in flight" if result.parallel else point
 
 
-def service_time(result: SaturationResult) -> str:
+def service_time_sentence(result: SaturationResult) -> str:
     """Say where the service's time goes at the lowest level that is too much, else at the highest.
 
     "" when that is not known.
     """
-    known: list[tuple[Assessed, MachineUse]] = []
-    for assessed in result.steps:
+    known: list[tuple[AssessedStep, MachineUse]] = []
+    # backwards, since of repeated steps of one level the last counts
+    for assessed in reversed(result.steps):
         around = assessed.step.around
-        fit = not assessed.tester and assessed.step.phase != Phase.WARM
-        if fit and around and around.activities:
-            known.insert(0, (assessed, around))
+        is_fit = not assessed.tester and assessed.step.phase != Phase.WARM
+        if is_fit and around and around.activities:
+            known.append((assessed, around))
     if not known:
         return ""
-    # among repeated steps of one level the last
-    known = sorted(known, key=lambda pair: pair[0].step.level)
-    over = [pair for pair in known if pair[0].saturated]
-    limiting, around = over[0] if over else max(known, key=lambda pair: pair[0].step.level)
+
+    def level(pair: tuple[AssessedStep, MachineUse]) -> float:
+        return pair[0].step.level
+
+    saturated = [pair for pair in known if pair[0].saturated]
+    assessed, around = min(saturated, key=level) if saturated else max(known, key=level)
     return (
-        f"at {level_text(limiting.step)} the service's time:"
+        f"at {level_text(assessed.step)} the service's time:"
         f" {states_sentence(around.activities)}; of"
         f" {around.cores:.0f} cores it used {around.service:.2f}, the tester {around.tester:.2f},"
         f" other programs {around.others:.2f}"

@@ -15,9 +15,9 @@ from scaletest.render.numbers import (
 )
 from scaletest.report.words import format_percentile
 from scaletest.saturation.judging.evaluation import SaturationResult
-from scaletest.saturation.judging.step import Assessed, failed_pods, level_text
+from scaletest.saturation.judging.step import AssessedStep, failed_pods, level_text
 from scaletest.saturation.plan import LoadKind, Phase
-from scaletest.saturation.report.figures import state
+from scaletest.saturation.report.charts import step_state
 from scaletest.stats.percentiles import Distribution
 
 QUANTILES = ("p50", "p90", "p95", "p99")
@@ -25,7 +25,7 @@ QUANTILES = ("p50", "p90", "p95", "p99")
 FEW_QUANTILES = ("p50", "p95", "p99")
 
 
-def _rate(assessed: Assessed) -> str:
+def _goodput_text(assessed: AssessedStep) -> str:
     """Write successes a second with their interval."""
     goodput = assessed.goodput
     if not math.isfinite(goodput.high):
@@ -33,7 +33,7 @@ def _rate(assessed: Assessed) -> str:
     return with_interval(goodput.value, goodput.low, goodput.high)
 
 
-def errors_by_kind(assessed: Assessed) -> str:
+def errors_by_kind(assessed: AssessedStep) -> str:
     """Write errors by kind; "" when there are none."""
     return ", ".join(f"{count} x {kind}" for kind, count in assessed.errors.items())
 
@@ -50,23 +50,26 @@ def error_lines(result: SaturationResult) -> list[str]:
 def pod_lines(result: SaturationResult) -> list[str]:
     """Say how pods fared at every step in which anything befell them."""
     lines = []
-    for step in (assessed.step for assessed in result.steps):
+    for assessed in result.steps:
+        step = assessed.step
         events = step.pods.events if step.pods else ()
-        if troubles := "; ".join(filter(None, [failed_pods(step), *events])):
-            lines.append(f"{step.phase} {level_text(step)}: {troubles}")
+        troubles = list(filter(None, [failed_pods(step), *events]))
+        if troubles:
+            lines.append(f"{step.phase} {level_text(step)}: {'; '.join(troubles)}")
     return lines
 
 
-def _place(assessed: Assessed) -> dict[str, str]:
+def _first_cells(assessed: AssessedStep) -> dict[str, str]:
     """Return the cells with which the row of a step begins."""
     return {"phase": str(assessed.step.phase), "level": level_text(assessed.step)}
 
 
-def _quantiles(times: Distribution, names: Sequence[str]) -> dict[str, str]:
+def _quantile_cells(times: Distribution, names: Sequence[str]) -> dict[str, str]:
+    """Return the cells of these percentiles."""
     return {name: format_percentile(times, name) for name in names}
 
 
-def _stream_cells(assessed: Assessed, unit: str) -> dict[str, str]:
+def _stream_cells(assessed: AssessedStep, unit: str) -> dict[str, str]:
     """Return what a table says about streams, with blanks where there were none."""
     streams = assessed.streams
     return {
@@ -76,20 +79,21 @@ def _stream_cells(assessed: Assessed, unit: str) -> dict[str, str]:
     }
 
 
-def step_table(steps: Sequence[Assessed]) -> Table:
+def step_table(steps: Sequence[AssessedStep]) -> Table:
     """Make a row for each step, in short."""
+    # the column stays empty, and is left out, where the service does not say its own time
     queueing = any(assessed.server.count for assessed in steps)
     counts_chunks = any(step.streams and step.streams.counts_chunks for step in steps)
     unit = "chunks/s" if counts_chunks else "tokens/s"
     rows = [
         {
-            **_place(assessed),
-            "succeeded/s": _rate(assessed),
-            **_quantiles(assessed.latency, FEW_QUANTILES),
+            **_first_cells(assessed),
+            "succeeded/s": _goodput_text(assessed),
+            **_quantile_cells(assessed.latency, FEW_QUANTILES),
             **_stream_cells(assessed, unit),
             "queueing": format_percent(assessed.queueing, 0) if queueing else "",
             "ok": format_percent(assessed.success),
-            "state": state(assessed),
+            "state": step_state(assessed),
         }
         for assessed in steps
     ]
@@ -97,7 +101,7 @@ def step_table(steps: Sequence[Assessed]) -> Table:
 
 
 def step_details(result: SaturationResult) -> list[Block]:
-    """Tell all figures of each step, why some did not hold, and their latency."""
+    """Return tables: all figures of each step, why some did not hold, and their latency."""
     meaning = (
         "Open load is counted from the intended start of each request. Brackets are 95 % intervals."
         " A step held when enough succeeded and the interval of the backlog's growth contains 0; it"
@@ -105,7 +109,7 @@ def step_details(result: SaturationResult) -> list[Block]:
     )
     rows, reasons, latency_rows = [], [], []
     for assessed in result.steps:
-        step, growth, place = assessed.step, assessed.growth, _place(assessed)
+        step, growth, first = assessed.step, assessed.growth, _first_cells(assessed)
         backlog = ""
         if growth:
             backlog = (
@@ -114,22 +118,23 @@ def step_details(result: SaturationResult) -> list[Block]:
             )
         rows.append(
             {
-                **place,
+                **first,
                 "offered/s": format_significant(assessed.offered)
                 if step.load == LoadKind.OPEN
                 else "",
-                "succeeded/s": _rate(assessed),
+                "succeeded/s": _goodput_text(assessed),
                 "backlog/s": backlog,
                 "ok": format_percent(assessed.success),
                 "errors": errors_by_kind(assessed),
                 "tester late p99": format_seconds(assessed.lag_s),
                 "CPU": format_percent(step.cpu, 0),
-                "state": state(assessed),
+                "state": step_state(assessed),
             }
         )
         reason = assessed.tester or assessed.saturated or assessed.undecided
         if reason:
-            reasons.append({**place, "state": state(assessed), "reason": reason})
+            reasons.append({**first, "state": step_state(assessed), "reason": reason})
+        # under closed load requests are sent when they are due, so both latencies are one
         kinds = {"since sent": assessed.service, "in the service": assessed.server}
         if step.load == LoadKind.OPEN or step.phase == Phase.WARM:
             kinds = {"latency": assessed.latency, **kinds}
@@ -137,11 +142,11 @@ def step_details(result: SaturationResult) -> list[Block]:
             if times.count:
                 latency_rows.append(
                     {
-                        **place,
+                        **first,
                         "what": kind,
                         "requests": str(times.count),
                         "mean": format_seconds(times.mean),
-                        **_quantiles(times, QUANTILES),
+                        **_quantile_cells(times, QUANTILES),
                         "longest": format_seconds(times.max),
                     }
                 )
@@ -158,7 +163,7 @@ def step_details(result: SaturationResult) -> list[Block]:
 
 
 # New columns of the sheet come at the end.
-COLUMNS: dict[str, Callable[[Assessed], Value]] = {
+COLUMNS: dict[str, Callable[[AssessedStep], Value]] = {
     "number": column_at("step.number"),
     "phase": column_at("step.phase"),
     "load": column_at("step.load"),

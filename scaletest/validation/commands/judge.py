@@ -15,6 +15,7 @@ from scaletest.model.labels import Labels
 
 @cloup.command("judge")
 @cloup.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
+@shared.under_heading("Target")
 @click.option(
     "--label",
     "labelled",
@@ -29,6 +30,7 @@ from scaletest.model.labels import Labels
     show_default=True,
     help="Call what was doubled by this name, as in gpus or tensor-parallel.",
 )
+@shared.under_heading("Verdict")
 @click.option(
     "--measure",
     type=click.Choice(["requests", "tokens"]),
@@ -64,12 +66,12 @@ from scaletest.model.labels import Labels
     help="Require this condition for a PASS too, as in 'efficiency(8)>=0.8'; the option may be"
     " repeated.",
 )
+@shared.labels
 @click.option(
     "--run-dir",
     metavar="DIR",
     help="Keep the run in this folder. [default: a new folder below the user's data]",
 )
-@shared.labels
 @shared.report_output()
 @shared.call_with_groups
 def command(

@@ -1,4 +1,4 @@
-"""scaletest quick: a first answer in half a minute."""
+"""The command `scaletest quick`: a first answer in half a minute."""
 
 import click
 import cloup

@@ -1,6 +1,4 @@
-"""What scaletest quick does and prints: one request alone, then steps of growing numbers of
-workers.
-"""
+"""The run of scaletest quick: one request alone, then steps of growing numbers of workers."""
 
 import shlex
 import uuid
@@ -13,7 +11,7 @@ from scaletest.model.labels import UNLABELLED
 from scaletest.render.numbers import format_seconds, plural
 from scaletest.runs.environment import describe_host
 from scaletest.validation.before_run import device_names
-from scaletest.validation.judging.quick import quick_steps
+from scaletest.validation.judging.quick import fit_quick_steps
 from scaletest.validation.measure.launch import start
 from scaletest.validation.options import DeploymentOptions, ValidationPlace
 from scaletest.validation.plan import MAX_WORKERS, Plan
@@ -39,8 +37,10 @@ HERE = ValidationPlace(
 
 
 def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: str) -> int:
-    """Look at a program, and print the answer. 0, or 5 when requests failed, or 4 when it was
-    interrupted. limit: the largest number of workers, None for what suits this machine.
+    """Look at a program, print the answer, and return the exit code.
+
+    0, or 5 when requests failed, or 4 when it was interrupted. limit: the largest number of
+    workers, None for what suits this machine.
     """
     if limit is not None:
         # with one worker alone nothing could be told
@@ -51,31 +51,35 @@ def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: s
     devices = DeviceOptions(device_glob, preset=preset)
     check_program(command)
     check_devices(devices, most)
+
+    # one request alone, which says how long the steps must be
     echo(
         f"running it once, on this machine with {plural(cores, 'core')}; it may take"
         f" {LONGEST_FIRST_S:.0f} s",
         err=True,
     )
-    # seconds of the program alone
-    settings = Settings(
-        command=command,
-        time_limit_s=LONGEST_FIRST_S,
-        devices=devices,
-        program=ProgramOptions(null_input=True, null_output=True),
-        no_causes=True,
+    first = run_once(
+        Settings(
+            command=command,
+            time_limit_s=LONGEST_FIRST_S,
+            devices=devices,
+            program=ProgramOptions(null_input=True, null_output=True),
+            no_causes=True,
+        )
     )
-    first = run_once(settings)
     if first.result.outcome is Outcome.TIMED_OUT:
-        raise _too_long(command, f"more than {LONGEST_FIRST_S:.0f} s", 2 * LONGEST_FIRST_S)
+        raise _too_long_error(command, f"more than {LONGEST_FIRST_S:.0f} s", 2 * LONGEST_FIRST_S)
     if first.result.outcome is not Outcome.SUCCEEDED:
         raise UsageError(
             f"the program failed: {first.result.error}",
             hint=f"try it alone with: scaletest worker --once -- {shlex.join(command)}",
         )
     run_s = first.run_s
-    steps = quick_steps(run_s, most)
+    steps = fit_quick_steps(run_s, most)
     if steps is None:
-        raise _too_long(command, f"{run_s:.1f} s", run_s)
+        raise _too_long_error(command, f"{run_s:.1f} s", run_s)
+
+    # the steps
     plan = Plan(
         limit=steps.limit,
         step_s=steps.step_s,
@@ -92,7 +96,9 @@ def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: s
         err=True,
     )
     with show_progress(steps=False) as progress:
-        _, result = start(plan, HERE, device_names, "", UNLABELLED, progress)
+        _, result = start(
+            plan, HERE, device_names, run_dir="", labels=UNLABELLED, progress=progress
+        )
     for line in quick_lines(result):
         echo(line)
     if result.failures:
@@ -100,9 +106,9 @@ def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: s
     return INTERRUPTED if result.interrupted else 0
 
 
-def _too_long(command: tuple[str, ...], takes: str, run_s: float) -> UsageError:
+def _too_long_error(command: tuple[str, ...], duration: str, run_s: float) -> UsageError:
     line = ["scaletest", "validate", "--limit", "4", *seconds_option(run_s), "--", *command]
     return UsageError(
-        f"one request takes {takes}, too long for a quick look",
+        f"one request takes {duration}, too long for a quick look",
         hint=f"measure it well with: {shlex.join(line)}",
     )

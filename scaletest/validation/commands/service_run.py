@@ -4,7 +4,6 @@ from scaletest.cli import stored
 from scaletest.cli.options import WatchOptions
 from scaletest.cli.output import Output
 from scaletest.cli.watching import watch_runs
-from scaletest.load.payloads import Payloads
 from scaletest.load.requests import make_bodies, make_call
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
@@ -72,7 +71,7 @@ def run(
         folder, result = validate_service(
             plan,
             replicas,
-            load_service(call, prompts or Payloads(bodies)),
+            load_service(call, bodies, prompts),
             progress,
             run_dir=run_dir,
             labels=labels,

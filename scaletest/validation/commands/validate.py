@@ -1,4 +1,4 @@
-"""scaletest validate: the main job. Its options, and what they exclude."""
+"""The command `scaletest validate`: its options, and what they exclude."""
 
 import shutil
 from dataclasses import replace
@@ -114,6 +114,7 @@ from scaletest.validation.plan import Plan
 @workloads.command_of_workers("[-- COMMAND ARG...]")
 @shared.call_with_groups
 def command(
+    *,
     place: ValidationPlace,
     service: ServiceOptions,
     run_dir: str,
@@ -143,6 +144,7 @@ def command(
     end and prints what was measured. Exit code 0 PASS, 3 FAIL, 4 INVALID.
     """
     # what a run needs takes a while to import, and --help needs none of it
+    from scaletest.validation.before_run import device_names
     from scaletest.validation.commands import validate_options, validate_run
 
     service_options.refuse_without_effect(service.service)
@@ -169,15 +171,17 @@ def command(
         raise UsageError("validate needs to know where to run", hint=hint)
     if resume:
         return validate_run.resume_validation(resume, place, output, watch)
-    plan, is_limited = validate_options.plan(click.get_current_context())
-    plan = validate_run.prepare_plan(plan, place, is_limited=is_limited)
+    plan, is_limited = validate_options.read_plan(click.get_current_context())
+    plan = place.prepare(plan, device_names, is_limited=is_limited)
     if dry_run:
         validate_run.show_plan(plan, output)
         return 0
-    return validate_run.start_validation(plan, place, run_dir, labels, output, watch)
+    return validate_run.start_validation(
+        plan, place, run_dir=run_dir, labels=labels, output=output, watch=watch
+    )
 
 
 def _is_plan_file(word: str) -> bool:
-    """Whether the first word is a file that is no program, such as plan.yaml without -f."""
+    """Return whether the first word is a file that is no program, such as plan.yaml without -f."""
     is_file = Path(word).is_file() or Path(word).suffix in (".yaml", ".yml")
     return is_file and shutil.which(word) is None

@@ -20,6 +20,7 @@ from scaletest.validation.options import new_queue
 from scaletest.validation.plan import FILE_MEMBERS, Plan
 
 _HINT = "give a plan file; see: scaletest schema plan-file"
+FIRST_SOURCES = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,32 +30,30 @@ class PlanFileOptions:
     file: str
 
 
-def plan(context: click.Context) -> tuple[Plan, bool]:
-    """Return the plan that the command line, the environment and the plan file make together; and
-    whether they say how many workers it has at most.
+def read_plan(context: click.Context) -> tuple[Plan, bool]:
+    """Return the plan that all sources make together, and whether one of them gives the limit.
 
-    InvalidValue for an unknown key, or a value of the wrong type.
+    The settings file and the default do not count for that. InvalidValue for an unknown key, or a
+    value of the wrong type.
     """
     file = fill_parameters(PlanFileOptions, context.params).file
-    from_file = read(file) if file else {}
-    values, given = {}, set()
+    from_file = read_plan_file(file) if file else {}
+    is_limited = False
+    values = {}
     for key, member in FILE_MEMBERS.items():
         name = member.attribute
-        source = context.get_parameter_source(key)
-        if source in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT):
-            values[name] = context.params[key]
-        elif name in from_file:
+        # the default, or of the settings file, which counts less than a plan
+        values[name] = context.params.get(key, member.default)
+        from_options = context.get_parameter_source(key) in FIRST_SOURCES
+        if name in from_file and not from_options:
             values[name] = from_file[name]
-        else:
-            # of the settings file, which counts less than a plan, or of this program
-            values[name] = context.params.get(key, member.default)
-            continue
-        given.add(name)
-    return Plan(queue=new_queue(), **values), "limit" in given
+        if name == "limit":
+            is_limited = from_options or name in from_file
+    return Plan(queue=new_queue(), **values), is_limited
 
 
-def read(name: str) -> dict[str, Any]:
-    """The values of a plan file by the plan's attributes; - is standard input."""
+def read_plan_file(name: str) -> dict[str, Any]:
+    """Return the values of a plan file by the plan's attributes; - is standard input."""
     label = "the plan on standard input" if name == "-" else name
     document = reader.read_file(name, label, _HINT)
     if document is None:

@@ -1,4 +1,4 @@
-"""What scaletest validate prints: a plan, and a run."""
+"""The run of scaletest validate: starts or resumes it and prints it, or prints only its plan."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
@@ -18,11 +18,11 @@ from scaletest.validation.judging.forecast import (
     SCATTERED,
     STEADY,
     ValidationForecast,
-    at_most_s,
     forecast,
-    longest_s,
+    longest_load_s,
+    longest_run_s,
 )
-from scaletest.validation.measure.launch import resume, start, unlike_devices
+from scaletest.validation.measure.launch import resume, start, warn_of_unlike_devices
 from scaletest.validation.options import DeploymentOptions, ValidationPlace
 from scaletest.validation.plan import Plan
 from scaletest.validation.run_type import RUN_TYPE
@@ -34,14 +34,10 @@ AGAIN = {"output", "form", "resume"} | {
 }
 
 
-def prepare_plan(plan: Plan, place: ValidationPlace, *, is_limited: bool) -> Plan:
-    """Return the plan at its place. UsageError where that cannot work."""
-    return place.prepared(plan, before_run.device_names, is_limited=is_limited)
-
-
 def start_validation(
     plan: Plan,
     place: ValidationPlace,
+    *,
     run_dir: str,
     labels: Labels,
     output: Output,
@@ -51,8 +47,15 @@ def start_validation(
     if not place.deployment.deployment:
         before_run.check_plan(plan)
     with watch_runs(watch, place.redis_url or "") as progress:
-        folder, result = start(plan, place, before_run.device_names, run_dir, labels, progress)
-    return _deliver(folder, result, output)
+        folder, result = start(
+            plan,
+            place,
+            before_run.device_names,
+            run_dir=run_dir,
+            labels=labels,
+            progress=progress,
+        )
+    return _print_result(folder, result, output)
 
 
 def resume_validation(run: str, place: ValidationPlace, output: Output, watch: WatchOptions) -> int:
@@ -60,10 +63,10 @@ def resume_validation(run: str, place: ValidationPlace, output: Output, watch: W
     shared.refuse_beside("--resume", allowed=AGAIN)
     with watch_runs(watch, place.redis_url or "") as progress:
         folder, result = resume(stored.find(run), place, before_run.device_names, progress)
-    return _deliver(folder, result, output)
+    return _print_result(folder, result, output)
 
 
-def _deliver(folder: ValidationFolder, result: Evaluation, output: Output) -> int:
+def _print_result(folder: ValidationFolder, result: Evaluation, output: Output) -> int:
     """Print a run that has ended; return its exit code."""
     data = {**result.to_dict(), "folder": str(folder.path)}
     # the result of this process, which has also what found no room on the disk
@@ -74,44 +77,46 @@ def _deliver(folder: ValidationFolder, result: Evaluation, output: Output) -> in
 def show_plan(plan: Plan, output: Output) -> None:
     """Print what a plan will do, how long it takes, and what it cannot tell."""
     expected = [forecast(plan, spread) for spread in (STEADY, SCATTERED)]
-    warnings = unlike_devices(plan, before_run.device_names)
+    warnings = warn_of_unlike_devices(plan, before_run.device_names)
     rows = [estimate.to_dict() for estimate in expected]
-    facts = [*_facts(plan, expected), *(("warning", line) for line in map(as_options, warnings))]
+    facts = [
+        *_plan_facts(plan, expected),
+        *(("warning", line) for line in map(as_options, warnings)),
+    ]
     output.show(
         {
             **plan.to_dict(),
             "steps": list(plan.steps),
             "forecast": rows,
-            "at_most_s": at_most_s(plan),
+            "at_most_s": longest_run_s(plan),
             "warnings": warnings,
         },
         (f"{label:10}{text}" for label, text in facts),
     )
 
 
-def _facts(plan: Plan, expected: Sequence[ValidationForecast]) -> Iterator[tuple[str, str]]:
-    """Yield steps, aim, devices, thresholds and duration, in words."""
+def _plan_facts(plan: Plan, expected: Sequence[ValidationForecast]) -> Iterator[tuple[str, str]]:
+    """Yield steps, aim, devices, thresholds and duration, in words, each behind its label."""
     yield "workload", plan.workload
     steps = ", ".join(map(str, plan.steps))
-    often = f" {plan.repeats} times" if plan.repeats > 1 else ""
-    longest = f"{longest_s(plan):g} s of measuring at most"
+    repeats = f" {plan.repeats} times" if plan.repeats > 1 else ""
+    length = f"{longest_load_s(plan):g} s of measuring at most"
     if plan.step_s:
-        longest = f"{plan.step_s:g} s each"
-    yield "steps", f"{steps} workers, up and down{often}, {longest}"
-    aim = (
-        "the best number of workers per device"
-        if plan.compares
-        else f"at least {plan.scale:g}x per doubling"
-    )
+        length = f"{plan.step_s:g} s each"
+    yield "steps", f"{steps} workers, up and down{repeats}, {length}"
+    aim = f"at least {plan.scale:g}x per doubling"
+    if plan.compares:
+        aim = "the best number of workers per device"
     yield "wanted", f"{aim}, {plan.tolerate_failures} failures tolerated"
     if plan.per_device:
         numbers = ", ".join(map(str, plan.per_device))
         yield "devices", f"{plan.devices}, shared by {numbers} workers each"
-    yield from (("", text) for text in plan.thresholds)
+    for threshold in plan.thresholds:
+        yield "", threshold
     for estimate in expected:
         widths = ", ".join(f"{width:.1%}" for width in estimate.half_widths)
-        takes = f"about {estimate.seconds:.0f} s if run times scatter by {estimate.spread:.1%}"
-        yield "takes", f"{takes}; intervals of the steps then ± {widths}"
+        duration = f"about {estimate.seconds:.0f} s if run times scatter by {estimate.spread:.1%}"
+        yield "takes", f"{duration}; intervals of the steps then ± {widths}"
     if not plan.step_s:
-        often = "if they scatter more, or a doubling stays undecided"
-        yield "takes", f"up to about {at_most_s(plan):.0f} s {often}"
+        duration = f"up to about {longest_run_s(plan):.0f} s"
+        yield "takes", f"{duration} if they scatter more, or a doubling stays undecided"

@@ -28,7 +28,7 @@ from scaletest.stats.verdict_order import Ground, Rank, verdict_of_grounds
 from scaletest.validation.imported.formats import FORMATS, Format
 from scaletest.validation.imported.plan import KIND, TOKENS, UNITS, ImportedPlan, read_threshold
 from scaletest.validation.imported.result import ToolResult
-from scaletest.validation.judging.doubling import ERROR, Ratio, around, family
+from scaletest.validation.judging.doubling import ERROR, Ratio, ratio_around, widening_for_all
 
 # Fewer runs have no interval: with two, Student's t is so wide that it says nothing.
 LEAST_REPEATS = 3
@@ -179,7 +179,7 @@ def _ratio(plan: ImportedPlan, before: ImportedStep, step: ImportedStep) -> Rati
         half = t_quantile(1.0 - ERROR, freedom) * math.hypot(*errors)
     wanted = plan.scale ** math.log2(step.workers / before.workers) if plan.scale else 0.0
     log_ratio = math.log(step.throughput.value / before.throughput.value)
-    return around(log_ratio, half, half, wanted, family(len(plan.steps) - 1))
+    return ratio_around(log_ratio, half, half, wanted, widening_for_all(len(plan.steps) - 1))
 
 
 def _judge_threshold(text: str, steps: Sequence[ImportedStep]) -> ThresholdResult:

@@ -78,7 +78,7 @@ class Ratio(Written):
         return VerdictKind.INVALID
 
 
-def ratio(
+def ratio_of_rates(
     before: tuple[int, Throughput],
     after: tuple[int, Throughput],
     scale: float,
@@ -97,31 +97,32 @@ def ratio(
         return None
     quotient = rate.per_s / base.per_s
     spread = wider * math.hypot(base.relative, rate.relative)
-    return around(
-        math.log(quotient), spread, spread, scale ** math.log2(more / workers), family(doublings)
-    )
+    wanted = scale ** math.log2(more / workers)
+    return ratio_around(math.log(quotient), spread, spread, wanted, widening_for_all(doublings))
 
 
-def around(log_ratio: float, below: float, above: float, wanted: float, more: float) -> Ratio:
+def ratio_around(
+    log_ratio: float, below: float, above: float, wanted: float, widening: float
+) -> Ratio:
     """Return the ratio with that logarithm; infinite widths are bounds of 0 and infinity.
 
-    below, above: half-widths of the logarithm. more: see `family`.
+    below, above: half-widths of the logarithm. widening: see `widening_for_all`.
     """
     return Ratio(
-        math.exp(log_ratio),
-        math.exp(log_ratio - below),
-        power(log_ratio + above),
-        wanted,
-        power(log_ratio + more * above),
+        value=math.exp(log_ratio),
+        low=math.exp(log_ratio - below),
+        high=exp_or_infinity(log_ratio + above),
+        wanted=wanted,
+        most=exp_or_infinity(log_ratio + widening * above),
     )
 
 
-def power(exponent: float) -> float:
+def exp_or_infinity(exponent: float) -> float:
     """Return e to the power of the exponent; infinity where that is too large."""
     return math.exp(exponent) if exponent < 700.0 else math.inf
 
 
-def family(doublings: int) -> float:
+def widening_for_all(doublings: int) -> float:
     """Return by how much a bound widens that may be wrong in 5 % / doublings instead of in 5 %."""
     return NormalDist().inv_cdf(1.0 - ERROR / max(1, doublings)) / NormalDist().inv_cdf(1.0 - ERROR)
 
@@ -140,161 +141,154 @@ class _Pair:
         second_s = max(sum(part.seconds for part in self.second), 1e-6)
         return 1.0 / (1.0 / first_s + 1.0 / second_s)
 
-    @property
-    def sound(self) -> bool:
-        """Whether every part may be judged."""
-        return all(part.sound and part.throughput.enough for part in (*self.first, *self.second))
+    def of_way(self, *, down: bool) -> "_Pair | None":
+        """Return what was measured in one direction; None unless both steps were."""
+        first = [part for part in self.first if part.down is down]
+        second = [part for part in self.second if part.down is down]
+        return _Pair(first, second) if first and second else None
 
-    @property
-    def slow(self) -> bool:
-        """Whether any part has slow requests."""
-        return any(part.tail.slow for part in (*self.first, *self.second))
-
-    @property
-    def complete(self) -> bool:
-        """Whether it has both steps."""
-        return bool(self.first and self.second)
-
-    @property
-    def apart_s(self) -> float:
-        """Seconds between the middles of the second step's ways, less those of the first's."""
-        up, down = self.way(False), self.way(True)
-        second_s = middle_of(down.second) - middle_of(up.second)
-        return second_s - middle_of(down.first) + middle_of(up.first)
-
-    def log_ratio(self, by_usual: bool) -> float:
+    def log_ratio(self, *, by_usual: bool) -> float:
         """Return the logarithm of the ratio. by_usual: of the usual requests, where there are."""
         if by_usual:
             base, more = tail_of(self.first), tail_of(self.second)
             if base.usual and more.usual:
                 first, second = self.first[0].workers, self.second[0].workers
                 return math.log(second / more.usual_s * base.usual_s / first)
-        base_rate, rate = (
-            throughput_of_parts(self.first).per_s,
-            throughput_of_parts(self.second).per_s,
-        )
-        return math.log(rate / base_rate) if rate > 0 and base_rate > 0 else 0.0
-
-    def way(self, down: bool) -> "_Pair":
-        """The parts of it that were measured in one direction."""
-        return _Pair(
-            [part for part in self.first if part.down is down],
-            [part for part in self.second if part.down is down],
-        )
+        base_per_s = throughput_of_parts(self.first).per_s
+        more_per_s = throughput_of_parts(self.second).per_s
+        return math.log(more_per_s / base_per_s) if more_per_s > 0 and base_per_s > 0 else 0.0
 
 
-def doubling(
+def doubling_ratio(
     before: Sequence[StepPart],
     after: Sequence[StepPart],
     plan: Plan,
     *,
     wider: float = ONE_SIDED,
     narrower: float = 1.0,
-    course: MachineTrend = STEADY,
+    trend: MachineTrend = STEADY,
 ) -> Ratio | None:
     """Return the ratio of the second step over the first; None without a sound pair of both.
 
     wider: factor on the half-width, from two-sided 95 % to the confidence wanted. narrower: a
-    further factor, for the parts that are still to be measured. course: how the machine changed
+    further factor, for the parts that are still to be measured. trend: how the machine changed
     along the run.
     """
-    firsts, seconds = ({part.repeat // 2 for part in parts} for parts in (before, after))
     pairs = []
-    for number in sorted(firsts & seconds):
-        pair = _Pair(
-            [part for part in before if part.repeat // 2 == number],
-            [part for part in after if part.repeat // 2 == number],
-        )
-        if pair.sound:
-            pairs.append(pair)
-    more = family(len(plan.steps) - 1)
-
-    def with_tails(narrower: float) -> Ratio | None:
-        plain = _by_throughput(pairs, plan, wider * narrower)
-        return _with_tails(plain, pairs, wider, narrower, more) if plain else None
-
-    shaken = with_tails(narrower * course.shaken)
-    if shaken is None:
+    for number in sorted({part.pair for part in before} & {part.pair for part in after}):
+        first = [part for part in before if part.pair == number]
+        second = [part for part in after if part.pair == number]
+        if all(part.sound and part.throughput.enough for part in (*first, *second)):
+            pairs.append(_Pair(first, second))
+    ratio = _ratio_with_slow_requests(pairs, plan, wider, narrower * trend.scatter_factor)
+    if ratio is None:
         return None
-    both = _with_both_ways(shaken, pairs, course.per_s, more)
+    ratio = _reach_both_ways(ratio, pairs, trend.per_s, widening_for_all(len(plan.steps) - 1))
     # too few slow requests leave it open whatever the machine did, and more of them would tell
-    steady = with_tails(narrower)
+    steady = _ratio_with_slow_requests(pairs, plan, wider, narrower)
     if steady and steady.widened_by and steady.kind is VerdictKind.INVALID:
-        return replace(both, widened_by=SLOW_REQUESTS)
-    return replace(both, widened_by=WAYS) if course.shaken > 1.0 and both.up is not None else both
+        return replace(ratio, widened_by=SLOW_REQUESTS)
+    if trend.scatter_factor > 1.0 and ratio.up is not None:
+        return replace(ratio, widened_by=WAYS)
+    return ratio
 
 
-def _by_throughput(pairs: Sequence[_Pair], plan: Plan, factor: float) -> Ratio | None:
+def _ratio_by_throughput(pairs: Sequence[_Pair], plan: Plan, factor: float) -> Ratio | None:
     """Return the ratio by throughput alone: the weighted mean of the logarithms of all pairs."""
     ratios: list[Ratio] = []
     doublings = len(plan.steps) - 1
     for pair in pairs:
         base = (pair.first[0].workers, throughput_of_parts(pair.first))
         rate = (pair.second[0].workers, throughput_of_parts(pair.second))
-        pair_ratio = ratio(base, rate, plan.scale, factor, doublings)
+        pair_ratio = ratio_of_rates(base, rate, plan.scale, factor, doublings)
         if pair_ratio is None:
             return None
         ratios.append(pair_ratio)
     if len(ratios) < 2:
         return next(iter(ratios), None)
-    whole = sum(pair.weight for pair in pairs)
+    total_weight = sum(pair.weight for pair in pairs)
     log_ratio, spread = 0.0, 0.0
     for pair, pair_ratio in zip(pairs, ratios, strict=True):
-        weight = pair.weight / whole
+        weight = pair.weight / total_weight
         log_ratio += weight * math.log(pair_ratio.value)
         spread = math.hypot(spread, weight * math.log(pair_ratio.high / pair_ratio.value))
-    return around(log_ratio, spread, spread, ratios[0].wanted, family(doublings))
+    return ratio_around(log_ratio, spread, spread, ratios[0].wanted, widening_for_all(doublings))
 
 
-def _with_tails(
-    plain: Ratio, pairs: Sequence[_Pair], wider: float, narrower: float, more: float
-) -> Ratio:
+def _ratio_with_slow_requests(
+    pairs: Sequence[_Pair], plan: Plan, wider: float, narrower: float
+) -> Ratio | None:
     """Return the ratio by the usual requests and by how often slow ones come.
 
-    `plain` where none came.
+    By throughput alone where none came. None without a throughput.
     """
-    first, second = pairs[0].first[0].workers, pairs[0].second[0].workers
+    by_throughput = _ratio_by_throughput(pairs, plan, wider * narrower)
+    if by_throughput is None:
+        return None
     base = tail_of(itertools.chain.from_iterable(pair.first for pair in pairs))
-    tail = tail_of(itertools.chain.from_iterable(pair.second for pair in pairs))
-    if not (base.slow or tail.slow) or not base.usual or not tail.usual:
-        return plain
-    slowed, slowed_more = slowdowns(base, tail, wider * _NORMAL)
-    usual = math.log(second / tail.usual_s * base.usual_s / first)
-    log_ratio = usual + slowed.value - slowed_more.value
-    errors = [wider * t95(max(1, each.usual - 1)) * each.error for each in (base, tail)]
-    below = math.hypot(*errors, slowed.value - slowed.low, slowed_more.high - slowed_more.value)
-    above = math.hypot(*errors, slowed.high - slowed.value, slowed_more.value - slowed_more.low)
-    return replace(
-        around(log_ratio, narrower * below, narrower * above, plain.wanted, more),
-        widened_by=SLOW_REQUESTS,
+    more = tail_of(itertools.chain.from_iterable(pair.second for pair in pairs))
+    if not (base.slow or more.slow) or not base.usual or not more.usual:
+        return by_throughput
+    # the ratio of usual requests, and by how much slow ones lengthen the mean of each step
+    first, second = pairs[0].first[0].workers, pairs[0].second[0].workers
+    usual = math.log(second / more.usual_s * base.usual_s / first)
+    base_slowed, more_slowed = slowdowns(base, more, wider * _NORMAL)
+    # each end of the interval, by the method of variance estimates recovery
+    errors = [wider * t95(max(1, tail.usual - 1)) * tail.error for tail in (base, more)]
+    below = math.hypot(
+        *errors, base_slowed.value - base_slowed.low, more_slowed.high - more_slowed.value
     )
+    above = math.hypot(
+        *errors, base_slowed.high - base_slowed.value, more_slowed.value - more_slowed.low
+    )
+    ratio = ratio_around(
+        usual + base_slowed.value - more_slowed.value,
+        narrower * below,
+        narrower * above,
+        by_throughput.wanted,
+        widening_for_all(len(plan.steps) - 1),
+    )
+    return replace(ratio, widened_by=SLOW_REQUESTS)
 
 
-def _with_both_ways(whole: Ratio, pairs: Sequence[_Pair], per_s: float, more: float) -> Ratio:
+def _reach_both_ways(
+    ratio: Ratio, pairs: Sequence[_Pair], trend_per_s: float, widening: float
+) -> Ratio:
     """Return the ratio with an interval that reaches to those of the way up and of the way down.
 
-    `whole` unchanged where no pair has both.
+    Unchanged where no pair has both. trend_per_s: what is known of the machine's change, and taken
+    out. widening: see `widening_for_all`.
     """
-    complete = [pair for pair in pairs if pair.way(False).complete and pair.way(True).complete]
-    if not complete:
-        return whole
-    slow = any(pair.slow for pair in complete)
-    whole_weight = sum(pair.weight for pair in complete)
-    weights = [pair.weight / whole_weight for pair in complete]
-    weighted = list(zip(weights, complete, strict=True))
-    up = sum(weight * pair.way(False).log_ratio(slow) for weight, pair in weighted)
-    down = sum(weight * pair.way(True).log_ratio(slow) for weight, pair in weighted)
-    explained = per_s * sum(weight * pair.apart_s for weight, pair in weighted)
-    gap = abs(down - up - explained) / 2.0
-    log_ratio = math.log(whole.value)
-    low, high = math.exp(log_ratio - gap), power(log_ratio + gap)
-    widened_by = WAYS if low < whole.low or high > whole.high else whole.widened_by
+    both_ways = []
+    parts: list[StepPart] = []
+    for pair in pairs:
+        way_up, way_down = pair.of_way(down=False), pair.of_way(down=True)
+        if way_up and way_down:
+            both_ways.append((pair.weight, way_up, way_down))
+            parts += [*pair.first, *pair.second]
+    if not both_ways:
+        return ratio
+    total_weight = sum(weight for weight, _, _ in both_ways)
+    by_usual = any(part.tail.slow for part in parts)
+
+    # the ratio of each way, and how much of their difference the machine's steady change explains
+    up, down, apart_s = 0.0, 0.0, 0.0
+    for weight, way_up, way_down in both_ways:
+        share = weight / total_weight
+        up += share * way_up.log_ratio(by_usual=by_usual)
+        down += share * way_down.log_ratio(by_usual=by_usual)
+        second_s = middle_of(way_down.second) - middle_of(way_up.second)
+        apart_s += share * (second_s - middle_of(way_down.first) + middle_of(way_up.first))
+    gap = abs(down - up - trend_per_s * apart_s) / 2.0
+
+    log_ratio = math.log(ratio.value)
+    low, high = math.exp(log_ratio - gap), exp_or_infinity(log_ratio + gap)
     return replace(
-        whole,
-        low=min(whole.low, low),
-        high=max(whole.high, high),
-        most=max(whole.most, power(log_ratio + FAILS_BEYOND * more * gap)),
+        ratio,
+        low=min(ratio.low, low),
+        high=max(ratio.high, high),
+        most=max(ratio.most, exp_or_infinity(log_ratio + FAILS_BEYOND * widening * gap)),
         up=math.exp(up),
         down=math.exp(down),
-        widened_by=widened_by,
+        widened_by=WAYS if low < ratio.low or high > ratio.high else ratio.widened_by,
     )

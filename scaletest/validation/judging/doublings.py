@@ -1,4 +1,4 @@
-"""Which doublings pass, fail or are undecided, and what would decide them."""
+"""Grounds of a verdict that lie in the ratios: a doubling that fails, is undecided, or passes."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from scaletest.stats.completions import SLOW
 from scaletest.stats.thresholds import ThresholdResult
 from scaletest.stats.verdict_order import Ground, Rank
 from scaletest.validation.judging.doubling import SLOW_REQUESTS, WAYS
-from scaletest.validation.judging.measurement_grounds import CHANGES
+from scaletest.validation.judging.measurement_grounds import CHANGES, all_measured
 from scaletest.validation.judging.sharing import Sharing
 from scaletest.validation.judging.steps import Step
 from scaletest.validation.judging.stopping import Stop
@@ -20,15 +20,6 @@ from scaletest.validation.plan import Plan
 # A smaller share of slow requests needs no mention.
 NEGLIGIBLE = 0.001
 OTHERS = "free the cores that other programs or the tester use, and run it again"
-
-
-def all_measured(plan: Plan, steps: Sequence[Step]) -> bool:
-    """Return whether all steps were measured as planned, and every way up has its way down."""
-    samples = itertools.chain.from_iterable(step.samples for step in steps)
-    measured = {sample.measurement.key for sample in samples}
-    wanted = set(itertools.product(plan.steps, range(2 * plan.repeats)))
-    wanted |= {(workers, repeat + 1) for workers, repeat in measured if repeat % 2 == 0}
-    return wanted <= measured
 
 
 def failed_doubling(plan: Plan, steps: Sequence[Step]) -> tuple[Step, Step] | None:
@@ -47,11 +38,15 @@ def failed_doubling(plan: Plan, steps: Sequence[Step]) -> tuple[Step, Step] | No
 def failed_ratio(
     plan: Plan, steps: Sequence[Step], causes: Causes | None, doubt: Rank
 ) -> Ground | None:
-    """Return refuted where a doubling fails, with its cause; doubt where others took the cores."""
+    """Return a ground for FAIL where a doubling fails, with its cause.
+
+    One of rank `doubt` where something else took the cores.
+    """
     failed = failed_doubling(plan, steps)
     if failed is None or failed[1].ratio is None:
         return None
-    (before, step), ratio = failed, failed[1].ratio
+    before, step = failed
+    ratio = failed[1].ratio
     reason = (
         f"{before.workers} -> {step.workers} workers: ratio {ratio.value:.2f} [{ratio.low:.2f},"
         f" {ratio.most:.2f}] is below the {ratio.wanted:.2f} wanted"
@@ -75,53 +70,57 @@ def undecided_ratio(
     shared: Sharing | None,
     worst: Mapping[tuple[int, int], Interference],
 ) -> Ground | None:
-    """Return open where an interval is too wide for a doubling, or the best number per device."""
-    if shared and shared.vague:
-        return Ground(Rank.OPEN, shared.vague, _sharper(plan, steps))
+    """Return a ground for INVALID where an interval is too wide to decide a doubling.
+
+    Or to name the best number of workers per device.
+    """
+    if shared and shared.doubt:
+        return Ground(Rank.OPEN, shared.doubt, _remedy_for_precision(plan, steps))
     for before, step in itertools.pairwise(steps):
         ratio = step.ratio
         if not ratio or ratio.kind is not VerdictKind.INVALID:
             continue
-        at = f"{before.workers} -> {step.workers} workers"
+        workers = f"{before.workers} -> {step.workers} workers"
         if ratio.widened_by == WAYS:
             # the machine changed during the run, not steadily, so the two ways do not cancel it
             usual = ", slow requests left out" if before.tail.slow or step.tail.slow else ""
             keys = [sample.measurement.key for sample in (*before.samples, *step.samples)]
-            spells = [worst[key] for key in keys if key in worst]
-            cure = f"find what changed ({CHANGES})"
-            if spells:
-                cure = f"{max(spells, key=lambda spell: spell.cost).sentence}: end that"
+            disturbances = [worst[key] for key in keys if key in worst]
+            remedy = f"find what changed ({CHANGES})"
+            if disturbances:
+                costliest = max(disturbances, key=lambda disturbance: disturbance.cost)
+                remedy = f"{costliest.sentence}: end that"
             return Ground(
                 Rank.OPEN,
-                f"{at}: ratio {ratio.up:.2f} on the way up and {ratio.down:.2f} on the way down"
-                f"{usual}, so the machine changed between them, and {ratio.wanted:.2f} is neither"
-                " reached nor missed",
-                f"{cure}, and run it again",
+                f"{workers}: ratio {ratio.up:.2f} on the way up and {ratio.down:.2f} on the way"
+                f" down{usual}, so the machine changed between them, and {ratio.wanted:.2f} is"
+                " neither reached nor missed",
+                f"{remedy}, and run it again",
             )
         reason = (
-            f"{at}: ratio {ratio.value:.2f} [{ratio.low:.2f}, {ratio.most:.2f}] "
+            f"{workers}: ratio {ratio.value:.2f} [{ratio.low:.2f}, {ratio.most:.2f}] "
             f"neither reaches nor misses {ratio.wanted:.2f}"
         )
         if ratio.widened_by == SLOW_REQUESTS:
-            counts = " and ".join(
+            counts = [
                 f"{each.tail.slow} of {each.tail.count} with {plural(each.workers, 'worker')}"
                 for each in (before, step)
-            )
+            ]
             reason += (
-                f"; {counts} took more than {SLOW:g} times as long as usual, which is too few to"
-                " know whether more workers make them more frequent"
+                f"; {' and '.join(counts)} took more than {SLOW:g} times as long as usual, which is"
+                " too few to know whether more workers make them more frequent"
             )
-        return Ground(Rank.OPEN, reason, _sharper(plan, (before, step)))
+        return Ground(Rank.OPEN, reason, _remedy_for_precision(plan, (before, step)))
     return None
 
 
-def _sharper(plan: Plan, steps: Sequence[Step]) -> str:
+def _remedy_for_precision(plan: Plan, steps: Sequence[Step]) -> str:
     """Return the remedy for steps that are too imprecise."""
     if plan.repeats > 1:
         return "measure with more <repeats>"
     if plan.step_s:
         return f"measure longer than <step_time> {plan.step_s:g}"
-    # whether these steps ended since their time was up; else they had been measured again
+    # longer steps help where their time was up: else they would have been measured again
     samples = itertools.chain.from_iterable(step.samples for step in steps)
     out_of_time = (
         any(sample.measurement.stop == Stop.LONGEST for sample in samples)
@@ -136,10 +135,7 @@ def _sharper(plan: Plan, steps: Sequence[Step]) -> str:
 def passed_reason(
     plan: Plan, steps: Sequence[Step], thresholds: Sequence[ThresholdResult], best: str
 ) -> str:
-    """Return the reason of a PASS.
-
-    best: the sentence about the best number of workers per device, or "".
-    """
+    """Return the reason of a PASS. best: the sentence about the best number per device, or ""."""
     ratios = [
         (before, step, step.ratio) for before, step in itertools.pairwise(steps) if step.ratio
     ]
@@ -150,10 +146,10 @@ def passed_reason(
         return best + thresholds_met
     if not ratios:
         failures = sum(step.failures for step in steps)
-        few = "no request failed"
-        if failures:
-            few = f"{failures} failed requests, which are tolerated"
-        return f"one step, no doubling to judge, {few}" + thresholds_met
+        failed = f"{failures} failed requests, which are tolerated"
+        if not failures:
+            failed = "no request failed"
+        return f"one step, no doubling to judge, {failed}" + thresholds_met
     before, step, worst = min(ratios, key=lambda doubling: doubling[2].low / doubling[2].wanted)
     least = f"the least is {worst.value:.2f}"
     # the last step may be no doubling, and then less is wanted of it
@@ -161,12 +157,12 @@ def passed_reason(
         least += f" where {worst.wanted:.2f} is wanted, from {before.workers} to {step.workers}"
     # which slow requests are too rare for the step with the fewest requests to show
     unseen = ""
-    fewest = min(steps, key=lambda step: step.tail.count)
-    share = fewest.tail.unseen_share()
-    if not fewest.tail.slow and share > NEGLIGIBLE:
+    shortest = min(steps, key=lambda step: step.tail.count)
+    share = shortest.tail.unseen_share()
+    if not shortest.tail.slow and share > NEGLIGIBLE:
         unseen = (
-            f" ({fewest.tail.count} requests with {plural(fewest.workers, 'worker')} cannot show"
-            f" slow ones rarer than 1 in {max(2, round(1.0 / share))})"
+            f" ({shortest.tail.count} requests with {plural(shortest.workers, 'worker')} cannot"
+            f" show slow ones rarer than 1 in {max(2, round(1.0 / share))})"
         )
     return (
         f"every doubling up to {plan.limit} workers reaches {plan.scale:.2f}:"

@@ -1,4 +1,4 @@
-"""Whether a step stayed the same while it was measured.
+"""Tests whether a step stayed the same while it was measured.
 
 line: slope of the throughput over time, for the question whether to go on measuring.
 shift: the largest standardised cumulative sum of batch means (CUSUM), for heat, leaks, noisy
@@ -28,11 +28,13 @@ SURE_EFFECT, SURE_ERROR = 0.05, 0.001
 CUSUM_5, CUSUM_1 = 1.19, 1.38
 # A step with a larger relative shift must not be judged.
 MOST_SHIFT = 0.03
+# By chance the means of two halves differ by more than this many half-widths of the whole in one of
+# a hundred cases: by twice the standard error of the whole, so 2 x 2.576 / 1.96.
 HALVES_DIFFER = 2.63
 # A smaller relative shift is not reported, however certain it is.
 LEAST_SHIFT = 0.0005
-DIP_DEVIATIONS = 5.0
-DIP_EFFECT = 0.10
+# A dip lies below the median by more than this, in deviations and as a part of it.
+DIP_DEVIATIONS, DIP_EFFECT = 5.0, 0.10
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +73,12 @@ def drift_of(completions: Completions, rate: Throughput, trend_per_s: float) -> 
     if not rate.enough:
         return Drift()
     # a slow request is a dip, and no lasting change
-    within = find_drift(completions.usual, trend_per_s)
-    dips = within.dips
-    if completions.usual is not completions:
-        dips = find_drift(completions, trend_per_s).dips
-    # It is certain only where the correlation of requests does not explain it. The means of two
-    # halves differ by twice the standard error of the whole, so a change that chance makes in one
-    # of a hundred cases is 2 x 2.576 / 1.96 of the interval's half-width. A step that is measured
-    # again on the way down needs no more: a change shows there, and here in the interval.
-    explained = abs(within.shift) <= HALVES_DIFFER * rate.relative
-    return replace(within, dips=dips, certain=within.certain and not explained)
+    drift = find_drift(completions.usual, trend_per_s)
+    dips = find_drift(completions, trend_per_s).dips
+    # It is certain only where the correlation of requests does not explain it. A step that is
+    # measured again on the way down needs no more: a change shows there, and here in the interval.
+    explained = abs(drift.shift) <= HALVES_DIFFER * rate.relative
+    return replace(drift, dips=dips, certain=drift.certain and not explained)
 
 
 def find_drift(completions: Completions, trend_per_s: float = 0.0) -> Drift:
@@ -93,7 +91,7 @@ def find_drift(completions: Completions, trend_per_s: float = 0.0) -> Drift:
         return Drift()
     width = (last - first) / BATCHES
     batches = completions.rates(BATCHES, trend_per_s)
-    # short breaks
+    # short breaks; 1.4826 median absolute deviations of normal values are a standard deviation
     middle = statistics.median(batches)
     deviation = 1.4826 * statistics.median(abs(rate - middle) for rate in batches)
     limit = max(DIP_DEVIATIONS * deviation, DIP_EFFECT * middle)
@@ -103,14 +101,14 @@ def find_drift(completions: Completions, trend_per_s: float = 0.0) -> Drift:
         if middle - rate > limit
     )
     # one lasting change
-    statistic, at = cusum(batches)
+    statistic, index = cusum(batches)
     if statistic <= CUSUM_5:
         return Drift(dips=dips)
-    before, behind = statistics.fmean(batches[:at]), statistics.fmean(batches[at:])
+    before, behind = statistics.fmean(batches[:index]), statistics.fmean(batches[index:])
     change = behind / before - 1 if before > 0 else 0.0
     if abs(change) < LEAST_SHIFT:
         return Drift(dips=dips)
-    return Drift(change, at * width, statistic > CUSUM_1, dips)
+    return Drift(change, index * width, statistic > CUSUM_1, dips)
 
 
 def cusum(batches: Sequence[float]) -> tuple[float, int]:
@@ -118,19 +116,18 @@ def cusum(batches: Sequence[float]) -> tuple[float, int]:
     mean, spread = statistics.fmean(batches), statistics.stdev(batches)
     if spread <= 1e-9 * abs(mean):
         return 0.0, 0
-    total, best, at = 0.0, 0.0, 0
+    total, largest, change_at = 0.0, 0.0, 0
     for index, rate in enumerate(batches[:-1], start=1):
         total += rate - mean
-        if abs(total) > best:
-            best, at = abs(total), index
-    return best / (spread * math.sqrt(len(batches))), at
+        if abs(total) > largest:
+            largest, change_at = abs(total), index
+    return largest / (spread * math.sqrt(len(batches))), change_at
 
 
 def may_rise(completions: Completions, effect: float = TREND_EFFECT, t: float = MAY_BE) -> bool:
-    """Return whether throughput may still change along the time so far: by over `effect` from end
-    to end at |t| > `t`.
+    """Return whether throughput may still change along the time so far; a false alarm costs time.
 
-    A false alarm only costs time.
+    It may where it changed by over `effect` from end to end, with a statistic over `t`.
     """
     line = _line_through(completions)
     return line is None or (line.effect > effect and line.t > t)
@@ -159,8 +156,8 @@ def _line_through(completions: Completions, trend_per_s: float = 0.0) -> _Line |
     batches = completions.rates(count, trend_per_s)
     mean = statistics.fmean(batches)
     slope, begin = statistics.linear_regression(range(count), batches)
-    left = sum((rate - begin - slope * index) ** 2 for index, rate in enumerate(batches))
-    error = math.sqrt(left / (count - 2) * 12 / (count**3 - count))
+    squares = sum((rate - begin - slope * index) ** 2 for index, rate in enumerate(batches))
+    error = math.sqrt(squares / (count - 2) * 12 / (count**3 - count))
     effect = abs(slope) * (count - 1) / mean if mean > 0 else math.inf
     t = abs(slope) / error if error > 0 else math.inf
     return _Line(effect, t, count - 2)

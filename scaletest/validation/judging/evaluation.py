@@ -1,4 +1,4 @@
-"""The whole evaluation of a run's records as one value; pure, so stored runs are judged alike."""
+"""The evaluation of a run's records as one value, the same for a stored run as for a new one."""
 
 import itertools
 from collections.abc import Sequence
@@ -18,15 +18,16 @@ from scaletest.model.writing import Written
 from scaletest.stats.chance import Chance
 from scaletest.stats.failures import FailureGroup, groups_of
 from scaletest.stats.thresholds import ThresholdResult
+from scaletest.validation.judging.background import BackgroundStep, summarise_background
 from scaletest.validation.judging.doublings import failed_doubling
-from scaletest.validation.judging.growth import Growth, growth
+from scaletest.validation.judging.growth import Growth, fit_growth
 from scaletest.validation.judging.judge import judge
-from scaletest.validation.judging.measured_step import course_of
+from scaletest.validation.judging.measured_step import trend_of_steps
 from scaletest.validation.judging.measurement_grounds import worst_disturbances
-from scaletest.validation.judging.sharing import Sharing, sharing
-from scaletest.validation.judging.steps import BackgroundStep, Step, summarise, summarise_background
+from scaletest.validation.judging.sharing import Sharing, compare_sharing
+from scaletest.validation.judging.steps import Step, summarise
 from scaletest.validation.judging.thresholds import evaluate_thresholds
-from scaletest.validation.judging.warnings import changed_evenly, warnings
+from scaletest.validation.judging.warnings import find_warnings, warn_of_trend
 from scaletest.validation.plan import Plan
 
 
@@ -83,17 +84,18 @@ def evaluate(
     samples: Sequence[NodeSample] = (),
     damaged: str = "",
 ) -> Evaluation:
-    """Judge what was measured so far. chance: seeded, for the bootstrap. background: records of
-    other queues.
+    """Judge what was measured so far.
 
-    noticed: warnings from before the run. samples: of the nodes, while it lasted. damaged: why some
-    are missing.
+    chance: seeded, for the bootstrap. background: records of other queues. noticed: warnings from
+    before the run. samples: of the nodes, while it lasted. damaged: why some are missing.
     """
+    # what the steps show
     steps = summarise(plan, measurements, records)
-    grown = growth(steps, chance)
-    thresholds = evaluate_thresholds(plan, steps, grown.coefficients)
-    shared = sharing(plan, steps)
+    growth = fit_growth(steps, chance)
+    thresholds = evaluate_thresholds(plan, steps, growth.coefficients)
+    shared = compare_sharing(plan, steps)
     missed = any(threshold.kind is VerdictKind.FAIL for threshold in thresholds)
+    # what their nodes did, and where requests spent the time that more workers added
     used, odd = resources_by_step(steps, records, samples)
     throttled = {
         step.workers: part for step in used if (part := step.throttled_periods) is not None
@@ -107,24 +109,33 @@ def evaluate(
         enough, doubling, records, chance, as_wanted=as_wanted, throttled=throttled
     )
     causes = add_evidence(grew, used)
+    # what disturbed them from outside
     disturbed = find_interferences(steps, records, samples)
     worst = worst_disturbances(steps, disturbed)
-    trend_per_s = course_of([step.samples for step in steps]).per_s
+    trend_per_s = trend_of_steps([step.samples for step in steps]).per_s
     return Evaluation(
         plan=plan,
         steps=steps,
-        growth=grown,
+        growth=growth,
         thresholds=thresholds,
         failures=groups_of(itertools.chain.from_iterable(records.values())),
         background=summarise_background(plan, measurements, background),
         warnings=[
             *noticed,
             *missing_samples(damaged),
-            *warnings(steps, disturbed, worst),
-            *changed_evenly(trend_per_s),
+            *find_warnings(steps, disturbed, worst),
+            *warn_of_trend(trend_per_s),
             *odd,
         ],
-        verdict=judge(plan, steps, interrupted, thresholds, shared, causes, worst),
+        verdict=judge(
+            plan,
+            steps,
+            interrupted=interrupted,
+            thresholds=thresholds,
+            shared=shared,
+            causes=causes,
+            worst=worst,
+        ),
         interrupted=interrupted,
         elapsed_s=elapsed_s,
         sharing=shared,

@@ -17,7 +17,7 @@ from scaletest.model.writing import Written
 from scaletest.validation.judging.schedule import Turn
 from scaletest.validation.judging.stopping import PARTS, SHORTEST_STEP_S
 from scaletest.validation.judging.throughput import (
-    least_each,
+    least_per_worker,
 )
 from scaletest.validation.plan import Plan
 
@@ -36,47 +36,50 @@ class ValidationForecast(Written):
 
 
 def forecast(plan: Plan, spread: float) -> ValidationForecast:
-    """Duration and interval widths of `plan` if run times scatter by `spread` at ideal scaling."""
+    """Forecast how long `plan` takes if run times scatter by `spread`, at ideal scaling."""
     total, widths = 0.0, []
     for workers in plan.steps:
-        part_s = _part_s(plan, workers, spread)
+        part_s = _part_load_s(plan, workers, spread)
         cycles = max(1.0, PARTS * workers * (part_s / max(plan.seconds, 1e-3) - 1))
         widths.append(1.96 * spread / math.sqrt(cycles))
         total += PARTS * part_s
     return ValidationForecast(spread, total * plan.repeats + _without_load_s(plan), tuple(widths))
 
 
-def at_most_s(plan: Plan) -> float:
-    """Seconds of the whole run if each step is measured for as long as it may be."""
-    return longest_s(plan) + _without_load_s(plan)
+def longest_run_s(plan: Plan) -> float:
+    """Return the seconds of the whole run if each step is measured for as long as it may be."""
+    return longest_load_s(plan) + _without_load_s(plan)
 
 
 def _without_load_s(plan: Plan) -> float:
-    """Seconds until workers serve, and until the last requests of each part have ended."""
+    """Return the seconds until workers serve and until the last requests of parts have ended."""
     return plan.repeats * (PARTS * len(plan.steps) * plan.seconds + START_S * max(plan.steps))
 
 
 def left_s(plan: Plan, turns: Sequence[Turn], measurements: Sequence[Measurement]) -> float:
-    """Seconds that these turns take, by the forecast and by how right it was so far."""
+    """Return the seconds that these turns take, by the forecast and by how right it was so far."""
     measured_s = sum(measurement.measured_s for measurement in measurements)
-    expected_s = sum(_part_s(plan, measurement.workers, STEADY) for measurement in measurements)
+    expected_s = sum(
+        _part_load_s(plan, measurement.workers, STEADY) for measurement in measurements
+    )
     pace = measured_s / (expected_s or 1.0) or 1.0
-    lengths = (turn.length_s or pace * _part_s(plan, turn.workers, STEADY) for turn in turns)
+    lengths = (turn.length_s or pace * _part_load_s(plan, turn.workers, STEADY) for turn in turns)
     return sum(length + plan.seconds for length in lengths)
 
 
-def longest_s(plan: Plan) -> float:
-    """Seconds under load that a run takes at most, unless parts warm up longer than planned."""
+def longest_load_s(plan: Plan) -> float:
+    """Return the seconds under load at most, unless parts warm up longer than planned."""
     step_s = plan.longest_s + (plan.warmup_s or 0.0)
     if plan.step_s:
         step_s = PARTS * plan.fixed_part_s
     return step_s * len(plan.steps) * plan.repeats
 
 
-def _part_s(plan: Plan, workers: int, spread: float) -> float:
-    """Seconds of load of one part of a step; each worker's first request only starts its cycle."""
+def _part_load_s(plan: Plan, workers: int, spread: float) -> float:
+    """Return the seconds of load of one part of a step."""
     if plan.step_s:
         return plan.fixed_part_s
+    # one more, since each worker's first request only starts its cycle
     needed = math.ceil((1.96 * spread / plan.precision) ** 2 / workers / PARTS) + 1
-    seconds = (plan.warmup_s or 0.0) + max(least_each(workers), needed) * plan.seconds
+    seconds = (plan.warmup_s or 0.0) + max(least_per_worker(workers), needed) * plan.seconds
     return min(plan.longest_part_s, max(SHORTEST_STEP_S / PARTS, seconds))

@@ -72,7 +72,7 @@ class Growth(Written):
         }
 
 
-def growth(steps: Sequence[Step], chance: Chance) -> Growth:
+def fit_growth(steps: Sequence[Step], chance: Chance) -> Growth:
     """Fit all steps with enough requests together. chance: for the bootstrap, seeded by the caller.
 
     Every measurement is a point. It brings its noise as the width of its interval, since the

@@ -9,7 +9,6 @@ from scaletest.model import Verdict
 from scaletest.stats.thresholds import ThresholdResult, ground_of
 from scaletest.stats.verdict_order import Ground, Rank, verdict_of_grounds
 from scaletest.validation.judging.doublings import (
-    all_measured,
     failed_ratio,
     passed_reason,
     undecided_ratio,
@@ -35,6 +34,7 @@ UNLIKE_REMEDY = "compare run times by worker and device, and measure with <repea
 def judge(
     plan: Plan,
     steps: Sequence[Step],
+    *,
     interrupted: str = "",
     thresholds: Sequence[ThresholdResult] = (),
     shared: Sharing | None = None,
@@ -48,52 +48,42 @@ def judge(
     disturbed each measurement most, if there are samples of the nodes.
     """
     failures = too_many_failures(plan, steps)
+    # where requests fail, a worker that seems to have stopped or a late client proves nothing
     doubt = Rank.OPEN if failures else Rank.NOT_THE_SUBJECT
     stopped = Ground(Rank.OPEN, f"interrupted: {interrupted}", RESUME) if interrupted else None
-    # what the ratios say
-    complete = all_measured(plan, steps)
-    failed = failed_ratio(plan, steps, causes, doubt)
-    undecided = undecided_ratio(plan, steps, shared, worst)
-    best = shared.sentence if shared else ""
-    passed = Ground(Rank.MET, passed_reason(plan, steps, thresholds, best))
     # a base that was too slow makes every ratio good, whatever workers share
     too_good = too_good_lines(steps, MOST_TOO_GOOD)
-    unlike = Ground(Rank.OPEN, too_good[0], UNLIKE_REMEDY) if too_good else None
-    # what the measurements themselves say
-    lost = records_lost(steps)
-    stalled = worker_stalled(steps, doubt)
-    tester = tester_measured(steps, doubt)
-    cut_short = measurement_cut_short(steps)
-    missing = step_missing(plan, steps, complete, worst)
-    # what the thresholds say
-    refuted = ground_of(thresholds, Rank.REFUTED)
-    unmet = ground_of(thresholds, Rank.OPEN)
+    best = shared.sentence if shared else ""
     return verdict_of_grounds(
         [
-            lost,
-            stalled,
-            tester,
+            # something else was measured
+            records_lost(steps),
+            worker_stalled(steps, doubt),
+            tester_measured(steps, doubt),
+            # what was wanted is refuted
             failures,
-            failed,
-            refuted,
+            failed_ratio(plan, steps, causes, doubt),
+            ground_of(thresholds, Rank.REFUTED),
+            # it is open
             stopped,
-            cut_short,
-            missing,
-            undecided,
-            unlike,
-            unmet,
-            passed,
+            measurement_cut_short(steps),
+            step_missing(plan, steps, worst),
+            undecided_ratio(plan, steps, shared, worst),
+            Ground(Rank.OPEN, too_good[0], UNLIKE_REMEDY) if too_good else None,
+            ground_of(thresholds, Rank.OPEN),
+            # it is met
+            Ground(Rank.MET, passed_reason(plan, steps, thresholds, best)),
         ]
     )
 
 
 def too_many_failures(plan: Plan, steps: Sequence[Step]) -> Ground | None:
-    """Return refuted where more requests failed than the plan tolerates."""
+    """Return a ground for FAIL where more requests failed than the plan tolerates."""
     failures = sum(step.failures for step in steps)
     if failures <= plan.tolerate_failures:
         return None
-    suspects = set[str]().union(*(step.suspects for step in steps))
     blame = ""
+    suspects = set[str]().union(*(step.suspects for step in steps))
     if suspects:
         blame = f"; suspect: {', '.join(sorted(suspects))}, which failed all of their requests"
     memory_hits = sum(step.memory_hits for step in steps)
@@ -101,9 +91,9 @@ def too_many_failures(plan: Plan, steps: Sequence[Step]) -> Ground | None:
         blame += f"; {memory_hits} reached the limit of a device's memory"
     remedy = "read the error in the report, or try the workload alone: scaletest worker --once"
     # device memory may be too small for some numbers of workers per device
-    good = [str(step.per_device) for step in steps if not step.failures]
-    if plan.compares and good and memory_hits:
-        remedy += f"; or leave out what does not fit: <per_device> {','.join(good)}"
+    fitting = [str(step.per_device) for step in steps if not step.failures]
+    if plan.compares and fitting and memory_hits:
+        remedy += f"; or leave out what does not fit: <per_device> {','.join(fitting)}"
     return Ground(
         Rank.REFUTED,
         f"{failures} requests failed, {plan.tolerate_failures} are tolerated{blame}",

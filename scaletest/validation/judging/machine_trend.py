@@ -22,12 +22,12 @@ from scaletest.validation.judging.step_parts import (
 )
 
 # A trend needs so many steps; and the best jump a chi square that is larger by so much.
-FEWEST_STEPS = 3
+LEAST_STEPS = 3
 LESS_SUPPORT = 6.0
 # Two measurements of one step differ by this relative standard deviation without a cause.
 NUISANCE = 0.001
-# A straight line fits, or the ways differ by chance, in all but this part of cases.
-LINE_ERROR, SHAKEN_ERROR = 0.01, 0.20
+# A straight line fits, or the ways differ by chance alone, in all but this part of cases.
+LINE_ERROR, SCATTER_ERROR = 0.01, 0.20
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,48 +53,48 @@ class MachineTrend:
     # By which factor the ways differ more than the scatter of requests explains, to widen errors; 1
     # where chance explains it. One number for all steps (Birge 1932), since few steps know little
     # each.
-    shaken: float = 1.0
+    scatter_factor: float = 1.0
 
 
 STEADY = MachineTrend()
 
 
-def run_course(steps: Sequence[Sequence[StepPart]]) -> MachineTrend:
+def trend_of_run(steps: Sequence[Sequence[StepPart]]) -> MachineTrend:
     """Return how the machine changed along the run, by both ways of each step's judged parts."""
-    return machine_trend(list(filter(None, map(_up_and_down, steps))))
+    return fit_trend(list(filter(None, map(_up_and_down, steps))))
 
 
-def machine_trend(both_ways: Sequence[UpAndDown]) -> MachineTrend:
+def fit_trend(both_ways: Sequence[UpAndDown]) -> MachineTrend:
     """Return the trend by the two ways of all steps together."""
     steps = [step for step in both_ways if math.isfinite(step.error) and step.seconds > 0]
     gaps = [step.seconds for step in steps]
-    slope, misfit = _fit(steps, gaps)
+    slope, misfit = _fit_pattern(steps, gaps)
     freedom = len(steps) - 1
     # the steady change, unless it may have been a jump
     per_s = 0.0
-    if len(steps) >= FEWEST_STEPS and misfit <= chi_square_limit(freedom, LINE_ERROR):
-        jumps = (_fit(steps, [float(gap >= least) for gap in gaps])[1] for least in gaps)
+    if len(steps) >= LEAST_STEPS and misfit <= chi_square_limit(freedom, LINE_ERROR):
+        jumps = (_fit_pattern(steps, [float(gap >= least) for gap in gaps])[1] for least in gaps)
         per_s = slope if min(jumps) - misfit >= LESS_SUPPORT else 0.0
     # a steady change cancels, whether or not it is certain that it was steady
-    if freedom < 1 or misfit <= chi_square_limit(freedom, SHAKEN_ERROR):
+    if freedom < 1 or misfit <= chi_square_limit(freedom, SCATTER_ERROR):
         return MachineTrend(per_s)
     return MachineTrend(per_s, math.sqrt(misfit / freedom))
 
 
-def _fit(steps: Sequence[UpAndDown], pattern: Sequence[float]) -> tuple[float, float]:
+def _fit_pattern(steps: Sequence[UpAndDown], pattern: Sequence[float]) -> tuple[float, float]:
     """Return the factor on the pattern closest to the changes, and chi square of the rest."""
     pairs = list(zip(steps, pattern, strict=True))
-    below = sum(step.weight * part**2 for step, part in pairs)
+    denominator = sum(step.weight * part**2 for step, part in pairs)
     factor = 0.0
-    if below:
-        factor = sum(step.weight * part * step.change for step, part in pairs) / below
+    if denominator:
+        factor = sum(step.weight * part * step.change for step, part in pairs) / denominator
     return factor, sum(step.weight * (step.change - factor * part) ** 2 for step, part in pairs)
 
 
 def _up_and_down(parts: Sequence[StepPart]) -> UpAndDown | None:
-    """Return the change of a step from its way up to its way down, by its judged parts.
+    """Return the change of a step from its way up to its way down; None without both.
 
-    None without both. By its usual requests where some were slow.
+    By its judged parts, and by their usual requests where some were slow.
     """
     sound = [part for part in parts_to_judge(parts) if part.sound]
     up_parts = [part for part in sound if not part.down]
@@ -108,8 +108,8 @@ def _up_and_down(parts: Sequence[StepPart]) -> UpAndDown | None:
             return None
         error = math.hypot(up.error, down.error)
         return UpAndDown(seconds, math.log(up.usual_s / down.usual_s), error)
-    first, second = throughput_of_parts(up_parts), throughput_of_parts(down_parts)
-    if first.per_s <= 0 or second.per_s <= 0:
+    up_rate, down_rate = throughput_of_parts(up_parts), throughput_of_parts(down_parts)
+    if up_rate.per_s <= 0 or down_rate.per_s <= 0:
         return None
-    error = math.hypot(first.error, second.error)
-    return UpAndDown(seconds, math.log(second.per_s / first.per_s), error)
+    error = math.hypot(up_rate.error, down_rate.error)
+    return UpAndDown(seconds, math.log(down_rate.per_s / up_rate.per_s), error)

@@ -1,7 +1,8 @@
 """One measurement of a step, judged once from its records."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Annotated
 
 from scaletest.causes.steps import Rows
@@ -10,9 +11,14 @@ from scaletest.model.declared import INNER, flat
 from scaletest.model.writing import Written
 from scaletest.stats.completions import Completions
 from scaletest.validation.judging.drift import Drift, drift_of, has_settled
-from scaletest.validation.judging.machine_trend import MachineTrend, run_course
-from scaletest.validation.judging.slow_requests import Tail, tail
-from scaletest.validation.judging.stall import Stall, StarvedWorker, find_stall
+from scaletest.validation.judging.machine_trend import MachineTrend, trend_of_run
+from scaletest.validation.judging.slow_requests import Tail, find_slow
+from scaletest.validation.judging.stall import (
+    Stall,
+    StarvedWorker,
+    find_stall,
+    find_starving_steps,
+)
 from scaletest.validation.judging.step_parts import StepPart
 from scaletest.validation.judging.stopping import Stop
 from scaletest.validation.judging.throughput import Throughput, throughput
@@ -41,7 +47,7 @@ class MeasuredStep(Written):
     ] = 0
     stall: Annotated[Stall | None, INNER, "the worker that stopped meanwhile."] = None
     tail: Annotated[Tail, flat("slow"), "its slow requests."] = field(
-        default_factory=lambda: tail(Completions({}))
+        default_factory=lambda: find_slow(Completions({}))
     )
     middle_s: Annotated[float, INNER, "the middle of the measurement on the clock of Redis."] = 0.0
     starved: Annotated[StarvedWorker | None, INNER, "the worker that others kept waiting."] = None
@@ -61,58 +67,60 @@ class MeasuredStep(Written):
     @property
     def part(self) -> StepPart:
         """The figures of it that ratios need."""
-        at = self.measurement
         return StepPart(
-            at.workers,
-            at.repeat,
-            at.measured_s,
-            self.middle_s,
-            self.throughput,
-            self.tail,
-            self.sound,
+            workers=self.measurement.workers,
+            repeat=self.measurement.repeat,
+            seconds=self.measurement.measured_s,
+            at_s=self.middle_s,
+            throughput=self.throughput,
+            tail=self.tail,
+            sound=self.sound,
         )
 
 
 def measure_steps(
     plan: Plan,
-    of_steps: Sequence[Sequence[Measurement]],
-    completions: Mapping[tuple[int, int], Completions],
-    starved: Mapping[int, StarvedWorker],
+    measurements_by_step: Sequence[Sequence[Measurement]],
     records: Rows,
 ) -> tuple[list[tuple[MeasuredStep, ...]], MachineTrend]:
     """Return the measurements of every step, and how the machine changed meanwhile.
 
-    starved: by number of workers, the worker that others kept waiting.
+    measurements_by_step: those of each step, with ever more workers.
     """
+    completions = {}
+    for measurement in chain.from_iterable(measurements_by_step):
+        completions[measurement.key] = Completions.of(records.get(measurement.key, ()))
+    starved = find_starving_steps(measurements_by_step, completions)
 
     def measure_all(trend_per_s: float) -> list[tuple[MeasuredStep, ...]]:
-        return [
-            tuple(
+        steps = []
+        for measurements in measurements_by_step:
+            step = [
                 measure_step(
                     plan,
-                    each,
-                    records.get(each.key, ()),
-                    completions[each.key],
-                    starved=starved.get(each.workers),
+                    measurement,
+                    records.get(measurement.key, ()),
+                    completions[measurement.key],
+                    starved=starved.get(measurement.workers),
                     trend_per_s=trend_per_s,
                 )
-                for each in of_step
-            )
-            for of_step in of_steps
-        ]
+                for measurement in measurements
+            ]
+            steps.append(tuple(step))
+        return steps
 
     steps = measure_all(0.0)
-    course = course_of(steps)
-    if course.per_s:  # a steady change along the whole run is no fault of a step
-        steps = measure_all(course.per_s)
+    trend = trend_of_steps(steps)
+    if trend.per_s:  # a steady change along the whole run is no fault of a step
+        steps = measure_all(trend.per_s)
         # with the parts that may be judged once the change is taken out, as later callers get it
-        course = course_of(steps)
-    return steps, course
+        trend = trend_of_steps(steps)
+    return steps, trend
 
 
-def course_of(steps: Iterable[Sequence[MeasuredStep]]) -> MachineTrend:
+def trend_of_steps(steps: Iterable[Sequence[MeasuredStep]]) -> MachineTrend:
     """Return how the machine's speed changed along a run of these steps."""
-    return run_course([[measured.part for measured in step] for step in steps])
+    return trend_of_run([[measured.part for measured in step] for step in steps])
 
 
 def measure_step(
@@ -135,8 +143,8 @@ def measure_step(
     began_s = min(submitted, default=0.0)
 
     # what counts: the completions after the warm-up, and the records in the time of all workers
-    used = completions.in_turn if starved else completions
-    warm = cut_warm_up(used, plan.warmup_s, began_s, measurement.warm_at_s)
+    judged = completions.in_turn if starved else completions
+    warm = cut_warm_up(judged, plan.warmup_s, began_s, measurement.warm_at_s)
     first, last = warm.rest.span
     counted = [record for record in rows if record.ok and record.reply.ended_s >= first]
     rate = throughput(warm.rest, measurement.workers)
@@ -146,8 +154,9 @@ def measure_step(
     if rate.enough and len(counted) >= 20:
         spent_s = 0.0
         for record in rows:
-            begun_s = record.reply.started_s - record.reply.wait_s
-            spent_s += max(0.0, min(last, begun_s + record.total_s) - max(first, begun_s))
+            submitted_s = record.reply.started_s - record.reply.wait_s
+            ended_s = submitted_s + record.total_s
+            spent_s += max(0.0, min(last, ended_s) - max(first, submitted_s))
         little = spent_s / (last - first) / measurement.workers
 
     return MeasuredStep(
@@ -163,7 +172,7 @@ def measure_step(
         counted_completions=Completions.of(counted),
         lost=measurement.requests - len(rows) if measurement.requests is not None else 0,
         stall=find_stall(warm.rest),
-        tail=tail(warm.rest),
+        tail=find_slow(warm.rest),
         middle_s=(first + last) / 2.0,
         starved=starved,
     )

@@ -8,7 +8,7 @@ these are given the rank of their doubt.
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from scaletest.causes.interference import Interference, costliest_between
 from scaletest.render.numbers import plural
@@ -30,115 +30,121 @@ MOST_OVERHEAD = 0.10
 LITTLE = (0.90, 1.05)
 
 
+def all_measured(plan: Plan, steps: Sequence[Step]) -> bool:
+    """Return whether all steps were measured as planned, and every way up has its way down."""
+    measured_keys = {measured.measurement.key for _, measured in _measurements_of(steps)}
+    wanted_keys = set(itertools.product(plan.steps, range(2 * plan.repeats)))
+    wanted_keys |= {(workers, repeat + 1) for workers, repeat in measured_keys if repeat % 2 == 0}
+    return wanted_keys <= measured_keys
+
+
 def records_lost(steps: Sequence[Step]) -> Ground | None:
-    """Return not the subject where records are missing, or too many: a file was cut."""
-    for step in steps:
-        at = plural(step.workers, "worker")
-        for measured in step.samples:
-            if measured.lost:
-                reason = f"{-measured.lost} records with {at} are too many"
-                if measured.lost > 0:
-                    count = measured.measurement.requests
-                    reason = f"{measured.lost} of {count} records with {at} are missing"
-                return Ground(
-                    Rank.NOT_THE_SUBJECT, reason, "measure what is damaged again: <resume>"
-                )
+    """Return a ground for INVALID where records are missing, or too many: a file was cut."""
+    for step, measured in _measurements_of(steps):
+        workers = plural(step.workers, "worker")
+        reason = ""
+        if measured.lost > 0:
+            count = measured.measurement.requests
+            reason = f"{measured.lost} of {count} records with {workers} are missing"
+        elif measured.lost < 0:
+            reason = f"{-measured.lost} records with {workers} are too many"
+        if reason:
+            return Ground(Rank.NOT_THE_SUBJECT, reason, "measure what is damaged again: <resume>")
     return None
 
 
 def worker_stalled(steps: Sequence[Step], doubt: Rank) -> Ground | None:
-    """Return a doubt where a worker stopped during a step: fewer than planned did the rest."""
-    for step in steps:
-        for measured in _doubtful(step):
-            if measured.stall:
-                return Ground(
-                    doubt,
-                    f"with {plural(step.workers, 'worker')}, {measured.stall.worker} finished"
-                    f" nothing in the last {measured.stall.silent_s:.1f} s, much longer than any"
-                    " request took",
-                    "check whether it, its device or its node stopped: see the end of workers.log,"
-                    " or of the pod's log",
-                )
+    """Return a ground of that rank where a worker stopped during a step.
+
+    Then fewer than planned did the rest.
+    """
+    for step, measured in _measurements_of(steps):
+        if measured.stall and not step.sound:
+            return Ground(
+                doubt,
+                f"with {plural(step.workers, 'worker')}, {measured.stall.worker} finished"
+                f" nothing in the last {measured.stall.silent_s:.1f} s, much longer than any"
+                " request took",
+                "check whether it, its device or its node stopped: see the end of workers.log,"
+                " or of the pod's log",
+            )
     return None
 
 
 def tester_measured(steps: Sequence[Step], doubt: Rank) -> Ground | None:
-    """Return not the subject where the tester was measured instead of the workload.
+    """Return a ground for INVALID where the tester was measured instead of the workload.
 
-    A doubt where the client may have been late.
+    One of rank `doubt` where the client may have been late.
     """
-    for step in steps:
-        at = plural(step.workers, "worker")
+    for step, measured in _measurements_of(steps):
+        workers = plural(step.workers, "worker")
         if step.overhead_share > MOST_OVERHEAD:
             return Ground(
                 Rank.NOT_THE_SUBJECT,
-                f"with {at} the tester itself cost {step.overhead_share:.0%} of a request's time",
+                f"with {workers} the tester itself cost {step.overhead_share:.0%} of a request's"
+                " time",
                 "use longer requests, or run the client and Redis on machines of their own",
             )
-        for measured in step.samples:
-            if measured.little is not None and not LITTLE[0] <= measured.little <= LITTLE[1]:
-                return Ground(
-                    doubt,
-                    f"with {at} the records show {measured.little:.2f} of the requests in flight "
-                    "(Little's law): records are missing, or the client could not keep up",
-                    "run the client on a machine of its own, or use longer requests",
-                )
+        if measured.little is not None and not LITTLE[0] <= measured.little <= LITTLE[1]:
+            return Ground(
+                doubt,
+                f"with {workers} the records show {measured.little:.2f} of the requests in flight"
+                " (Little's law): records are missing, or the client could not keep up",
+                "run the client on a machine of its own, or use longer requests",
+            )
     return None
 
 
 def measurement_cut_short(steps: Sequence[Step]) -> Ground | None:
-    """Return open where a measurement is incomplete: a worker died, or the run was ended."""
-    for step in steps:
-        if any(measured.measurement.stop == Stop.ENDED for measured in step.samples):
-            return Ground(
-                Rank.OPEN,
-                f"the measurement with {plural(step.workers, 'worker')} was cut short",
-                RESUME,
-            )
+    """Return a ground for INVALID where a worker died, or the run was ended, in a measurement."""
+    for step, measured in _measurements_of(steps):
+        if measured.measurement.stop == Stop.ENDED:
+            workers = plural(step.workers, "worker")
+            return Ground(Rank.OPEN, f"the measurement with {workers} was cut short", RESUME)
     return None
 
 
 def step_missing(
-    plan: Plan, steps: Sequence[Step], complete: bool, worst: Mapping[tuple[int, int], Interference]
+    plan: Plan, steps: Sequence[Step], worst: Mapping[tuple[int, int], Interference]
 ) -> Ground | None:
-    """Return open where a step is missing, has too few requests, or was not steady."""
+    """Return a ground for INVALID where a step is missing, too short, or was not steady."""
     longer = "give a longer <max_step>"
     if plan.step_s:
         longer = f"give a longer <step_time> than {plan.step_s:g} s"
-    for step in steps:
+    for step, measured in _measurements_of(steps):
+        workers = plural(step.workers, "worker")
+        reason, remedy = "", ""
         if step.throughput.completions == 0:
-            return Ground(
-                Rank.OPEN,
-                f"no request was completed with {plural(step.workers, 'worker')}",
-                f"{longer}, or correct <seconds>",
+            reason = f"no request was completed with {workers}"
+            remedy = f"{longer}, or correct <seconds>"
+        elif not step.throughput.enough:
+            reason = _too_few_requests(step)
+            remedy = f"{longer}, or correct <seconds>"
+        elif step.sound:
+            continue
+        elif measured.drift.unsteady:
+            reason = (
+                f"with {workers} throughput changed by {measured.drift.shift:+.1%} while measured"
             )
-        if not step.throughput.enough:
-            return Ground(Rank.OPEN, _too_few(step), f"{longer}, or correct <seconds>")
-        at = f"with {plural(step.workers, 'worker')}"
-        for measured in _doubtful(step):
-            if measured.drift.unsteady:
-                return Ground(
-                    Rank.OPEN,
-                    f"{at} throughput changed by {measured.drift.shift:+.1%} while measured",
-                    _steadier(measured, worst),
-                )
-            if not measured.settled:
-                return Ground(
-                    Rank.OPEN,
-                    f"{at} throughput had not settled by the end of the step",
-                    f"{longer}, or say how long warming up takes with <warmup>",
-                )
-    if not complete:
+            remedy = _remedy_for_change(measured, worst)
+        elif not measured.settled:
+            reason = f"with {workers} throughput had not settled by the end of the step"
+            remedy = f"{longer}, or say how long warming up takes with <warmup>"
+        if reason:
+            return Ground(Rank.OPEN, reason, remedy)
+    if not all_measured(plan, steps):
         return Ground(Rank.OPEN, "not every step was measured", "run it again to the end")
     return None
 
 
-def _doubtful(step: Step) -> Sequence[MeasuredStep]:
-    """Return the measurements of a step that may not be judged; none of a sound one."""
-    return () if step.sound else step.samples
+def _measurements_of(steps: Sequence[Step]) -> Iterator[tuple[Step, MeasuredStep]]:
+    """Yield each measurement with its step, in order."""
+    for step in steps:
+        for measured in step.samples:
+            yield step, measured
 
 
-def _too_few(step: Step) -> str:
+def _too_few_requests(step: Step) -> str:
     """Return how many requests the shortest measurement of a step has, and how many each needs."""
     fewest = min(
         [sample.throughput.completions for sample in step.samples if not sample.throughput.enough],
@@ -153,13 +159,15 @@ def _too_few(step: Step) -> str:
     )
 
 
-def _steadier(sample: MeasuredStep, worst: Mapping[tuple[int, int], Interference]) -> str:
+def _remedy_for_change(
+    measured: MeasuredStep, worst: Mapping[tuple[int, int], Interference]
+) -> str:
     """Return the remedy for a throughput that changed within one measured step."""
-    disturbance = worst.get(sample.measurement.key)
+    disturbance = worst.get(measured.measurement.key)
     if disturbance:
         return f"{disturbance.sentence}: end that, and run it again"
-    at_s = sample.warmup_s + sample.drift.shift_at_s
-    if sample.drift.shift > 0:
+    at_s = measured.warmup_s + measured.drift.shift_at_s
+    if measured.drift.shift > 0:
         return f"it may have been warming up: try <warmup> {math.ceil(at_s)}"
     return f"find what changed after {at_s:.0f} s ({CHANGES}), and run it again"
 
@@ -169,9 +177,9 @@ def worst_disturbances(
 ) -> dict[tuple[int, int], Interference]:
     """Return what disturbed each measurement most, by its key, where that is known."""
     worst = {}
-    for sample in itertools.chain.from_iterable(step.samples for step in steps):
-        end_s = sample.began_s + sample.measurement.measured_s
-        spell = costliest_between(disturbed, sample.began_s, end_s)
-        if spell:
-            worst[sample.measurement.key] = spell
+    for _, measured in _measurements_of(steps):
+        end_s = measured.began_s + measured.measurement.measured_s
+        disturbance = costliest_between(disturbed, measured.began_s, end_s)
+        if disturbance:
+            worst[measured.measurement.key] = disturbance
     return worst

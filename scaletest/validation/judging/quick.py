@@ -1,6 +1,4 @@
-"""A quick look at how a program scales: which steps fit into half a minute, and up to where more
-workers paid.
-"""
+"""A quick look at a program: which steps fit into half a minute, and up to where workers paid."""
 
 import math
 from collections.abc import Sequence
@@ -27,19 +25,20 @@ class QuickSteps:
     step_s: float
 
 
-def quick_steps(run_s: float, limit: int) -> QuickSteps | None:
-    """The steps that fit into the time; None when not even two do. run_s: of one request alone.
-    limit: the most workers.
+def fit_quick_steps(run_s: float, limit: int) -> QuickSteps | None:
+    """Return the steps that fit into the time; None when not even two do.
+
+    run_s: of one request alone. limit: the most workers.
     """
-    while True:
-        count = math.ceil(math.log2(limit)) + 1
+    count = math.ceil(math.log2(limit)) + 1
+    while count >= LEAST_STEPS:
         step_s = max(CYCLES * run_s, USUAL_S / count)
         # each of the two ways begins with a request that does not count
         if count * (step_s + run_s) <= LONGEST_S:
             return QuickSteps(limit, step_s)
-        if count <= LEAST_STEPS:
-            return None
-        limit = 2 ** (count - 2)
+        count -= 1
+        limit = 2 ** (count - 1)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ class QuickAnswer:
 
 
 def quick_answer(steps: Sequence[Step]) -> QuickAnswer | None:
-    """Up to where doublings paid; None when nothing was measured at one worker."""
+    """Return up to where doublings paid; None when nothing was measured at one worker."""
     measured = [step for step in steps if step.throughput.per_s > 0]
     if not measured or measured[0] is not steps[0]:
         return None
@@ -70,11 +69,13 @@ def quick_answer(steps: Sequence[Step]) -> QuickAnswer | None:
 
 
 def cores_needed(resources: Sequence[StepResources], workers: int) -> tuple[float, float] | None:
-    """Cores that each request used with the fewest workers, and cores that there are, where so many
-    workers need no fewer; None where they do, or where it is unknown.
+    """Return cores that a request uses, and cores that there are, where workers need all of them.
+
+    A request as it was with the fewest workers. None where so many workers leave some cores idle,
+    or where it is unknown.
     """
     for step in resources:
         if step.requests_cpu and step.cores:
-            each = step.requests_cpu / step.workers
-            return (each, step.cores) if each * workers >= step.cores else None
+            alone = step.requests_cpu / step.workers
+            return (alone, step.cores) if alone * workers >= step.cores else None
     return None

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scaletest.model import VerdictKind
-from scaletest.validation.judging.doubling import doubling
-from scaletest.validation.judging.machine_trend import run_course
+from scaletest.validation.judging.doubling import doubling_ratio
+from scaletest.validation.judging.machine_trend import trend_of_run
 from scaletest.validation.judging.step_parts import StepPart, throughput_of_parts
 from scaletest.validation.judging.stopping import PARTS, WIDER
 from scaletest.validation.plan import Plan
@@ -34,7 +34,7 @@ class Turn:
         return self.workers, self.repeat
 
 
-def way(repeat: int) -> str:
+def way_name(repeat: int) -> str:
     """Return the name of a measurement: "way up" or "way down", and its pair beyond the first."""
     direction = "way down" if repeat % 2 else "way up"
     return f"{direction}, pair {repeat // 2 + 1}" if repeat > 1 else direction
@@ -57,35 +57,34 @@ def further_pair(plan: Plan, steps: Sequence[Sequence[StepPart]]) -> list[Turn]:
     """
     if plan.step_s or plan.compares or plan.repeats > 1:
         return []
-    course = run_course(steps)
-    spent = {parts[0].workers: sum(part.seconds for part in parts) for parts in steps}
+    trend = trend_of_run(steps)
+    spent_s = {parts[0].workers: sum(part.seconds for part in parts) for parts in steps}
     # seconds of each way, for the steps of open doublings: as long as the shorter step of the
     # doubling was measured so far
-    lengths: dict[int, float] = {}
+    lengths_s: dict[int, float] = {}
     for first, second in itertools.pairwise(steps):
-        ratio = doubling(first, second, plan, course=course)
+        ratio = doubling_ratio(first, second, plan, trend=trend)
         if ratio and ratio.kind is VerdictKind.FAIL:
             return []  # a doubling that fails decides the run
         # measuring again may decide it: undecided by the wider interval, and still imprecise
-        wider = doubling(first, second, plan, wider=WIDER, course=course)
-        if wider is None or (
-            wider.kind is VerdictKind.INVALID
-            and (
-                wider.widened_by
-                or max(throughput_of_parts(first).relative, throughput_of_parts(second).relative)
-                > plan.precision
-            )
-        ):
-            pair = (first[0].workers, second[0].workers)
-            length = min(spent[workers] for workers in pair)
-            for workers in pair:
-                lengths[workers] = max(length, lengths.get(workers, 0.0))
-    left = plan.longest_s * len(steps) - sum(spent.values())
-    wanted = PARTS * sum(lengths.values())
-    if wanted <= 0 or left < LEAST_PART * wanted:
+        wider = doubling_ratio(first, second, plan, wider=WIDER, trend=trend)
+        if wider and wider.kind is not VerdictKind.INVALID:
+            continue
+        relative = max(throughput_of_parts(parts).relative for parts in (first, second))
+        if wider and not wider.widened_by and relative <= plan.precision:
+            continue
+        fewer, more = first[0].workers, second[0].workers
+        length_s = min(spent_s[fewer], spent_s[more])
+        lengths_s[fewer] = max(length_s, lengths_s.get(fewer, 0.0))
+        lengths_s[more] = length_s
+
+    # the turns up and down, shorter where less time is left, unless that is too short
+    left_s = plan.longest_s * len(steps) - sum(spent_s.values())
+    wanted_s = PARTS * sum(lengths_s.values())
+    if wanted_s <= 0 or left_s < LEAST_PART * wanted_s:
         return []
-    shorter = min(1.0, left / wanted)
+    share = min(1.0, left_s / wanted_s)
     repeat = 1 + max(part.repeat for part in itertools.chain.from_iterable(steps))
-    open_steps = [workers for workers in plan.steps if workers in lengths]
-    up = [Turn(workers, repeat, shorter * lengths[workers]) for workers in open_steps]
+    open_steps = [workers for workers in plan.steps if workers in lengths_s]
+    up = [Turn(workers, repeat, share * lengths_s[workers]) for workers in open_steps]
     return up + [Turn(turn.workers, repeat + 1, turn.length_s) for turn in reversed(up)]

@@ -24,7 +24,7 @@ from scaletest.causes.steps import UNSEEN
 from scaletest.model.declared import Positive
 from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
-from scaletest.stats.estimate import Estimate, estimate_within
+from scaletest.stats.estimate import Estimate, estimate_within, exact_estimate
 from scaletest.stats.student import t_quantile, welch_freedom
 from scaletest.validation.judging.steps import Step
 from scaletest.validation.plan import Plan
@@ -62,7 +62,7 @@ class Sharing(Written):
     sentence: str
 
     @property
-    def vague(self) -> str:
+    def doubt(self) -> str:
         """Why the best number is too uncertain to rely on; "" when it is not, or there is none."""
         for candidate in self.candidates:
             relative = candidate.relative
@@ -70,64 +70,68 @@ class Sharing(Written):
                 continue
             too_low = candidate.per_device == self.best and relative.low < 1 - MOST_LOST
             if too_low or relative.high > 1 / (1 - MOST_LOST):
-                between = f"between {relative.low:.0%} and {relative.high:.0%}"
                 return (
-                    f"{candidate.per_device} workers on each device do {between} of what"
-                    f" {self.leader} do, which is too imprecise to call a number best"
+                    f"{candidate.per_device} workers on each device do between {relative.low:.0%}"
+                    f" and {relative.high:.0%} of what {self.leader} do, which is too imprecise to"
+                    " call a number best"
                 )
         return ""
 
 
-def sharing(plan: Plan, steps: Sequence[Step]) -> Sharing | None:
+def compare_sharing(plan: Plan, steps: Sequence[Step]) -> Sharing | None:
     """Return the best number of workers per device; None for a run that compares none."""
     if not plan.compares:
         return None
-    reasons = {}  # why a number is no candidate
+    # why a number is no candidate; "" for one that is
+    excluded = {}
     for step in steps:
         reason = "" if step.sound else "not steady, or too few requests to tell"
         if step.failures > plan.tolerate_failures:
             memory = f", {step.memory_hits} at the memory limit" if step.memory_hits else ""
             reason = f"{step.failures} requests failed{memory}"
-        reasons[step.per_device] = reason
-    candidates = {number: Candidate(number, None, False, why) for number, why in reasons.items()}
-    able = [step for step in steps if not reasons[step.per_device]]
-    if not able:
-        return Sharing(
-            devices=plan.devices,
-            best=None,
-            leader=None,
-            equals=(),
-            candidates=tuple(candidates.values()),
-            sentence="no step may be judged, so no number is best",
-        )
-    leader = max(able, key=lambda step: step.throughput.per_s)
-    candidates |= {step.per_device: _compared(step, leader, len(able) - 1) for step in able}
-    rows = tuple(candidates.values())
-    equals = tuple(row.per_device for row in rows if not (row.worse or row.excluded))
+        excluded[step.per_device] = reason
+    compared = [step for step in steps if not excluded[step.per_device]]
+    leader = max(compared, key=lambda step: step.throughput.per_s, default=None)
+    candidates = []
+    for step in steps:
+        candidate = Candidate(step.per_device, None, False, excluded[step.per_device])
+        if leader and not candidate.excluded:
+            candidate = _compare_with_leader(step, leader, comparisons=len(compared) - 1)
+        candidates.append(candidate)
+    equals = [row.per_device for row in candidates if not (row.worse or row.excluded)]
+
     # the answer in words
-    best = f"{plural(equals[0], 'worker')} on each device"
-    sentence = f"{best}: every other number does less"
-    if len(equals) > 1:
+    sentence = "no step may be judged, so no number is best"
+    if leader:
+        best = f"{plural(equals[0], 'worker')} on each device"
+        sentence = f"{best}: every other number does less"
+    if leader and len(equals) > 1:
+        most = f"most was measured with {leader.per_device}"
+        if leader.per_device == equals[0]:
+            most = "it did most"
         others = ", ".join(map(str, equals[1:]))
         sharper = "more <repeats>" if plan.repeats > 1 else f"<precision> {plan.precision / 2:g}"
-        most = "it did most"
-        if leader.per_device != equals[0]:
-            most = f"most was measured with {leader.per_device}"
         sentence = f"{best}: {most}, but {others} may do as much ({sharper} would separate them)"
-    return Sharing(plan.devices, equals[0], leader.per_device, equals, rows, sentence)
+    return Sharing(
+        devices=plan.devices,
+        best=equals[0] if leader else None,
+        leader=leader.per_device if leader else None,
+        equals=tuple(equals),
+        candidates=tuple(candidates),
+        sentence=sentence,
+    )
 
 
-def _compared(step: Step, leader: Step, comparisons: int) -> Candidate:
+def _compare_with_leader(step: Step, leader: Step, *, comparisons: int) -> Candidate:
     """Return a candidate by its ratio to the leader's throughput. comparisons: of the whole run."""
     if step is leader:
-        return Candidate(step.per_device, Estimate(1.0, 1.0, 1.0), False)
-    errors = [_error(step), _error(leader)]
+        return Candidate(step.per_device, exact_estimate(1.0), False)
+    # with what one run alone cannot show, unless there are pairs of ways that do
+    errors = [
+        math.hypot(compared.throughput.error, 0.0 if compared.between else UNSEEN)
+        for compared in (step, leader)
+    ]
     freedom = welch_freedom(errors, [step.throughput.freedom, leader.throughput.freedom])
     spread = t_quantile(1 - FAMILY_ERROR / (2 * comparisons), freedom) * math.hypot(*errors)
     estimate = estimate_within(step.throughput.per_s / leader.throughput.per_s, spread)
-    return Candidate(step.per_device, estimate, estimate.high < 1.0)
-
-
-def _error(step: Step) -> float:
-    """Return the relative error of a step's throughput, with what one run alone cannot show."""
-    return math.hypot(step.throughput.error, 0.0 if step.between else UNSEEN)
+    return Candidate(step.per_device, estimate, worse=estimate.high < 1.0)

@@ -27,7 +27,7 @@ from typing import Annotated
 
 from scaletest.model.declared import Count
 from scaletest.stats.completions import Completions
-from scaletest.stats.estimate import Estimate
+from scaletest.stats.estimate import Estimate, exact_estimate
 from scaletest.stats.rank_test import mann_whitney
 from scaletest.stats.student import t95
 from scaletest.validation.judging.throughput import error_of_mean
@@ -64,11 +64,11 @@ class Tail:
         return self.slow / max(1, self.count)
 
     def unseen_share(self) -> float:
-        """The largest share of a sort of request that did not occur, wrong in 5 % of cases."""
+        """Return the largest share of a sort of request that did not occur; wrong in 5 %."""
         return 1.0 - math.pow(0.05, 1.0 / self.count) if self.count else 1.0
 
 
-def tail(completions: Completions) -> Tail:
+def find_slow(completions: Completions) -> Tail:
     """Return the slow requests among these completions."""
     mean = completions.usual_s
     if mean <= 0:
@@ -85,7 +85,7 @@ def tail(completions: Completions) -> Tail:
 
 
 def join_tails(tails: Sequence[Tail]) -> Tail:
-    """The slow requests of several parts of one step together."""
+    """Return the slow requests of several parts of one step together."""
     count = sum(part.usual for part in tails)
     if not count:
         return Tail(0, 0.0, math.inf, ())
@@ -96,36 +96,38 @@ def join_tails(tails: Sequence[Tail]) -> Tail:
 
 
 def slowdowns(first: Tail, second: Tail, z: float) -> tuple[Estimate, Estimate]:
-    """By how much the slow requests of two steps lengthen their means: logarithms of 1 + p s, with
-    bounds.
+    """Return by how much slow requests lengthen the means of two steps: logarithms of 1 + p s.
 
     z: quantile of the normal distribution for each bound.
     """
-    sizes = first.excess + second.excess
-    if not sizes:
-        return Estimate(0.0, 0.0, 0.0), Estimate(0.0, 0.0, 0.0)
+    excess = first.excess + second.excess
+    if not excess:
+        return exact_estimate(0.0), exact_estimate(0.0)
     test = mann_whitney(first.excess, second.excess)
-    if test and test.p < DIFFERENT:
-        return _slowdown(first, first.excess, z, own=True), _slowdown(
-            second, second.excess, z, own=True
-        )
-    return _slowdown(first, sizes, z), _slowdown(second, sizes, z)
+    differ = test is not None and test.p < DIFFERENT
+    return (
+        _slowdown(first, z, first.excess if differ else excess, size_error=differ),
+        _slowdown(second, z, second.excess if differ else excess, size_error=differ),
+    )
 
 
-def _slowdown(tail_: Tail, sizes: Sequence[float], z: float, own: bool = False) -> Estimate:
-    size = statistics.fmean(sizes)
-    low, high = share_bounds(tail_.slow, tail_.count, z)
-    log_slowdown = math.log1p(tail_.share * size)
-    below, above = log_slowdown - math.log1p(low * size), math.log1p(high * size) - log_slowdown
-    if own and len(sizes) > 1:
-        part = tail_.share * size / (1.0 + tail_.share * size)
-        size_error = z * part * statistics.stdev(sizes) / (size * math.sqrt(len(sizes)))
-        below, above = math.hypot(below, size_error), math.hypot(above, size_error)
+def _slowdown(tail: Tail, z: float, excess: Sequence[float], *, size_error: bool) -> Estimate:
+    """Return the slowdown of one step. size_error: widen by the error of the mean excess."""
+    size = statistics.fmean(excess)
+    low, high = share_bounds(tail.slow, tail.count, z)
+    log_slowdown = math.log1p(tail.share * size)
+    below = log_slowdown - math.log1p(low * size)
+    above = math.log1p(high * size) - log_slowdown
+    if size_error and len(excess) > 1:
+        part = tail.share * size / (1.0 + tail.share * size)
+        error = z * part * statistics.stdev(excess) / (size * math.sqrt(len(excess)))
+        below = math.hypot(below, error)
+        above = math.hypot(above, error)
     return Estimate(log_slowdown, log_slowdown - below, log_slowdown + above)
 
 
 def share_bounds(count: int, total: int, z: float) -> tuple[float, float]:
-    """Bounds of a share, from `count` in `total`: Wilson's with continuity correction."""
+    """Return the bounds of a share, `count` in `total`: Wilson's with continuity correction."""
     if total <= 0:
         return 0.0, 1.0
     share, square = count / total, z * z

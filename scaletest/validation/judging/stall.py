@@ -1,9 +1,10 @@
 """A worker that stopped while it was measured, or that others kept waiting.
 
-Its device or node was lost, or its workload hangs. Throughput is counted in the time that all
-workers share, which ends with the first worker's last completion. Workers that go on to the end
-leave about a cycle after that. One that stopped hides all that came later, and the throughput is
-that of a system that no longer exists. So its silence must not pass as the end of a step.
+One that stops has lost its device or node, or its workload hangs. Throughput is counted in the time
+that all workers share, which ends with the first worker's last completion. Workers that go on to
+the end leave about a cycle after that. One that stopped hides all that came later, and the
+throughput is that of a system that no longer exists. So its silence must not pass as the end of a
+step.
 """
 
 import statistics
@@ -70,20 +71,20 @@ def find_starved(completions: Completions) -> StarvedWorker | None:
 
 
 def find_starving_steps(
-    of_steps: Sequence[Sequence[Measurement]], completions: Mapping[tuple[int, int], Completions]
+    measurements_by_step: Sequence[Sequence[Measurement]],
+    completions: Mapping[tuple[int, int], Completions],
 ) -> dict[int, StarvedWorker]:
     """Find the steps in which a worker starved: the number of workers, and one of those that did.
 
-    of_steps: the measurements of each step, with ever more workers.
+    measurements_by_step: those of each step, with ever more workers.
     """
     starved = {}
-    fewer_did = 0.0  # requests/s with fewer workers, all together
-    for measurements in of_steps:
+    rate_of_fewer = 0.0  # requests/s with fewer workers, all together
+    for measurements in measurements_by_step:
         of_step = [completions[measurement.key] for measurement in measurements]
-        all_did = statistics.fmean(each.rate_together for each in of_step)
-        if all_did < STARVED_RATIO * fewer_did:
-            found = next(filter(None, map(find_starved, of_step)), None)
-            if found:
-                starved[measurements[0].workers] = found
-        fewer_did = all_did
+        rate = statistics.fmean(once.rate_together for once in of_step)
+        worker = next(filter(None, map(find_starved, of_step)), None)
+        if worker and rate < STARVED_RATIO * rate_of_fewer:
+            starved[measurements[0].workers] = worker
+        rate_of_fewer = rate
     return starved

@@ -27,6 +27,11 @@ class StepPart:
     sound: bool = True  # whether it may be judged
 
     @property
+    def pair(self) -> int:
+        """The number of its pair, a way up and the way down after it."""
+        return self.repeat // 2
+
+    @property
     def down(self) -> bool:
         """Whether it was measured on the way down."""
         return self.repeat % 2 == 1
@@ -66,8 +71,8 @@ def throughput_of_parts(parts: Sequence[StepPart]) -> Throughput:
 
 def pairs_of(parts: Sequence[StepPart]) -> list[list[StepPart]]:
     """Return the parts of a step by the way up and the way down after it, which may be missing."""
-    numbers = sorted({part.repeat // 2 for part in parts})
-    return [[part for part in parts if part.repeat // 2 == number] for number in numbers]
+    numbers = sorted({part.pair for part in parts})
+    return [[part for part in parts if part.pair == number] for number in numbers]
 
 
 def parts_to_judge(parts: Sequence[StepPart]) -> list[StepPart]:
@@ -86,26 +91,31 @@ def tail_of(parts: Iterable[StepPart]) -> Tail:
 
 def middle_of(parts: Sequence[StepPart]) -> float:
     """Return the middle of several parts on their clock, each weighted with its length, in s."""
-    whole = sum(part.seconds for part in parts)
-    if whole > 0:
-        return sum(part.at_s * part.seconds for part in parts) / whole
+    total_s = sum(part.seconds for part in parts)
+    if total_s > 0:
+        return sum(part.at_s * part.seconds for part in parts) / total_s
     return parts[0].at_s
 
 
 def join_parts(plan: Plan, parts: Sequence[StepPart]) -> tuple[Throughput, bool]:
-    """Return the throughput of a step from the parts that may be judged.
+    """Return the throughput of a step from the parts that may be judged, and how it was joined.
 
-    And whether it is the mean of planned pairs of ways with the interval between them: where there
-    are enough, the pair is the unit (Kalibera and Jones 2013).
+    True: it is the mean of planned pairs of ways with the interval between them. Where there are
+    enough, the pair is the unit (Kalibera and Jones 2013).
     """
-    used = parts_to_judge(parts)
-    pairs = pairs_of(used)
+    judged = parts_to_judge(parts)
+    pairs = pairs_of(judged)
     if plan.repeats == 1 or len(pairs) < REPEATS_FOR_INTERVAL:
-        return throughput_of_parts(used), False
+        return throughput_of_parts(judged), False
     rates = [throughput_of_parts(pair) for pair in pairs]
     count = len(rates)
     mean = statistics.fmean(rate.per_s for rate in rates)
-    half = t95(count - 1) * statistics.stdev(rate.per_s for rate in rates) / math.sqrt(count)
-    completions = sum(rate.completions for rate in rates)
-    enough = all(rate.enough for rate in rates)
-    return Throughput(mean, half, completions, count - 1, enough), True
+    spread = statistics.stdev(rate.per_s for rate in rates)
+    between = Throughput(
+        per_s=mean,
+        half_width=t95(count - 1) * spread / math.sqrt(count),
+        completions=sum(rate.completions for rate in rates),
+        freedom=count - 1,
+        enough=all(rate.enough for rate in rates),
+    )
+    return between, True

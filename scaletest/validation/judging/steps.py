@@ -1,11 +1,8 @@
-"""The figures of every step, all its measurements together: throughput, ratio, times and faults.
-
-And of the load beside it, by measurement.
-"""
+"""The figures of every step, all its measurements together: throughput, ratio, times and faults."""
 
 import math
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -25,19 +22,17 @@ from scaletest.model.declared import (
 from scaletest.model.record import Outcome
 from scaletest.model.writing import Written
 from scaletest.render.text import device_name
-from scaletest.stats.completions import Completions
 from scaletest.stats.percentiles import Distribution, summarise_samples
 from scaletest.stats.scaling import MeasuredThroughput
 from scaletest.stats.student import t95
-from scaletest.validation.judging.doubling import Ratio, doubling, ratio
+from scaletest.validation.judging.doubling import Ratio, doubling_ratio, ratio_of_rates
 from scaletest.validation.judging.fairness import Fairness, fairness_by_group
 from scaletest.validation.judging.machine_trend import MachineTrend
 from scaletest.validation.judging.measured_step import MeasuredStep, measure_steps
 from scaletest.validation.judging.slow_requests import Tail, join_tails
-from scaletest.validation.judging.stall import find_starving_steps
 from scaletest.validation.judging.step_parts import StepPart, join_parts, parts_to_judge
-from scaletest.validation.judging.throughput import Throughput, throughput
-from scaletest.validation.plan import Background, Plan
+from scaletest.validation.judging.throughput import Throughput
+from scaletest.validation.plan import Plan
 
 # Figures that are amounts of work, such as frames of transcodes, samples of training, bytes moved,
 # so that adding them up over requests makes sense.
@@ -181,15 +176,15 @@ class Step(Written):
 
 def summarise(plan: Plan, measurements: Sequence[Measurement], records: Rows) -> list[Step]:
     """Return one Step for every number of workers that was measured, in the plan's order."""
-    of_steps = [[each for each in measurements if each.workers == n] for n in plan.steps]
-    of_steps = [of_step for of_step in of_steps if of_step]
-    completions = {each.key: Completions.of(records.get(each.key, ())) for each in measurements}
-    starved = find_starving_steps(of_steps, completions)
-    measured_steps, course = measure_steps(plan, of_steps, completions, starved, records)
+    by_step = [
+        [measurement for measurement in measurements if measurement.workers == workers]
+        for workers in plan.steps
+    ]
+    measured_steps, trend = measure_steps(plan, list(filter(None, by_step)), records)
     steps: list[Step] = []
     for samples in measured_steps:
-        rows = chain.from_iterable(records.get(each.measurement.key, ()) for each in samples)
-        steps.append(_summarise_step(plan, samples, list(rows), steps, course))
+        rows = chain.from_iterable(records.get(sample.measurement.key, ()) for sample in samples)
+        steps.append(_summarise_step(plan, samples, list(rows), steps, trend))
     return steps
 
 
@@ -198,7 +193,7 @@ def _summarise_step(
     samples: tuple[MeasuredStep, ...],
     records: Sequence[Record],
     before: Sequence[Step],
-    course: MachineTrend,
+    trend: MachineTrend,
 ) -> Step:
     """Return one step from all its measurements and records. before: those with fewer workers."""
     workers = samples[0].measurement.workers
@@ -210,28 +205,31 @@ def _summarise_step(
     if before and not plan.compares:
         base = before[-1]
         if base.between and between:
-            base_rate = base.workers, base.throughput
-            doublings = len(plan.steps) - 1
-            step_ratio = ratio(base_rate, (workers, rate), plan.scale, doublings=doublings)
+            step_ratio = ratio_of_rates(
+                (base.workers, base.throughput),
+                (workers, rate),
+                plan.scale,
+                doublings=len(plan.steps) - 1,
+            )
         else:
-            step_ratio = doubling(base.parts, parts, plan, course=course)
+            step_ratio = doubling_ratio(base.parts, parts, plan, trend=trend)
 
     # throughput per worker over that of the first step, which may have none
     one = before[0].throughput.per_s / before[0].workers if before else rate.per_s / workers
     efficiency = rate.per_s / (workers * one) if one > 0 else None
 
     # the work of all measurements, joined as the throughput is, so they agree
-    used = {part.repeat for part in parts_to_judge(parts)}
-    used_samples = [sample for sample in samples if sample.measurement.repeat in used]
-    reported = [work_rates(sample.throughput, sample.counted) for sample in used_samples]
-    joined_work = {}
-    for name in reported[0]:
-        if all(name in figures for figures in reported):
-            work_parts = [
-                replace(sample.part, throughput=figures[name])
-                for sample, figures in zip(used_samples, reported, strict=True)
-            ]
-            joined_work[name] = join_parts(plan, work_parts)[0]
+    judged = {part.repeat for part in parts_to_judge(parts)}
+    work_parts: dict[str, list[StepPart]] = defaultdict(list)
+    for sample in samples:
+        if sample.measurement.repeat in judged:
+            for name, work_rate in work_rates(sample.throughput, sample.counted).items():
+                work_parts[name].append(replace(sample.part, throughput=work_rate))
+    work = {
+        name: join_parts(plan, parts_of_work)[0]
+        for name, parts_of_work in work_parts.items()
+        if len(parts_of_work) == len(judged)
+    }
 
     succeeded = [record for record in records if record.ok]
     return Step(
@@ -241,14 +239,14 @@ def _summarise_step(
         samples=samples,
         ratio=step_ratio,
         efficiency=efficiency,
-        failures=sum(failed(record) for record in records),
+        failures=sum(map(has_failed, records)),
         wait=summarise_samples(record.reply.wait_s for record in succeeded),
         run=summarise_samples(record.reply.run_s for record in succeeded),
         overhead_s=summarise_samples(record.overhead_s for record in succeeded).mean or 0.0,
-        suspects=suspects(records),
-        fairness=fairness_by_group(list(chain.from_iterable(each.counted for each in samples))),
+        suspects=suspect_workers(records),
+        fairness=fairness_by_group(list(chain.from_iterable(once.counted for once in samples))),
         per_device=plan.share(workers) if plan.compares else 0,
-        work=joined_work,
+        work=work,
         memory_hits=count_memory_hits(records),
         nodes=_count_names(record.reply.node for record in succeeded),
         devices=_count_names(
@@ -264,68 +262,20 @@ def _count_names(names: Iterable[str]) -> dict[str, int]:
     return dict(Counter(filter(None, names)).most_common())
 
 
-def failed(record: Record) -> bool:
+def has_failed(record: Record) -> bool:
     """Whether a request failed by itself, not since its client left or the queue was purged."""
     return record.reply.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
 
 
-def suspects(rows: Sequence[Record]) -> tuple[str, ...]:
-    """Workers that failed all of their requests, at least five, while others succeeded."""
-    wrong = Counter(record.reply.worker for record in rows if failed(record))
-    good = {record.reply.worker for record in rows if record.ok}
-    failing = (
-        name for name, count in wrong.items() if good and name and count >= 5 and name not in good
-    )
-    return tuple(sorted(failing))
-
-
-@dataclass(frozen=True, slots=True)
-class BackgroundStep(Written):
-    """One background queue during one measurement of a step. No verdict depends on it.
-
-    Times of successful requests in seconds.
-    """
-
-    name: str
-    workers: Annotated[Positive, "of the validated queue"]
-    repeat: Annotated[Count, "as in the steps"]
-    throughput: Annotated[Throughput, flat()]
-    failures: Count
-    wait: Annotated[Distribution, named_in_documents("wait_s"), "from enqueued to started"]
-    run: Annotated[Distribution, named_in_documents("run_s"), "run time"]
-
-
-def queue_of(plan: Plan, background: Background) -> str:
-    """The queue of a background load: the queue of the run and its name."""
-    return f"{plan.queue}-{background.name}"
-
-
-def summarise_background(
-    plan: Plan, measurements: Sequence[Measurement], records: Sequence[Record]
-) -> list[BackgroundStep]:
-    """One BackgroundStep for every background queue and measurement, in the order of both."""
-    steps = []
-    for background in plan.background:
-        queue = queue_of(plan, background)
-        for measurement in measurements:
-            own = [
-                record
-                for record in records
-                if record.queue == queue and (record.step, record.repeat) == measurement.key
-            ]
-            good = [record for record in own if record.ok]
-            steps.append(
-                BackgroundStep(
-                    name=background.name,
-                    workers=measurement.workers,
-                    repeat=measurement.repeat,
-                    throughput=throughput(Completions.of(own), background.workers),
-                    failures=sum(failed(record) for record in own),
-                    wait=summarise_samples(record.reply.wait_s for record in good),
-                    run=summarise_samples(record.reply.run_s for record in good),
-                )
-            )
-    return steps
+def suspect_workers(records: Sequence[Record]) -> tuple[str, ...]:
+    """Return workers that failed all of their requests, at least five, while others succeeded."""
+    succeeding = {record.reply.worker for record in records if record.ok}
+    if not succeeding:
+        return ()
+    failures = Counter(record.reply.worker for record in records if has_failed(record))
+    for name in ("", *succeeding):
+        del failures[name]
+    return tuple(sorted(name for name, count in failures.items() if count >= 5))
 
 
 def work_rates(rate: Throughput, counted: Sequence[Record]) -> dict[str, Throughput]:
@@ -333,7 +283,7 @@ def work_rates(rate: Throughput, counted: Sequence[Record]) -> dict[str, Through
 
     It is requests per second times the mean work of the requests that are counted there, so both
     rest on the same completions after the same warm-up, and a request that reports none has done
-    none. The relative errors of the two add in squares; requests of equal work add nothing to the
+    none. The relative errors of the two add in squares. Requests of equal work add nothing to the
     error of the throughput.
 
     rate: of the counted requests.
@@ -354,9 +304,10 @@ def work_rates(rate: Throughput, counted: Sequence[Record]) -> dict[str, Through
     return rates
 
 
-def count_memory_hits(rows: Sequence[Record]) -> int:
+def count_memory_hits(records: Sequence[Record]) -> int:
     """Return how many requests reached the limit of a device's memory, failed or not."""
-    return sum(bool(_positive_number(record.reply.figures.get(MEMORY_HITS))) for record in rows)
+    hits = (_positive_number(record.reply.figures.get(MEMORY_HITS)) for record in records)
+    return sum(map(bool, hits))
 
 
 def _positive_number(value: object) -> float | None:

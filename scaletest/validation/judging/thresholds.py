@@ -10,9 +10,6 @@ Their intervals:
     failures                       exact counts
     drift                          the shift within a step, 0 when it is not significant; no
                                    interval
-
-Those of ratios are not the ones of its measures, and a step may have no value for several reasons,
-each with a remedy of its own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +21,6 @@ from scaletest.stats.estimate import Estimate, exact_estimate
 from scaletest.stats.percentiles import Distribution, Percentile, samples_needed
 from scaletest.stats.scaling import scaling_over
 from scaletest.stats.thresholds import Measured, ThresholdResult, judge_threshold
-from scaletest.validation.judging.doubling import Ratio
 from scaletest.validation.judging.drift import BATCHES
 from scaletest.validation.judging.steps import Step
 from scaletest.validation.judging.stopping import Stop
@@ -51,29 +47,26 @@ def evaluate_thresholds(
             )
             if coefficients and measure in coefficients:
                 coefficient = Measured(coefficients[measure])
-            results.append(judge_threshold(threshold, [coefficient]))
-            continue
-        if measure == "failures" and named is None:
+            places = [coefficient]
+        elif measure == "failures" and named is None:
             # of the whole run: while steps are missing only a refuted bound counts
-            failures = _failures(threshold, steps)
+            failures = _count_failures(threshold, steps)
             holds = failures.estimate and threshold.holds(failures.estimate.value)
             if holds and by_workers.keys() != {*plan.steps}:
                 failures = Measured(None, "not every step was measured", "run it to the end")
-            results.append(judge_threshold(threshold, [failures]))
-            continue
-        wanted = plan.steps
-        if named is not None:
-            wanted = (named,)
-        elif measure == "ratio" and len(plan.steps) > 1:
-            wanted = plan.steps[1:]
-        places = []
-        for workers in wanted:
-            step = by_workers.get(workers)
-            measured = Measured(None, "not measured", "run it to the end")
-            if step:
-                measured = _measure(threshold, step, steps)
-            place = plural(workers, "worker") if named is None else ""
-            places.append(replace(measured, workers=workers, place=place))
+            places = [failures]
+        else:
+            # of the step that is named, or of every step that has it: the first one has no ratio
+            levels = plan.steps if named is None else (named,)
+            if measure == "ratio" and len(levels) > 1:
+                levels = levels[1:]
+            places = []
+            for workers in levels:
+                measured = Measured(None, "not measured", "run it to the end")
+                if workers in by_workers:
+                    measured = _measure(threshold, by_workers[workers], steps)
+                place = plural(workers, "worker") if named is None else ""
+                places.append(replace(measured, workers=workers, place=place))
         results.append(judge_threshold(threshold, places))
     return tuple(results)
 
@@ -82,46 +75,42 @@ def _measure(threshold: Threshold, step: Step, steps: Sequence[Step]) -> Measure
     """Return what was measured at a step, or why that is unknown."""
     measure = threshold.measure
     if measure == "failures":
-        return _failures(threshold, [step])
+        return _count_failures(threshold, [step])
     if any(sample.measurement.stop == Stop.ENDED for sample in step.samples):
         return Measured(None, "the measurement was cut short", "run it to the end")
     if measure == "drift":
-        return _drift(step)
-    kind, _, name = measure.partition(".")
-    if name:
-        return _percentile(getattr(step, kind), name)
-    before = {"efficiency": steps[0], "ratio": steps[max(0, steps.index(step) - 1)]}
-    for used in (step, before.get(measure, step)):
-        at = plural(used.workers, "worker")
-        if not used.sound:
-            return Measured(None, f"{at}: not steady, or too few requests to tell")
+        return _largest_drift(step)
+    times, _, percentile = measure.partition(".")
+    if percentile:
+        return _estimate_percentile(getattr(step, times), percentile)
+    # what follows rests on throughput: on that of the step, and of the one it is compared with
+    bases = {"efficiency": steps[0], "ratio": steps[max(0, steps.index(step) - 1)]}
+    for compared in (step, bases.get(measure, step)):
+        workers = plural(compared.workers, "worker")
+        if not compared.sound:
+            return Measured(None, f"{workers}: not steady, or too few requests to tell")
         # a change of the machine cancels in a ratio only with the way down
-        if len(used.samples) < 2 and measure != "throughput":
-            return Measured(None, f"{at}: the way down was not measured", "run it to the end")
+        if len(compared.samples) < 2 and measure != "throughput":
+            return Measured(None, f"{workers}: the way down was not measured", "run it to the end")
     if measure == "throughput":
         return Measured(step.throughput.estimate)
-    if measure == "ratio":
-        return _ratio(step.ratio)
-    return _efficiency(step, steps[0])
+    return _compare_throughput(measure, step, steps[0])
 
 
-def _efficiency(step: Step, base: Step) -> Measured:
-    if min(step.throughput.per_s, base.throughput.per_s) <= 0:
-        return Measured(None, "there is no throughput to compare with")
-    return Measured(scaling_over(step.rate, base.rate).efficiency)
+def _compare_throughput(measure: str, step: Step, first: Step) -> Measured:
+    """Return the ratio of a step, or its efficiency over the first one."""
+    if measure == "efficiency":
+        if min(step.throughput.per_s, first.throughput.per_s) <= 0:
+            return Measured(None, "there is no throughput to compare with")
+        return Measured(scaling_over(step.rate, first.rate).efficiency)
+    if step.ratio:
+        return Measured(Estimate(step.ratio.value, step.ratio.low, step.ratio.high))
+    return Measured(
+        None, "there is no step before it with a throughput", "name a later step, or raise <limit>"
+    )
 
 
-def _ratio(ratio: Ratio | None) -> Measured:
-    if ratio is None:
-        return Measured(
-            None,
-            "there is no step before it with a throughput",
-            "name a later step, or raise <limit>",
-        )
-    return Measured(Estimate(ratio.value, ratio.low, ratio.high))
-
-
-def _percentile(times: Distribution, name: str) -> Measured:
+def _estimate_percentile(times: Distribution, name: str) -> Measured:
     percentile: Percentile | None = getattr(times, name.replace(".", "_"))
     needed = samples_needed(PERCENTILES[name])
     if percentile is not None:
@@ -132,16 +121,17 @@ def _percentile(times: Distribution, name: str) -> Measured:
     return Measured(None, f"{name} needs {needed} requests, there are {times.count}")
 
 
-def _drift(step: Step) -> Measured:
-    least = min(measured.counted_completions.fewest for measured in step.samples)
+def _largest_drift(step: Step) -> Measured:
+    least = min(sample.counted_completions.fewest for sample in step.samples)
     if least < 2 * BATCHES:
         return Measured(
             None, f"drift needs {2 * BATCHES} requests of every worker, there are {least}"
         )
-    return Measured(exact_estimate(max(abs(measured.drift.shift) for measured in step.samples)))
+    return Measured(exact_estimate(max(abs(sample.drift.shift) for sample in step.samples)))
 
 
-def _failures(threshold: Threshold, steps: Sequence[Step]) -> Measured:
+def _count_failures(threshold: Threshold, steps: Sequence[Step]) -> Measured:
+    """Return how many requests failed, or which part of all."""
     failed = sum(step.failures for step in steps)
     ended = failed + sum(step.run.count for step in steps)
     if threshold.share and not ended:

@@ -88,7 +88,7 @@ def throughput(completions: Completions, workers: int, *, cautious: bool = False
     measuring.
     """
     first, last = completions.span
-    enough = completed(completions, workers, MIN_COMPLETIONS, MIN_COMPLETIONS_PER_WORKER)
+    enough = has_completed(completions, workers, MIN_COMPLETIONS, MIN_COMPLETIONS_PER_WORKER)
     if not enough or last <= first:
         # to show while there is too little for an interval: the sum of 1 / mean cycle
         means = [
@@ -98,26 +98,22 @@ def throughput(completions: Completions, workers: int, *, cautious: bool = False
         ]
         rough = sum(1.0 / mean for mean in means if mean > 0)
         return Throughput(rough, math.inf, completions.total, 0, False)
-    # from all cycles together where a worker has only one
-    if completions.fewest < 3:
-        seconds = completions.all_cycles
-        estimate = _Estimate(math.inf, 1)
-        if len(seconds) >= 2:  # workers that are not alike make the scatter larger
-            error = completions.rate * error_of_mean([seconds]) / statistics.fmean(seconds)
-            estimate = _Estimate(error, len(seconds) - 1)
-    else:
-        estimate = _of_workers(completions, cautious)
+    if completions.fewest >= 3:
+        estimate = _estimate_by_worker(completions, cautious=cautious)
         if len(completions.by_worker) > 1:
-            estimate = max(
-                estimate,
-                _in_common(completions, estimate),
-                key=lambda candidate: candidate.half_width,
-            )
+            estimate = _estimate_together(completions, estimate)
+    else:
+        # from all cycles together where a worker has only one
+        cycles_s = completions.all_cycles
+        estimate = _Estimate(math.inf, 1)
+        if len(cycles_s) >= 2:  # workers that are not alike make the scatter larger
+            error = completions.rate * error_of_mean([cycles_s]) / statistics.fmean(cycles_s)
+            estimate = _Estimate(error, len(cycles_s) - 1)
     freedom = max(1, int(estimate.freedom))
     return Throughput(completions.rate, estimate.half_width, completions.total, freedom, True)
 
 
-def completed(completions: Completions, workers: int, total: int, per_worker: int) -> bool:
+def has_completed(completions: Completions, workers: int, total: int, per_worker: int) -> bool:
     """Return whether there are `total` completions, and `per_worker` of each of `workers`."""
     return (
         len(completions.by_worker) >= workers
@@ -126,13 +122,13 @@ def completed(completions: Completions, workers: int, total: int, per_worker: in
     )
 
 
-def least_each(workers: int) -> int:
-    """How many completions of each of `workers` workers are enough, where all complete as many."""
+def least_per_worker(workers: int) -> int:
+    """Return how many completions of each worker are enough, where all complete as many."""
     return max(MIN_COMPLETIONS_PER_WORKER, math.ceil(MIN_COMPLETIONS / workers))
 
 
 def error_of_mean(series: Sequence[Sequence[float]]) -> float:
-    """Standard error of the mean of all cycles; infinite for fewer than two cycles.
+    """Return the standard error of the mean of all cycles; infinite for fewer than two cycles.
 
     series: the cycles of each worker, in s. Corrected for correlation as correction 1 says. Workers
     count as alike: where they are not, the error is too large.
@@ -140,8 +136,10 @@ def error_of_mean(series: Sequence[Sequence[float]]) -> float:
     all_cycles = list(itertools.chain.from_iterable(series))
     if len(all_cycles) < 2:
         return math.inf
-    deviations = [_deviations(own) for own in series if own]
-    inflation = _inflation(_correlation(deviations), statistics.fmean(map(len, deviations)))
+    deviations = [_deviations(cycles) for cycles in series if cycles]
+    inflation = _variance_inflation(
+        _pooled_correlation(deviations), statistics.fmean(map(len, deviations))
+    )
     return math.sqrt(statistics.variance(all_cycles) / len(all_cycles) * inflation)
 
 
@@ -152,40 +150,43 @@ def _deviations(series: Sequence[float]) -> list[float]:
 
 def relative_spread(completions: Completions) -> float | None:
     """Return the standard deviation of all cycles over their mean; None for fewer than two."""
-    seconds = completions.all_cycles
-    if len(seconds) < 2 or not any(seconds):
+    cycles_s = completions.all_cycles
+    if len(cycles_s) < 2 or not any(cycles_s):
         return None
-    return statistics.stdev(seconds) / statistics.fmean(seconds)
+    return statistics.stdev(cycles_s) / statistics.fmean(cycles_s)
 
 
-def _of_workers(completions: Completions, cautious: bool) -> _Estimate:
-    """Apply corrections 1 and 2: estimate from every worker's own cycles, of which it has two."""
+def _estimate_by_worker(completions: Completions, *, cautious: bool) -> _Estimate:
+    """Estimate from every worker's own cycles, two at least: corrections 1 and 2."""
     first, last = completions.span
-    variance, freedom, done = 0.0, 0, []
+    span_s = last - first
+    variance = 0.0
+    freedom = 0
     deviations: list[list[float]] = []
-    for worker, share in completions.done_by_worker.items():
-        own = completions.cycles[worker]
-        mean = statistics.fmean(own)
-        variance += share * statistics.variance(own, mean) / mean**2
-        freedom += len(own) - 1
-        done.append(share)
-        deviations.append([(cycle - mean) / mean for cycle in own])
-    correlation = _correlation(deviations, cautious)
+    for worker, done in completions.done_by_worker.items():
+        cycles = completions.cycles[worker]
+        mean = statistics.fmean(cycles)
+        variance += done * statistics.variance(cycles, mean) / mean**2
+        freedom += len(cycles) - 1
+        deviations.append([(cycle - mean) / mean for cycle in cycles])
+    correlation = _pooled_correlation(deviations, cautious)
     mean_cycles = statistics.fmean(map(len, deviations))
-    seconds = last - first
-    inner = _Estimate(
-        math.sqrt(variance * _inflation(correlation, mean_cycles)) / seconds,
+    within = _Estimate(
+        math.sqrt(variance * _variance_inflation(correlation, mean_cycles)) / span_s,
         _freedom_left(freedom, correlation),
     )
-    if mean_cycles >= FEW_CYCLES or len(done) < 4:
-        return inner
-    outer = _Estimate(statistics.stdev(done) * math.sqrt(len(done)) / seconds, len(done) - 1)
-    return max(inner, outer, key=lambda estimate: estimate.error)
+    workers = len(deviations)
+    if mean_cycles >= FEW_CYCLES or workers < 4:
+        return within
+    spread = statistics.stdev(completions.done_by_worker.values())
+    between = _Estimate(spread * math.sqrt(workers) / span_s, workers - 1)
+    return between if between.error > within.error else within
 
 
-def _in_common(completions: Completions, own: _Estimate) -> _Estimate:
-    """Apply correction 3: estimate from the sum of all workers, when it scatters more than they do
-    one by one. own: the estimate from each by itself.
+def _estimate_together(completions: Completions, by_worker: _Estimate) -> _Estimate:
+    """Estimate from the sum of all workers where it scatters more than they do: correction 3.
+
+    by_worker: the estimate from each by itself, which is returned where it is the wider one.
     """
     batches = max(4, min(MOST_BATCHES, completions.fewest - 1))
     parts = completions.rates_by_worker(batches)
@@ -193,21 +194,18 @@ def _in_common(completions: Completions, own: _Estimate) -> _Estimate:
     apart = sum(map(statistics.variance, parts))
     excess = statistics.variance(together) / apart if apart > 0 else 1.0
     if excess <= 1.0 + 2.0 * math.sqrt(2.0 / (batches - 1)):
-        return own
-    scaled = _Estimate(own.error * math.sqrt(excess), batches - 1)
-    if batches < LEAST_BATCHES:
-        return scaled
-    correlation = _correlation([_deviations(together)])
-    spread = statistics.stdev(together) / math.sqrt(batches)
-    joint = _Estimate(
-        spread * math.sqrt(_inflation(correlation, batches)),
-        _freedom_left(batches - 1, correlation),
-    )
-    return max(scaled, joint, key=lambda candidate: candidate.half_width)
+        return by_worker
+    candidates = [by_worker, _Estimate(by_worker.error * math.sqrt(excess), batches - 1)]
+    if batches >= LEAST_BATCHES:
+        correlation = _pooled_correlation([_deviations(together)])
+        spread = statistics.stdev(together) / math.sqrt(batches)
+        error = spread * math.sqrt(_variance_inflation(correlation, batches))
+        candidates.append(_Estimate(error, _freedom_left(batches - 1, correlation)))
+    return max(candidates, key=lambda candidate: candidate.half_width)
 
 
-def _correlation(deviations: Sequence[Sequence[float]], cautious: bool = False) -> float:
-    """Lag-1 correlation pooled over series of deviations from their means, from 0 to 0.95.
+def _pooled_correlation(deviations: Sequence[Sequence[float]], cautious: bool = False) -> float:
+    """Return the lag-1 correlation pooled over series of deviations from means, from 0 to 0.95.
 
     Its bias is -(1 + 3 r) / n in a series of n (Marriott and Pope 1954). Its standard error is
     1 / sqrt(all n): a part of it is added, since too low a correlation makes intervals too narrow
@@ -218,13 +216,13 @@ def _correlation(deviations: Sequence[Sequence[float]], cautious: bool = False) 
     any throughput.
     """
     products, squares = 0.0, 0.0
-    for own in deviations:
-        products += sum(before * behind for before, behind in itertools.pairwise(own))
-        squares += sum(deviation**2 for deviation in own) * (len(own) - 1) / len(own)
+    for series in deviations:
+        products += sum(before * behind for before, behind in itertools.pairwise(series))
+        squares += sum(deviation**2 for deviation in series) * (len(series) - 1) / len(series)
     if squares <= 0:
         return 0.0
     raw = products / squares
-    counts = [len(own) for own in deviations]
+    counts = [len(series) for series in deviations]
     length = statistics.fmean(counts)
     most = MOST_CORRELATION if length >= FEW_CYCLES else (length - 1) / (length + 1)
     unbiased = raw + (1 + 3 * raw) / length
@@ -234,11 +232,11 @@ def _correlation(deviations: Sequence[Sequence[float]], cautious: bool = False) 
     return min(most, max(0.0, unbiased + 0.25 * error))
 
 
-def _inflation(correlation: float, count: float) -> float:
-    """By how much the variance of a mean exceeds s^2 / count under a first-order autoregression.
+def _variance_inflation(correlation: float, count: float) -> float:
+    """Return by which factor correlation makes the variance of a mean exceed s^2 / count.
 
-    v = 1 + 2 sum (1 - i / n) r^i (Law, Simulation Modeling and Analysis, 4.4); s^2 is too small by
-    (n - v) / (n - 1).
+    In a first-order autoregression it is v = 1 + 2 sum (1 - i / n) r^i (Law, Simulation Modeling
+    and Analysis, 4.4), and s^2 itself is too small by (n - v) / (n - 1).
     """
     if correlation <= 0 or count < 2:
         return 1.0
@@ -248,7 +246,7 @@ def _inflation(correlation: float, count: float) -> float:
 
 
 def _freedom_left(freedom: float, correlation: float) -> float:
-    """The degrees of freedom that correlated values have.
+    """Return the degrees of freedom that correlated values have.
 
     Two at least: with one the interval would be three times as wide for the sake of a correlation
     that so few values hardly know.

@@ -1,4 +1,4 @@
-"""Where a step's warm-up ends: MSER-5, and a test whether there was a warm-up at all.
+"""The end of a step's warm-up: MSER-5, and a test whether there was a warm-up at all.
 
 MSER (White 1997) cuts where the squared standard error of the rest is least, looking at the first
 half only; MSER-5 (Spratt 1998) does so on batches of five. Here they are equal parts of the time
@@ -19,11 +19,12 @@ from dataclasses import dataclass
 
 from scaletest.stats.completions import Completions
 
+# Completions in a batch on average, and how many batches there are.
 PER_BATCH = 5
-MOST_BATCHES = 60
-LEAST_BATCHES = 8
+LEAST_BATCHES, MOST_BATCHES = 8, 60
 # A smaller relative difference does not matter beside a precision of 2 %.
 MATTERS = 0.005
+# A warm-up differs from the rest by more than this many standard errors.
 SIGNIFICANT = 3.5
 # Completions that a cut leaves, of all workers and of each.
 LEFT, LEFT_PER_WORKER = 8, 3
@@ -71,48 +72,51 @@ def cut_by_mser(completions: Completions) -> Warmup:
     if last <= first or count < LEAST_BATCHES:
         return Warmup(completions, first, 0.0, True)
     batches = completions.rates(count)
-    at = mser(batches)
+    cut = mser_cut(batches)
     # a warm-up differs most at its beginning; a single slow request later does not count
     if (
-        at == 0
-        or not _differs(batches[:at], batches[at:])
-        or not _differs(batches[:1], batches[at:])
+        cut == 0
+        or not _differ_beyond_chance(batches[:cut], batches[cut:])
+        or not _differ_beyond_chance(batches[:1], batches[cut:])
     ):
         return Warmup(completions, first, 0.0, None)
-    at += 1  # the end of a ramp hides in the noise: one batch more costs little
+    cut += 1  # the end of a ramp hides in the noise: one batch more costs little
     # how many batches may be cut so that enough remains: all where there is too little anyway
-    room = count
+    most = count
     keep = max(LEFT_PER_WORKER, math.ceil(LEFT / len(completions.by_worker)))
     if completions.fewest >= keep:
-        latest = min(times[-keep] for times in completions.by_worker.values())
-        room = math.ceil((latest - first) / (last - first) * count) - 1
-        if room < 1:
+        latest_s = min(times[-keep] for times in completions.by_worker.values())
+        most = math.ceil((latest_s - first) / (last - first) * count) - 1
+        if most < 1:
             return Warmup(completions, first, 0.0, False)
-    cut_s = first + min(at, room) * (last - first) / count
+    cut_s = first + min(cut, most) * (last - first) / count
     return Warmup(
         completions.after(cut_s),
         cut_s,
-        share=min(at, room) / count,
-        settled=None if at <= room else False,
+        share=min(cut, most) / count,
+        settled=None if cut <= most else False,
     )
 
 
-def mser(batches: Sequence[float]) -> int:
-    """Return how many batches to cut from the front, half of them at most."""
+def mser_cut(batches: Sequence[float]) -> int:
+    """Return how many batches to cut from the front, half of them at most.
+
+    That is where the squared standard error of the mean of the rest is least.
+    """
     half = len(batches) // 2
-    best, at = math.inf, 0
+    least, cut = math.inf, 0
     mean, squares = 0.0, 0.0
     # each mean follows from the last (Welford)
     for count, index in enumerate(reversed(range(len(batches))), start=1):
         step = batches[index] - mean
         mean += step / count
         squares += step * (batches[index] - mean)
-        if index <= half and squares / count**2 <= best:
-            best, at = squares / count**2, index
-    return at
+        if index <= half and squares / count**2 <= least:
+            least, cut = squares / count**2, index
+    return cut
 
 
-def _differs(before: Sequence[float], behind: Sequence[float]) -> bool:
+def _differ_beyond_chance(before: Sequence[float], behind: Sequence[float]) -> bool:
     """Return whether the means differ by more than chance and by more than MATTERS."""
     early, late = statistics.fmean(before), statistics.fmean(behind)
     error = 0.0

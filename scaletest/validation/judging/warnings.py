@@ -22,7 +22,7 @@ WARN_UNFAIR = 1.25
 LEAST_TREND_PER_S = 0.0001
 
 
-def warnings(
+def find_warnings(
     steps: Sequence[Step],
     disturbed: Sequence[Interference] = (),
     worst: Mapping[tuple[int, int], Interference] = MappingProxyType({}),
@@ -36,35 +36,35 @@ def warnings(
         for line in too_good_lines(steps, WARN_TOO_GOOD)
     ]
     for step in steps:
-        at = plural(step.workers, "worker")
+        workers = plural(step.workers, "worker")
         if WARN_OVERHEAD < step.overhead_share <= MOST_OVERHEAD:
             lines.append(
-                f"{at}: the tester costs {step.overhead_share:.0%} of a request's time; use longer"
-                " requests"
+                f"{workers}: the tester costs {step.overhead_share:.0%} of a request's time; use"
+                " longer requests"
             )
         for measured in step.samples:
             # a lasting change or short dips within one measurement
             drift, warm_s = measured.drift, measured.warmup_s
-            spell = worst.get(measured.measurement.key)
+            disturbance = worst.get(measured.measurement.key)
             if drift.shift:
-                way = "fell" if drift.shift < 0 else "rose"
+                cause = disturbance.sentence if disturbance else POSSIBLE_CAUSES
                 lines.append(
-                    f"{at}: throughput {way} by {abs(drift.shift):.1%} after "
-                    f"{warm_s + drift.shift_at_s:.0f} s;"
-                    f" {spell.sentence if spell else POSSIBLE_CAUSES}"
+                    f"{workers}: throughput {'fell' if drift.shift < 0 else 'rose'} by"
+                    f" {abs(drift.shift):.1%} after {warm_s + drift.shift_at_s:.0f} s; {cause}"
                 )
             if drift.dips:
                 at_s, depth = min(drift.dips, key=lambda dip: dip[1])
-                remedy = spell.sentence if spell else "check what else ran at that time"
+                cause = disturbance.sentence if disturbance else "check what else ran at that time"
                 lines.append(
-                    f"{at}: throughput dipped by {-depth:.0%} after {warm_s + at_s:.0f} s; {remedy}"
+                    f"{workers}: throughput dipped by {-depth:.0%} after {warm_s + at_s:.0f} s;"
+                    f" {cause}"
                 )
         starved = step.samples[0].starved
         if starved is not None:
             lines.append(
-                f"{at}: {starved.worker} finished its first request {starved.waited_s:.1f} s after"
-                " the others had begun to finish theirs: what the workers share lets few of them in"
-                " at a time, so their completions are counted together"
+                f"{workers}: {starved.worker} finished its first request {starved.waited_s:.1f} s"
+                " after the others had begun to finish theirs: what the workers share lets few of"
+                " them in at a time, so their completions are counted together"
             )
         # workers, pods, nodes or devices that did very unequal shares
         for group, fairness in step.fairness.items():
@@ -72,41 +72,41 @@ def warnings(
             beyond_chance = most.amount - least.amount > 3.0 * math.sqrt(most.amount)
             if fairness.ratio > WARN_UNFAIR and beyond_chance:
                 lines.append(
-                    f"{at}: {group} {most.name} did {fairness.ratio:.1f} times as much as"
+                    f"{workers}: {group} {most.name} did {fairness.ratio:.1f} times as much as"
                     f" {least.name}; compare their run times"
                 )
-    return lines + _disturbances(disturbed, "; ".join(lines))
+    return lines + _disturbance_lines(disturbed, "; ".join(lines))
 
 
-def _disturbances(disturbed: Sequence[Interference], warned: str) -> list[str]:
+def _disturbance_lines(disturbed: Sequence[Interference], warned: str) -> list[str]:
     """Return a line for each kind of disturbance on a node: the costliest, and how many more.
 
     warned: the warnings so far, which name some of them already.
     """
     by_kind: dict[tuple[str, str], list[Interference]] = defaultdict(list)
-    for spell in disturbed:
-        by_kind[spell.kind, spell.node].append(spell)
+    for disturbance in disturbed:
+        by_kind[disturbance.kind, disturbance.node].append(disturbance)
     lines = []
-    for spells in by_kind.values():
-        worst = max(spells, key=lambda spell: spell.weight)
+    for alike in by_kind.values():
+        worst = max(alike, key=lambda disturbance: disturbance.weight)
         if worst.sentence in warned:
             continue
-        more = {1: "", 2: ", and once more"}.get(len(spells), f", and {len(spells) - 1} more times")
+        more = {1: "", 2: ", and once more"}.get(len(alike), f", and {len(alike) - 1} more times")
         lines.append(worst.sentence + more)
     return lines
 
 
-def changed_evenly(trend_per_s: float) -> list[str]:
+def warn_of_trend(trend_per_s: float) -> list[str]:
     """Return a warning about a machine whose speed changed steadily, which distorts no ratio.
 
     trend_per_s: the logarithm of the relative change in one second.
     """
     if abs(trend_per_s) < LEAST_TREND_PER_S:
         return []
-    way = "slowed down" if trend_per_s < 0 else "sped up"
     return [
-        f"the machine {way} steadily by {abs(math.expm1(trend_per_s)):.2%} a second; the ratios are"
-        " not affected, since steps were measured on the way up and on the way down"
+        f"the machine {'slowed down' if trend_per_s < 0 else 'sped up'} steadily by"
+        f" {abs(math.expm1(trend_per_s)):.2%} a second; the ratios are not affected, since steps"
+        " were measured on the way up and on the way down"
     ]
 
 

@@ -1,7 +1,4 @@
-"""A Deployment that may be validated: what is checked before, its pods, and who loads its queue.
-
-Its number of replicas and what scales it are always put back at the end.
-"""
+"""A Deployment that may be validated: what is checked before, its pods, and who loads its queue."""
 
 import logging
 import os
@@ -13,14 +10,15 @@ from dataclasses import dataclass
 from scaletest.broker import Client, connect
 from scaletest.broker.samples import SampleReader
 from scaletest.cluster import connection, discovery, rights
+from scaletest.cluster.api_calls import Busy
 from scaletest.cluster.capacity import Supply
 from scaletest.cluster.changes import BEFORE, Changes, Patch, refuse_changed
 from scaletest.cluster.client_access import Direct, ServiceProxy
-from scaletest.cluster.connection import Busy, Cluster
+from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import Autoscalers
-from scaletest.cluster.objects import DEPLOYMENTS
 from scaletest.cluster.pod_requests import warn_of_removed
+from scaletest.cluster.resources import DEPLOYMENTS
 from scaletest.load import ClosedLoop
 from scaletest.model import checks
 from scaletest.model.errors import UsageError, WaitTimeout
@@ -42,16 +40,13 @@ URLS = ("http://", "https://")
 
 @dataclass(frozen=True, slots=True)
 class DeploymentTarget:
-    """A Deployment that may be validated, and who loads its queue.
-
-    scalers: who else scales it. redis_url: where requests are submitted from here.
-    """
+    """A Deployment that may be validated, and who loads its queue."""
 
     cluster: Cluster
     deployment: Deployment
     options: DeploymentOptions
-    scalers: Autoscalers
-    redis_url: str
+    scalers: Autoscalers  # who else scales it
+    redis_url: str  # where requests are submitted from here
     queue: str
     warnings: tuple[str, ...]
 
@@ -63,7 +58,7 @@ class DeploymentTarget:
     def set_up(
         self, plan: Plan, runner: ValidationRunner, stack: ExitStack
     ) -> tuple[Backend, Load, ReadSamples]:
-        """Backend, load, and what reads samples of the nodes; nothing has changed yet.
+        """Return backend, load, and what reads samples of the nodes; nothing has changed yet.
 
         Taken down with the stack: first the load, then the pods.
         """
@@ -78,18 +73,19 @@ class DeploymentTarget:
         if not self.options.client:
             redis = stack.enter_context(closing(connect(self.redis_url)))
             client = Client(connect(self.redis_url), patience_s=REDIS_PATIENCE_S)
-            own = ClosedLoop(
+            loop = ClosedLoop(
                 stack.enter_context(client),
                 self.queue,
                 runner.record,
                 arguments=(repr(plan.seconds),),
                 time_limit_s=plan.time_limit_s,
             )
-            stack.enter_context(closing(own))
-            return backend, own, SampleReader(redis, self.queue).read
-        load = RemoteLoad(_http(self.cluster, self.options.client), runner.record)
+            stack.enter_context(closing(loop))
+            return backend, loop, SampleReader(redis, self.queue).read
+        load = RemoteLoad(_connect_client(self.cluster, self.options.client), runner.record)
         load.check_limit(plan.limit)
         stack.callback(load.close)
+        # what the client had in flight before ends first
         if not load.wait_idle(1.0):
             load.set_parallel(0)
             if not load.wait_idle(60.0):
@@ -97,11 +93,16 @@ class DeploymentTarget:
                     "the client's requests did not end within 60 s",
                     hint="look whether there are workers",
                 )
-        return backend, load, RemoteSamples(_http(self.cluster, self.options.client)).read
+        # by a connection of its own, since a thread of its own reads them
+        samples = RemoteSamples(_connect_client(self.cluster, self.options.client))
+        return backend, load, samples.read
 
 
 def find_target(options: DeploymentOptions, redis_url: str, limit: int) -> DeploymentTarget:
-    """Check rights, autoscalers and room without changes. UsageError, Unreachable if not met."""
+    """Return the Deployment, checked without changes: rights, autoscalers, its queue, and room.
+
+    UsageError or Unreachable for what is not met.
+    """
     checks.seconds(options.ready_timeout, "ready timeout", maximum=86400.0, zero=False)
     client, may_hold = options.client, options.pause_autoscalers
     if not client and not redis_url:
@@ -109,6 +110,7 @@ def find_target(options: DeploymentOptions, redis_url: str, limit: int) -> Deplo
             "nobody would load the queue",
             hint="give <client> svc/NAME, or <redis_url> URL to submit from here",
         )
+    # the rights that the run needs
     cluster = connection.connect_cluster(options.namespace, options.context)
     wanted = rights.NEEDED
     if client and not client.startswith(URLS):
@@ -122,17 +124,25 @@ def find_target(options: DeploymentOptions, redis_url: str, limit: int) -> Deplo
     lacking = rights.missing_rights(cluster, wanted)
     if lacking:
         raise rights.refusal(lacking, cluster.namespace)
+    # the Deployment, and what else scales it
     deployment = Deployment(cluster, options.deployment)
     # a number of pods that a killed run left is put back by this one, which changes nothing else
     refuse_changed(deployment, own={"replicas"})
     scalers = Autoscalers(cluster, deployment.name)
     scalers.active(may_hold=may_hold)
-    queue = _queue(cluster, deployment, client)
-    doubts = _room(cluster, deployment, limit)
-    return DeploymentTarget(cluster, deployment, options, scalers, redis_url, queue, doubts)
+    return DeploymentTarget(
+        cluster=cluster,
+        deployment=deployment,
+        options=options,
+        scalers=scalers,
+        redis_url=redis_url,
+        queue=_find_queue(cluster, deployment, client),
+        warnings=_check_room(cluster, deployment, limit),
+    )
 
 
-def _queue(cluster: Cluster, deployment: Deployment, client: str) -> str:
+def _find_queue(cluster: Cluster, deployment: Deployment, client: str) -> str:
+    """Return the queue of the Deployment by its annotation, or by its client."""
     annotated = deployment.annotations.get(QUEUE_ANNOTATION, "")
     if not client:
         if not annotated:
@@ -144,7 +154,7 @@ def _queue(cluster: Cluster, deployment: Deployment, client: str) -> str:
                 ),
             )
         return annotated
-    queue = RemoteLoad(_http(cluster, client), lambda record: None).queue
+    queue = RemoteLoad(_connect_client(cluster, client), lambda record: None).queue
     if annotated and annotated != queue:
         raise UsageError(
             f"{client} loads queue {queue}, and {deployment.name} serves {annotated}",
@@ -153,8 +163,11 @@ def _queue(cluster: Cluster, deployment: Deployment, client: str) -> str:
     return queue
 
 
-def _room(cluster: Cluster, deployment: Deployment, limit: int) -> tuple[str, ...]:
-    """Warnings about unknown capacity. UsageError when nodes or quotas cannot take the pods."""
+def _check_room(cluster: Cluster, deployment: Deployment, limit: int) -> tuple[str, ...]:
+    """Return warnings about unknown capacity; UsageError when the pods do not fit.
+
+    Nodes and quotas are what limits them.
+    """
     spec = deployment.template["spec"]
     supply = Supply.read(cluster)
     room = supply.headroom(spec, deployment.placed())
@@ -170,8 +183,8 @@ def _room(cluster: Cluster, deployment: Deployment, limit: int) -> tuple[str, ..
     )
 
 
-def _http(cluster: Cluster, client: str) -> Direct | ServiceProxy:
-    """The way to a client's HTTP. UsageError for what names none."""
+def _connect_client(cluster: Cluster, client: str) -> Direct | ServiceProxy:
+    """Return access to a client by HTTP; UsageError for what names none."""
     token = os.environ.get("SCALETEST_CLIENT_TOKEN", "")
     if client.startswith(URLS):
         return Direct(client, token)
@@ -183,7 +196,7 @@ def _http(cluster: Cluster, client: str) -> Direct | ServiceProxy:
 
 
 class KubernetesBackend:
-    """Scales a Deployment for a run, and back at the end.
+    """The pods of a Deployment as workers; their number is always put back at the end.
 
     scalers: who else scales it. ready_s: how long pods may take to be ready.
     """
@@ -212,9 +225,9 @@ class KubernetesBackend:
         self._ready = 0
 
     def ready(self) -> int:
-        """Pods that are ready; 0 while there are more pods than requested.
+        """Return how many pods are ready; 0 while there are more pods than requested.
 
-        Raises WaitTimeout with the reason.
+        WaitTimeout, with the reason, when they take too long.
         """
         now = self._clock()
         if now - self._looked_at < LOOK_S:

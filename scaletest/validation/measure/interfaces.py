@@ -15,7 +15,7 @@ class Backend(Protocol):
         """Request this many workers; returns at once."""
 
     def ready(self) -> int:
-        """How many workers serve the queue now. Raises ScaletestError when a worker died."""
+        """Return how many workers serve the queue now; ScaletestError when a worker died."""
 
     def close(self) -> None:
         """End the workers, or restore their earlier number."""

@@ -1,4 +1,4 @@
-"""A validation is begun, or goes on: its folder, its workers and loads, the run, and its result."""
+"""Start and resume validations: the folder, the workers and loads, the run, and its result."""
 
 import os
 import sys
@@ -15,12 +15,16 @@ from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
 from scaletest.runs.stopping import stop_on_signals
 from scaletest.validation.folder import StoredValidation, ValidationFolder
+from scaletest.validation.judging.background import queue_of
 from scaletest.validation.judging.evaluation import Evaluation
-from scaletest.validation.judging.steps import queue_of
 from scaletest.validation.measure.deployment_target import DeploymentTarget, find_target
 from scaletest.validation.measure.interfaces import BackgroundLoad
 from scaletest.validation.measure.local import LocalSite
-from scaletest.validation.measure.runner import READY_TIMEOUT_S, ValidationRunner, complete
+from scaletest.validation.measure.runner import (
+    READY_TIMEOUT_S,
+    ValidationRunner,
+    complete_measurements,
+)
 from scaletest.validation.options import OWN_QUEUE, Devices, ValidationPlace
 from scaletest.validation.plan import Background, Plan
 
@@ -29,6 +33,7 @@ def start(
     plan: Plan,
     place: ValidationPlace,
     devices: Devices,
+    *,
     run_dir: str,
     labels: Labels,
     progress: Progress,
@@ -39,17 +44,22 @@ def start(
     command_line: makes the same run, where Python code begins this one; such code goes on after a
     signal.
     """
-    target = _target(place, plan.limit)
+    target = _find_target(place, plan.limit)
     if target:
         plan = replace(plan, queue=target.queue)
     folder = ValidationFolder.create(new_path(os.environ, run_dir))
     with folder.locked():
         folder.begin(plan, read_environment(command_line or sys.argv, plan.device_glob), labels)
         with progress.of_run(folder, plan.workload):
-            result = _validate(
-                plan, folder, place, target, devices, progress, hand_on=bool(command_line)
+            return folder, _validate(
+                StoredValidation(plan),
+                folder,
+                place,
+                target=target,
+                devices=devices,
+                progress=progress,
+                hand_on=bool(command_line),
             )
-            return folder, result
 
 
 def resume(
@@ -60,18 +70,22 @@ def resume(
     *,
     hand_on: bool = False,
 ) -> tuple[ValidationFolder, Evaluation]:
-    """Go on with a run. The plan is the stored one: a step measured under another plan would not
-    compare with the others. hand_on: Python code begins this, which goes on after a signal.
+    """Go on with a run under the stored plan.
+
+    A step measured under another plan would not compare with the others. hand_on: Python code
+    begins this, which goes on after a signal.
     """
     folder = ValidationFolder(files.path)
     with folder.locked():
         stored = folder.load()
-        stored = replace(stored, measurements=complete(stored.measurements, stored.records))
+        complete = complete_measurements(stored.measurements, stored.records)
+        stored = replace(stored, measurements=complete)
         plan = stored.plan
-        # nobody knows before whether another pair of ways is needed
-        _same_machine(stored)
-        same_devices(plan, devices)
-        target = _target(place, plan.limit)
+        # Also where every step is measured: nobody knows yet whether a further pair of ways is
+        # needed.
+        _refuse_other_machine(stored)
+        refuse_other_devices(plan, devices)
+        target = _find_target(place, plan.limit)
         place.deployment.refuse_local(plan)
         is_same = plan.queue == target.queue if target else plan.queue.startswith(OWN_QUEUE)
         if not is_same:
@@ -82,12 +96,18 @@ def resume(
         folder.forget_unfinished(stored)
         with progress.of_run(folder, plan.workload):
             return folder, _validate(
-                plan, folder, place, target, devices, progress, stored, hand_on=hand_on
+                stored,
+                folder,
+                place,
+                target=target,
+                devices=devices,
+                progress=progress,
+                hand_on=hand_on,
             )
 
 
-def unlike_devices(plan: Plan, devices: Devices) -> list[str]:
-    """A warning where devices are compared that are not alike."""
+def warn_of_unlike_devices(plan: Plan, devices: Devices) -> list[str]:
+    """Return a warning where devices are compared that are not alike."""
     models = Counter(devices(plan)) if plan.compares else Counter[str]()
     if len(models) < 2:
         return []
@@ -97,20 +117,18 @@ def unlike_devices(plan: Plan, devices: Devices) -> list[str]:
     ]
 
 
-def same_devices(plan: Plan, devices: Devices) -> None:
-    """UsageError when there are not as many devices as when the run was begun."""
-    if not plan.devices:
-        return
-    now = len(devices(plan))
-    if now != plan.devices:
+def refuse_other_devices(plan: Plan, devices: Devices) -> None:
+    """Raise UsageError when there are not as many devices as when the run was begun."""
+    count = len(devices(plan)) if plan.devices else 0
+    if count != plan.devices:
         raise UsageError(
-            f"the run was begun with {plan.devices} devices, and there are {now} now",
+            f"the run was begun with {plan.devices} devices, and there are {count} now",
             hint="bring them back, or make a run of its own",
         )
 
 
-def _target(place: ValidationPlace, limit: int) -> DeploymentTarget | None:
-    """The Deployment that is validated, checked; None when workers run on this machine."""
+def _find_target(place: ValidationPlace, limit: int) -> DeploymentTarget | None:
+    """Return the Deployment that is validated, checked; None when workers run on this machine."""
     if not place.deployment.deployment:
         return None
     if place.local:
@@ -118,9 +136,10 @@ def _target(place: ValidationPlace, limit: int) -> DeploymentTarget | None:
     return find_target(place.deployment, place.redis_url or "", limit)
 
 
-def _same_machine(stored: StoredValidation) -> None:
-    """UsageError when the steps measured so far are those of another machine: a ratio of the two
-    says nothing.
+def _refuse_other_machine(stored: StoredValidation) -> None:
+    """Raise UsageError when the steps measured so far are those of another machine.
+
+    A ratio of steps on two machines says nothing.
     """
     here = read_environment([])
     for name in ("machine", "processor", "cores"):
@@ -134,16 +153,17 @@ def _same_machine(stored: StoredValidation) -> None:
 
 
 def _validate(
-    plan: Plan,
+    stored: StoredValidation,
     folder: ValidationFolder,
     place: ValidationPlace,
+    *,
     target: DeploymentTarget | None,
     devices: Devices,
     progress: Progress,
-    stored: StoredValidation | None = None,
-    *,
-    hand_on: bool = False,
+    hand_on: bool,
 ) -> Evaluation:
+    """Measure what is not stored yet, with local workers or with the target."""
+    plan = stored.plan
     runner = ValidationRunner(
         plan,
         folder,
@@ -155,12 +175,15 @@ def _validate(
     )
     unwind = hand_on or bool(target)
     with stop_on_signals(runner.stop, unwind=unwind, hand_on=hand_on) as stack:
+        progress.warn(warn_of_unlike_devices(plan, devices))
         if target:
-            progress.warn([*unlike_devices(plan, devices), *target.warnings])
+            progress.warn(target.warnings)
             backend, load, samples = target.set_up(plan, runner, stack)
             return runner.run(backend, load, samples=samples)
-        site = LocalSite(place, folder.log, runner, stack, lambda: same_devices(plan, devices))
-        progress.warn(unlike_devices(plan, devices))
+        site = LocalSite(
+            place, folder.log, runner, stack, lambda: refuse_other_devices(plan, devices)
+        )
+        # what the workers of the run do, as if it were one of the other queues
         main = Background(
             "main",
             seconds=plan.seconds,

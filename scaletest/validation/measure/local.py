@@ -1,14 +1,10 @@
-"""Validations on this machine: a queue, workers and a load, set up and ended together.
-
-Workers are processes that end with this process, even when it is killed.
-"""
+"""Validations on this machine: a queue, workers and a load, set up and ended together."""
 
 import os
 import subprocess
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
@@ -35,21 +31,22 @@ STOP_TIMEOUT_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """What every worker is started with.
-
-    plan: says how workers share devices; without it, and where it says nothing, worker N uses the
-    N-th device without a lease.
-    """
+    """What every worker is started with."""
 
     redis_url: str
     queue: str
     place: ValidationPlace
     work: Background
+    # how workers share devices; without it, and where it says nothing, worker N uses the N-th
+    # device without a lease
     plan: Plan | None = None
 
 
 class LocalBackend:
-    """Worker processes. `alive` returns how many of them serve the queue."""
+    """Worker processes, which end with this process even when it is killed.
+
+    `alive` returns how many of them serve the queue.
+    """
 
     def __init__(
         self,
@@ -80,22 +77,29 @@ class LocalBackend:
             self._processes = []
             self._share = share
         while len(self._processes) < workers:
-            self._processes.append(self._start(len(self._processes)))
+            self._processes.append(self._start_worker(len(self._processes)))
         while len(self._processes) > workers:
             end_all([self._processes.pop()], STOP_TIMEOUT_S)
 
     def ready(self) -> int:
-        """Number of workers that serve the queue."""
+        """Return how many workers serve the queue; ScaletestError when one has ended."""
         for process in self._processes:
             code = process.poll()
-            if code is not None:
-                raise ScaletestError(
-                    f"a worker ended unexpectedly with exit code {code}: {self._log_end()}",
-                    hint=(
-                        f"read {self._log}, or start one by hand: scaletest worker --queue"
-                        f" {self._options.queue}"
-                    ),
-                )
+            if code is None:
+                continue
+            # the last line of the workers' log, which of a traceback is the error
+            try:
+                lines = self._log.read_text(errors="replace").split("\n")
+                error = next(filter(None, map(str.strip, reversed(lines))), "its log is empty")
+            except OSError:
+                error = "it has no log"
+            raise ScaletestError(
+                f"a worker ended unexpectedly with exit code {code}: {cut_text(error)}",
+                hint=(
+                    f"read {self._log}, or start one by hand: scaletest worker --queue"
+                    f" {self._options.queue}"
+                ),
+            )
         return self._alive()
 
     def close(self) -> None:
@@ -104,12 +108,28 @@ class LocalBackend:
         self._processes = []
         self._guard.close()
 
-    def kill(self) -> None:
-        """End all workers at once."""
-        for process in self._processes:
-            process.kill()
-
-    def _start(self, index: int) -> subprocess.Popen[bytes]:
+    def _start_worker(self, index: int) -> subprocess.Popen[bytes]:
+        """Start the worker with this number; it writes to the workers' log."""
+        options, work, plan = self._options, self._options.work, self._options.plan
+        line = python_module(
+            "scaletest", "worker", "--queue", options.queue, "--grace", f"{GRACE_S:g}"
+        )
+        if options.place.no_causes:
+            line += ["--no-causes"]
+        if work.time_limit_s:
+            line += ["--time-limit", repr(work.time_limit_s)]
+        if plan and plan.preset:
+            line += ["--preset", plan.preset]
+        if work.device_glob:
+            line += ["--device-glob", work.device_glob]
+        if plan and self._share:
+            line += ["--per-device", str(self._share)]
+        elif work.device_glob or (plan and plan.preset):
+            line += ["--device-index", str(index)]
+        if work.command:
+            line += ["--null-input", "--", *work.command]
+        # a URL may contain a password, and every user can read command lines
+        settings = {**WITHOUT_SETTINGS, "SCALETEST_REDIS_URL": options.redis_url}
         try:
             log = open_private(self._log, "ab")
         except OSError as error:
@@ -117,54 +137,20 @@ class LocalBackend:
                 f"the workers' log {self._log} cannot be written: {error.strerror}"
             ) from error
         with log:
-            options, work, plan = self._options, self._options.work, self._options.plan
-            line = python_module(
-                "scaletest", "worker", "--queue", options.queue, "--grace", f"{GRACE_S:g}"
-            )
-            if options.place.no_causes:
-                line += ["--no-causes"]
-            settings = {
-                "--time-limit": repr(work.time_limit_s) if work.time_limit_s else "",
-                "--preset": plan.preset if plan else "",
-                "--device-glob": work.device_glob,
-            }
-            line += chain.from_iterable(setting for setting in settings.items() if setting[1])
-            if plan and self._share:
-                line += ["--per-device", str(self._share)]
-            elif settings["--device-glob"] or settings["--preset"]:
-                line += ["--device-index", str(index)]
-            if work.command:
-                line += ["--null-input", "--", *work.command]
             return subprocess.Popen(
                 line,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # Ctrl-C at the terminal must reach this process only
-                # a URL may contain a password, and every user can read command lines
-                env=self._guard.environment(
-                    {
-                        **os.environ,
-                        **WITHOUT_SETTINGS,
-                        "SCALETEST_REDIS_URL": self._options.redis_url,
-                    }
-                ),
+                env=self._guard.environment({**os.environ, **settings}),
             )
-
-    def _log_end(self) -> str:
-        """The last line of the workers' log, which of a traceback is the error."""
-        try:
-            lines = self._log.read_text(errors="replace").split("\n")
-        except OSError:
-            return "it has no log"
-        return next(
-            (cut_text(line.strip()) for line in reversed(lines) if line.strip()), "its log is empty"
-        )
 
 
 class LocalSite:
-    """A Redis, a log for workers, and the runner that takes the records. What must be taken down
-    again is on the stack.
+    """A Redis, a log for workers, and the runner that takes the records.
+
+    What must be taken down again is on the stack.
     """
 
     def __init__(
@@ -175,8 +161,9 @@ class LocalSite:
         stack: ExitStack,
         check_devices: Callable[[], None],
     ) -> None:
-        """Reach the Redis of the place, or start one. check_devices: raises when the devices of the
-        plan are not there any more.
+        """Reach the Redis of the place, or start one.
+
+        check_devices: raises when the devices of the plan are not there any more.
         """
         self._place = place
         self._log = log
@@ -187,14 +174,13 @@ class LocalSite:
         self._redis = stack.enter_context(closing(connect(self._url)))
 
     def samples(self, queue: str) -> ReadSamples | None:
-        """Reads what the queue's nodes do from now on."""
+        """Return what reads samples of the queue's nodes from now on; None without causes."""
         return None if self._place.no_causes else SampleReader(self._redis, queue).read
 
     def set_up(
         self, queue: str, background: Background, plan: Plan | None = None
     ) -> tuple[LocalBackend, ClosedLoop]:
-        """Declare a queue of the run's own, and make its backend and its load; neither has begun
-        yet.
+        """Declare a queue of the run's own, and return its backend and its load, both idle.
 
         plan: says how its workers share devices; without it they count round.
         """

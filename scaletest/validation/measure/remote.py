@@ -1,5 +1,4 @@
-"""A remote client as the load: `scaletest client`, controlled over HTTP, which also sends its
-records.
+"""A remote client as the load: `scaletest client`, controlled over HTTP, which sends its records.
 
 The client does not know steps: a record belongs to the step in which it was fetched. That is
 correct, because a step begins only when no request of the step before is in flight and all its
@@ -21,6 +20,7 @@ logger = logging.getLogger("scaletest.validation")
 LOOK_S = 0.25
 PATIENCE_S = 15.0
 POSITION_HEADER = "scaletest-samples-position"
+STATS = ("queue", "load", "parallel", "max_parallel", "in_flight", "record_seq")
 
 
 class ClientHttp(Protocol):
@@ -29,11 +29,11 @@ class ClientHttp(Protocol):
     name: str
 
     def get(self, path: str, **query: str) -> tuple[int, bytes, Mapping[str, str]]:
-        """Status, body, headers with lower-case names. Raises Unreachable without an answer."""
+        """Return status, body, and headers with lower-case names; Unreachable without an answer."""
 
 
 class RemoteLoad:
-    """Keeps requests in flight in a remote client. `close` restores its earlier number."""
+    """Requests in flight in a remote client. `close` restores its earlier number."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class RemoteLoad:
         self._http = http
         self._record = record
         self._clock, self._sleep = clock, sleep
-        stats = self._stats()
+        stats = self._read_stats()
         self.queue, self.maximum = str(stats["queue"]), int(stats["max_parallel"])
         self.kind, self._before = str(stats["load"]), int(stats["parallel"])
         self._seq = int(stats["record_seq"])
@@ -55,7 +55,7 @@ class RemoteLoad:
         self._steered = False
 
     def check_limit(self, limit: int) -> None:
-        """UsageError when this client cannot keep so many requests in flight."""
+        """Raise UsageError when this client cannot keep so many requests in flight."""
         if self.kind != "closed":
             raise UsageError(
                 f"client {self._http.name} follows a schedule ({self.kind})",
@@ -71,7 +71,7 @@ class RemoteLoad:
     def set_parallel(self, parallel: int, step: int | None = None, repeat: int = 0) -> None:
         """Keep this many in flight from now on."""
         if step is not None:
-            self._fetch()  # earlier records do not belong to this step
+            self._fetch_records()  # earlier records do not belong to this step
             self._step, self._repeat = step, repeat
         self._steered = True
         self._call("/parallel", value=str(parallel), type="json")
@@ -79,17 +79,17 @@ class RemoteLoad:
     def wait_idle(self, timeout_s: float) -> bool:
         """Wait until nothing is in flight and all records are fetched; false at a timeout."""
         deadline = self._clock() + timeout_s
-        while self._stats()["in_flight"]:
+        while self._read_stats()["in_flight"]:
             if self._clock() > deadline:
                 return False
             self._sleep(LOOK_S)
-        self._fetch()
+        self._fetch_records()
         return True
 
     def check(self) -> None:
         """Fetch new records. Raises when the client no longer answers."""
         if self._clock() - self._looked_at >= LOOK_S:
-            self._fetch()
+            self._fetch_records()
 
     def close(self) -> None:
         """Restore the client's number in flight. Does nothing the second time."""
@@ -101,7 +101,8 @@ class RemoteLoad:
         except ScaletestError as error:
             logger.error("client %s may still load its queue: %s", self._http.name, error)
 
-    def _fetch(self) -> None:
+    def _fetch_records(self) -> None:
+        """Hand on the records since the last call, which belong to the current step."""
         self._looked_at = self._clock()
         body, headers = self._call("/api/v1/records", since=str(self._seq))
         first = int(headers.get("scaletest-first-seq", self._seq + 1))
@@ -113,18 +114,14 @@ class RemoteLoad:
                 hint="start it with a larger <keep_records>",
             )
         for line in lines:
-            record = replace(Record.from_json(line), step=self._step, repeat=self._repeat)
+            self._record(replace(Record.from_json(line), step=self._step, repeat=self._repeat))
             self._seq += 1
-            self._record(record)
 
-    def _stats(self) -> dict[str, Any]:
+    def _read_stats(self) -> dict[str, Any]:
         body, _ = self._call("/api/v1/stats")
         try:
             stats = json.loads(body)
-            return {
-                name: stats[name]
-                for name in ("queue", "load", "parallel", "max_parallel", "in_flight", "record_seq")
-            }
+            return {name: stats[name] for name in STATS}
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidValue(
                 f"{self._http.name} does not answer as a scaletest client",
@@ -132,14 +129,18 @@ class RemoteLoad:
             ) from error
 
     def _call(self, path: str, **query: str) -> tuple[bytes, Mapping[str, str]]:
-        """The answer, with retries: a proxy may be replaced, a pod may be restarted."""
+        """Return body and headers of the answer, which may take some tries.
+
+        A proxy may be replaced meanwhile, or a pod restarted. Unreachable for what does not end, or
+        is refused; UsageError where there is no such client.
+        """
         began = self._clock()
         while True:
             error: ScaletestError
             try:
                 status, body, headers = self._http.get(path, **query)
-            except Unreachable as away:
-                error = away
+            except Unreachable as unreachable:
+                error = unreachable
             else:
                 if status == 200:
                     return body, headers
@@ -170,7 +171,7 @@ class RemoteSamples:
         self._position = ""
 
     def read(self) -> list[NodeSample]:
-        """Samples since the last call.
+        """Return the samples since the last call.
 
         UsageError when the client has none; Unreachable for errors that may be temporary.
         """

@@ -3,8 +3,6 @@
 A run measures its steps up and down, and undecided steps again (`judging.schedule`). It is stored
 after every step and can be stopped at any point: completed measurements are kept, and the verdict
 says that the run was interrupted. A stored run continues where it ended.
-
-Counts of the current step are updated with every record, so that reading them is cheap.
 """
 
 import math
@@ -28,8 +26,7 @@ from scaletest.validation.judging.evaluation import Evaluation, evaluate, missin
 from scaletest.validation.judging.forecast import left_s
 from scaletest.validation.judging.growth import SEED
 from scaletest.validation.judging.measured_step import measure_step
-from scaletest.validation.judging.schedule import Turn, further_pair, planned_pairs, way
-from scaletest.validation.judging.step_parts import StepPart
+from scaletest.validation.judging.schedule import Turn, further_pair, planned_pairs, way_name
 from scaletest.validation.judging.steps import summarise
 from scaletest.validation.judging.stopping import Stop, Stopping
 from scaletest.validation.judging.throughput import Throughput
@@ -44,7 +41,10 @@ FAILING_S = 5.0
 
 
 class StepTally:
-    """Counts and completions of one step. The load's thread calls `add`, the runner's the rest."""
+    """Counts and completions of one step, updated with every record, so that reading is cheap.
+
+    The load's thread calls `add`, the runner's the rest.
+    """
 
     def __init__(self) -> None:
         self.completions = 0
@@ -63,10 +63,11 @@ class StepTally:
         else:
             self.failures += 1
 
-    def course(self) -> tuple[Completions, float]:
+    def read(self) -> tuple[Completions, float]:
         """Return the completions, and when the first request was submitted on Redis' clock."""
-        times = {worker: sorted(own) for worker, own in list(self._ends.items())}
-        return Completions(times), self._began_s
+        # a copy of the items, since another thread may add a worker meanwhile
+        ends = {worker: sorted(ended_s) for worker, ended_s in list(self._ends.items())}
+        return Completions(ends), self._began_s
 
 
 def progress_line(
@@ -76,16 +77,14 @@ def progress_line(
     longest_s: float,
     rate: Throughput | None,
 ) -> str:
-    """The state of a step. rate: throughput at its last evaluation, if there is one."""
-    seen = (
-        f", {format_significant(rate.per_s, 4)}/s ± {format_percent(rate.relative)}" if rate else ""
-    )
-    failed = f", {tally.failures} failed" if tally.failures else ""
-    time_used = f"{passed_s:.0f} s of {longest_s:.0f} s at most"
-    return (
-        f"{plural(workers, 'worker')}: measuring, {tally.completions} done{seen}{failed},"
-        f" {time_used}"
-    )
+    """Return the state of a step. rate: throughput at its last check, if there is one."""
+    done = f"{tally.completions} done"
+    if rate:
+        done += f", {format_significant(rate.per_s, 4)}/s ± {format_percent(rate.relative)}"
+    if tally.failures:
+        done += f", {tally.failures} failed"
+    duration = f"{passed_s:.0f} s of {longest_s:.0f} s at most"
+    return f"{plural(workers, 'worker')}: measuring, {done}, {duration}"
 
 
 class ValidationRunner:
@@ -102,6 +101,7 @@ class ValidationRunner:
         plan: Plan,
         folder: ValidationFolder,
         progress: Progress,
+        *,
         clock: Callable[[], float] = time.monotonic,
         stored: StoredValidation | None = None,
         ready_s: float = READY_TIMEOUT_S,
@@ -114,12 +114,12 @@ class ValidationRunner:
         self._progress = progress
         self._clock = clock
         self._began = clock()
-        earlier = stored or StoredValidation(plan, {}, [], {}, [], {})
+        earlier = stored or StoredValidation(plan)
         self._spent_s = elapsed_s(earlier.result)
         self._measurements = list(earlier.measurements)
         self._records = defaultdict(list, earlier.records)
         self._background = list(earlier.background)
-        self._saved = len(self._background)
+        self._stored_background = len(self._background)
         self._samples = SampleStore(folder, earlier.samples)
         self._tally = StepTally()
         self._wake = wake or Wake()
@@ -152,7 +152,7 @@ class ValidationRunner:
         others: Sequence[BackgroundLoad] = (),
         samples: ReadSamples | None = None,
     ) -> Evaluation:
-        """Measure all steps that are not measured yet; the result.
+        """Measure all steps that are not measured yet, and return the result.
 
         others: loads on other queues during the run. samples: reads samples of the nodes.
         """
@@ -162,20 +162,18 @@ class ValidationRunner:
             self._collector.start()
         try:
             for number in count():
-                turns = self._turns(number)
+                turns = self._choose_turns(number)
                 if not turns or not self._measure_all(turns, backend, load):
                     break
         finally:
             self._collector.close()
-        result = self.result()
-        self._store(lambda: self._folder.write(RESULT, result.to_dict()))
-        return result
+        return self._store_result()
 
-    def _turns(self, number: int) -> list[Turn]:
-        """The planned measurements, or those of this further pair of ways, chosen by the pairs
-        before.
+    def _choose_turns(self, number: int) -> list[Turn]:
+        """Return the planned measurements, or those of the further pair of ways with this number.
 
-        A continued run makes the same choice again, because measurements of this pair do not count.
+        That is chosen by the pairs before. A continued run makes the same choice again, because
+        measurements of this pair do not count.
         """
         if not number:
             return planned_pairs(self._plan)
@@ -184,22 +182,19 @@ class ValidationRunner:
         before = [
             measurement for measurement in self._measurements if measurement.repeat < 2 * number
         ]
-        return further_pair(
-            self._plan, [step.parts for step in summarise(self._plan, before, self._records)]
-        )
+        steps = summarise(self._plan, before, self._records)
+        return further_pair(self._plan, [step.parts for step in steps])
 
     def _measure_all(self, turns: Sequence[Turn], backend: Backend, load: Load) -> bool:
         """Measure these turns unless they are measured already; false when the run was stopped."""
+        measured = {measurement.key for measurement in self._measurements}
+        left = [turn for turn in turns if turn.key not in measured]
         pair = turns[0].repeat // 2
-        for turn in turns:
-            if turn.key in {measurement.key for measurement in self._measurements}:
-                continue
+        while left:
+            turn = left[0]
             if turn.repeat // 2 != pair:
                 backend.scale(0)  # every planned pair of ways has workers of its own
                 pair = turn.repeat // 2
-            # where in these turns the run is
-            measured = {measurement.key for measurement in self._measurements}
-            left = [each for each in turns if each.key not in measured]
             self._progress.at(
                 len(self._measurements),
                 len(self._measurements) + len(left),
@@ -207,57 +202,128 @@ class ValidationRunner:
                 # another pair of ways may be needed
                 is_estimate=self._plan.repeats == 1,
             )
-            workers, repeat = turn.key
-            self._records[workers, repeat] = []
-            self._tally = StepTally()
-            self._progress.phase(f"{plural(workers, 'worker')}: getting ready")
-            began = self._clock()
-            stop, warm_at_s, scale_s, measured_s = Stop.ENDED, None, 0.0, 0.0
-            try:
-                backend.scale(workers)
-                deadline = self._clock() + self._ready_s
-                while backend.ready() < workers and not self._wake.wait(LOOK_S / 5):
-                    if self._clock() > deadline:
-                        raise WaitTimeout(
-                            f"{backend.ready()} of {workers} workers were ready after"
-                            f" {self._ready_s:.0f} s",
-                            hint="look at the workers' log",
-                        )
-                scale_s = self._clock() - began
-                # the warnings about the machine, once, before the first load
-                look, self._look = self._look, tuple
-                lines = look()
-                self._progress.warn(lines)
-                self._noticed += [line for line in lines if line not in self._noticed]
-                if not self._stopped_by:
-                    for other in self._others:
-                        other.enter(workers, repeat)
-                    load.set_parallel(workers, workers, repeat)
-                    began = self._clock()
-                    stop, warm_at_s = self._measure(turn, backend, load)
-                    measured_s = self._clock() - began
-                self._progress.note(f"{plural(workers, 'worker')}: waiting for requests in flight")
-                load.set_parallel(0)
-                # they finish, so that each belongs to one step; the wait is limited
-                patience_s = max(30.0, 2.0 * (self._plan.time_limit_s or 10.0 * self._plan.seconds))
-                if not load.wait_idle(patience_s):
-                    self.stop(f"requests still ran {patience_s:.0f} s after the load ended")
-            finally:
-                self._keep(
-                    Measurement(
-                        workers, repeat, scale_s, measured_s, str(stop), warm_at_s=warm_at_s
-                    )
-                )
+            self._measure_turn(turn, backend, load)
             # where every request failed, more workers would only fail faster; but each number is a
             # result where numbers of workers per device are compared
-            rows = self._records.get(turn.key, [])
-            failing = not self._plan.compares and len(rows) > self._plan.tolerate_failures
-            if self._stopped_by or (failing and not any(row.ok for row in rows)):
+            records = self._records.get(turn.key, [])
+            failing = not self._plan.compares and len(records) > self._plan.tolerate_failures
+            if self._stopped_by or (failing and not any(record.ok for record in records)):
                 return False
+            del left[0]
         return True
 
+    def _measure_turn(self, turn: Turn, backend: Backend, load: Load) -> None:
+        """Make one measurement, from scaling to the end of its requests, and store it."""
+        workers, repeat = turn.key
+        self._records[workers, repeat] = []
+        self._tally = StepTally()
+        self._progress.phase(f"{plural(workers, 'worker')}: getting ready")
+        began = self._clock()
+        stop, warm_at_s, scale_s, measured_s = Stop.ENDED, None, 0.0, 0.0
+        try:
+            backend.scale(workers)
+            deadline = self._clock() + self._ready_s
+            while backend.ready() < workers and not self._wake.wait(LOOK_S / 5):
+                if self._clock() > deadline:
+                    raise WaitTimeout(
+                        f"{backend.ready()} of {workers} workers were ready after"
+                        f" {self._ready_s:.0f} s",
+                        hint="look at the workers' log",
+                    )
+            scale_s = self._clock() - began
+            # the warnings about the machine, once, before the first load
+            warnings = self._look()
+            self._look = tuple
+            self._progress.warn(warnings)
+            self._noticed += [line for line in warnings if line not in self._noticed]
+            if not self._stopped_by:
+                for other in self._others:
+                    other.enter(workers, repeat)
+                load.set_parallel(workers, workers, repeat)
+                began = self._clock()
+                stop, warm_at_s = self._measure_until_stopped(turn, backend, load)
+                measured_s = self._clock() - began
+            self._progress.note(f"{plural(workers, 'worker')}: waiting for requests in flight")
+            load.set_parallel(0)
+            # they finish, so that each belongs to one step; the wait is limited
+            patience_s = max(30.0, 2.0 * (self._plan.time_limit_s or 10.0 * self._plan.seconds))
+            if not load.wait_idle(patience_s):
+                self.stop(f"requests still ran {patience_s:.0f} s after the load ended")
+        finally:
+            self._keep_measurement(
+                Measurement(workers, repeat, scale_s, measured_s, str(stop), warm_at_s=warm_at_s)
+            )
+
+    def _measure_until_stopped(
+        self, turn: Turn, backend: Backend, load: Load
+    ) -> tuple[Stop, float | None]:
+        """Measure until the stopping rule ends it, or more requests failed than the plan tolerates.
+
+        Return why it ended, and when the warm-up ended where the rule found that.
+        """
+        plan, workers = self._plan, turn.workers
+        self._progress.phase(f"{plural(workers, 'worker')}: measuring")
+        rule = self._stopping_rule(turn)
+        began = self._clock()
+        while not self._wake.wait(LOOK_S):
+            passed_s = self._clock() - began
+            tally = self._tally
+            backend.ready()
+            load.check()
+            for other in self._others:
+                other.check()
+            failing_s = max(FAILING_S, 5 * plan.seconds)
+            if tally.failures > plan.tolerate_failures and passed_s > failing_s:
+                return Stop.FAILURES, None
+            stop = rule.decide(tally.completions, passed_s, tally.read)
+            self._progress.note(progress_line(workers, tally, passed_s, rule.longest_s, rule.rate))
+            if stop:
+                return stop, rule.warm_at_s
+        return Stop.ENDED, None
+
+    def _stopping_rule(self, turn: Turn) -> Stopping:
+        """Return the rule that ends a measurement, from what was measured before it."""
+        plan = self._plan
+        measured = {measurement.key: measurement for measurement in self._measurements}
+        # the step that this one is compared with; planned repeats are compared together, later
+        before = None
+        index = plan.steps.index(turn.workers)
+        key = (plan.steps[index - 1], turn.repeat)
+        if index and plan.repeats == 1 and not plan.compares and key in measured:
+            records = self._records[key]
+            before = measure_step(plan, measured[key], records, Completions.of(records)).part
+        # a way down is as long as the way up, unless its pair has a length of its own
+        length_s = turn.length_s
+        way_up = measured.get((turn.workers, turn.repeat - 1))
+        if way_up and turn.repeat % 2 and not length_s:
+            length_s = way_up.measured_s
+        return Stopping(plan, turn.workers, before, turn.workers == plan.steps[-1], length_s)
+
+    def _keep_measurement(self, measurement: Measurement) -> None:
+        """Store the step and the result so far; a step without a record is dropped."""
+        records = self._records[measurement.key]
+        if not records and measurement.stop == Stop.ENDED:
+            del self._records[measurement.key]
+        else:
+            measurement = replace(measurement, requests=len(records))
+            self._measurements.append(measurement)
+            others = self._background[self._stored_background :]
+            self._stored_background += len(others)
+            self._write_or_stop(lambda: self._folder.add(measurement, [*records, *others]))
+        self._collector.collect()
+        result = self._store_result()
+        for step in result.steps:
+            if step.workers == measurement.workers and records:
+                ratio = f", ratio {step.ratio.value:.2f}" if step.ratio else ""
+                failed = f", {step.failures} failed" if step.failures else ""
+                reason = f" ({measurement.stop}, {measurement.measured_s:.0f} s)"
+                name = f"{plural(step.workers, 'worker')} on the {way_name(measurement.repeat)}"
+                rate = f"{step.throughput.per_s:.3f} requests/s"
+                self._progress.step(f"{name}: {rate}{ratio}{failed}{reason}")
+        self._progress.step_ended()
+
     def result(self) -> Evaluation:
-        """The result so far."""
+        """Return the result so far."""
         return evaluate(
             self._plan,
             self._measurements,
@@ -270,32 +336,16 @@ class ValidationRunner:
             noticed=self._noticed,
         )
 
-    def _keep(self, measurement: Measurement) -> None:
-        """Store the step and the result so far; a step without a record is dropped."""
-        rows = self._records[measurement.key]
-        if not rows and measurement.stop == Stop.ENDED:
-            del self._records[measurement.key]
-        else:
-            measurement = replace(measurement, requests=len(rows))
-            self._measurements.append(measurement)
-            others, self._saved = self._background[self._saved :], len(self._background)
-            self._store(lambda: self._folder.add(measurement, [*rows, *others]))
-        self._collector.collect()
+    def _store_result(self) -> Evaluation:
         result = self.result()
-        self._store(lambda: self._folder.write(RESULT, result.to_dict()))
-        for step in result.steps:
-            if step.workers == measurement.workers and rows:
-                ratio = f", ratio {step.ratio.value:.2f}" if step.ratio else ""
-                failed = f", {step.failures} failed" if step.failures else ""
-                why = f" ({measurement.stop}, {measurement.measured_s:.0f} s)"
-                at = f"{plural(step.workers, 'worker')} on the {way(measurement.repeat)}"
-                rate = f"{step.throughput.per_s:.3f} requests/s"
-                self._progress.step(f"{at}: {rate}{ratio}{failed}{why}")
-        self._progress.step_ended()
+        self._write_or_stop(lambda: self._folder.write(RESULT, result.to_dict()))
+        return result
 
-    def _store(self, write: Callable[[], None]) -> None:
-        """Write into the run's folder. Where that fails, as on a full disk, the run ends as by a
-        signal, so that what was measured is still judged and shown.
+    def _write_or_stop(self, write: Callable[[], None]) -> None:
+        """Write into the run's folder.
+
+        Where that fails, as on a full disk, the run ends as by a signal, so that what was measured
+        is still judged and shown.
         """
         try:
             write()
@@ -304,63 +354,9 @@ class ValidationRunner:
                 self._progress.warn([error.message])
             self.stop(error.message)
 
-    def _measure(self, turn: Turn, backend: Backend, load: Load) -> tuple[Stop, float | None]:
-        """Measure until the stopping rule ends it, or more requests failed than the plan tolerates.
 
-        Returns why it ended, and when the warm-up ended where the rule found that.
-        """
-        plan, workers = self._plan, turn.workers
-        self._progress.phase(f"{plural(workers, 'worker')}: measuring")
-        rule = Stopping(
-            plan, workers, self._base(turn), workers == plan.steps[-1], self._length_s(turn)
-        )
-        began = self._clock()
-        while not self._wake.wait(LOOK_S):
-            elapsed = self._clock() - began
-            tally = self._tally
-            backend.ready()
-            load.check()
-            for other in self._others:
-                other.check()
-            if tally.failures > plan.tolerate_failures and elapsed > max(
-                FAILING_S, 5 * plan.seconds
-            ):
-                return Stop.FAILURES, None
-            stop = rule.look(tally.completions, elapsed, tally.course)
-            self._progress.note(progress_line(workers, tally, elapsed, rule.longest_s, rule.rate))
-            if stop:
-                return stop, rule.warm_at_s
-        return Stop.ENDED, None
-
-    def _base(self, turn: Turn) -> StepPart | None:
-        """The step that this one is compared with; None with planned repeats, compared together."""
-        index = self._plan.steps.index(turn.workers)
-        if index == 0 or self._plan.repeats > 1 or self._plan.compares:
-            return None
-        key = (self._plan.steps[index - 1], turn.repeat)
-        for measurement in self._measurements:
-            if measurement.key == key:
-                rows = self._records[key]
-                return measure_step(self._plan, measurement, rows, Completions.of(rows)).part
-        return None
-
-    def _length_s(self, turn: Turn) -> float:
-        """Seconds of this measurement, by its pair's plan or its mirror image; 0: not fixed."""
-        if turn.length_s or turn.repeat % 2 == 0:
-            return turn.length_s
-        mirror = (turn.workers, turn.repeat - 1)
-        return next(
-            (
-                measurement.measured_s
-                for measurement in self._measurements
-                if measurement.key == mirror
-            ),
-            0.0,
-        )
-
-
-def complete(measurements: Sequence[Measurement], records: Rows) -> list[Measurement]:
-    """Measurements that need not be repeated: not interrupted, and with all of their records."""
+def complete_measurements(measurements: Sequence[Measurement], records: Rows) -> list[Measurement]:
+    """Return those that need not be repeated: not interrupted, and with all of their records."""
     return [
         measurement
         for measurement in measurements

@@ -22,14 +22,13 @@ ReadSamples = Callable[[], Sequence[NodeSample]]
 
 
 class SampleStore:
-    """The samples of a run, in memory and in its folder. When there are too many, every second is
-    dropped.
+    """The samples of a run, in memory and in its folder; every second is dropped of too many.
 
-    Rates and levels stay correct without their neighbours, and energy is a counter.
+    Rates and levels stay correct without their neighbours, and energy is a counter. stored: samples
+    that an earlier process of the run stored.
     """
 
     def __init__(self, folder: ValidationFolder, stored: Sequence[NodeSample] = ()) -> None:
-        """stored: samples that an earlier process of the run stored."""
         self._folder = folder
         self._rows = list(stored)
         self._bytes = sum(map(_size, stored))
@@ -67,10 +66,12 @@ class SampleStore:
 
 
 class Collector:
-    """A thread that reads the samples of a queue during a run. Its errors never end the run."""
+    """A thread that reads the samples of a queue during a run. Its errors never end the run.
+
+    read: UsageError without samples to read; another error if that may change.
+    """
 
     def __init__(self, read: ReadSamples, keep: Callable[[Sequence[NodeSample]], None]) -> None:
-        """read: UsageError without samples to read; another error if that may change."""
         self._read, self._keep = read, keep
         self._lock = threading.Lock()
         self._ended = self._told = False

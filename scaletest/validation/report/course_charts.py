@@ -8,7 +8,7 @@ from scaletest.render.numbers import format_seconds, plural, with_half_width
 from scaletest.stats.completions import Completions
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.measured_step import MeasuredStep
-from scaletest.validation.judging.schedule import way
+from scaletest.validation.judging.schedule import way_name
 
 PER_BIN = 5
 LEAST_BINS, MOST_BINS = 4, 80
@@ -22,59 +22,57 @@ PANEL_NOTE = (
 )
 
 
-def panels(result: Evaluation) -> list[Chart]:
-    """Throughput over time in every measurement with a course; in the first of each step if there
-    are many.
-    """
+def course_panels(result: Evaluation) -> list[Chart]:
+    """Return throughput over time in every measurement; in the first of each step if many."""
     samples = list(chain.from_iterable(step.samples for step in result.steps))
     if len(samples) > MOST_PANELS:
         samples = [step.samples[0] for step in result.steps]
-    drawn = [_panel(result, sample) for sample in samples]
-    return [chart for chart in drawn if chart]
+    return list(filter(None, (_draw_panel(result, sample) for sample in samples)))
 
 
-def _panel(result: Evaluation, sample: MeasuredStep) -> Chart | None:
-    began = sample.began_s
+def _draw_panel(result: Evaluation, sample: MeasuredStep) -> Chart | None:
+    """Draw one measurement from its first submission on; None where nothing has a rate."""
     by_worker = sample.completions.by_worker.items()
-    completions = Completions({worker: [began, *times] for worker, times in by_worker})
+    completions = Completions({worker: [sample.began_s, *times] for worker, times in by_worker})
     first, last = completions.span
-    if last <= first or not began:
+    if last <= first or not sample.began_s:
         return None
+    end_s = last - first
     done = completions.total - len(completions.by_worker)
-    course = completions.rates(max(LEAST_BINS, min(MOST_BINS, done // PER_BIN)))
-    rate, at, long = sample.throughput, sample.measurement, last - first
-    name = f"{plural(at.workers, 'worker')}, {way(at.repeat)}"
+    rates = completions.rates(max(LEAST_BINS, min(MOST_BINS, done // PER_BIN)))
+    mean, measurement = sample.throughput, sample.measurement
     chart = Chart(
-        f"course-{at.workers}-{at.repeat}",
-        name,
-        f"throughput over {format_seconds(long)}:"
-        f" {with_half_width(rate.per_s, rate.half_width)} requests/s after"
+        f"course-{measurement.workers}-{measurement.repeat}",
+        f"{plural(measurement.workers, 'worker')}, {way_name(measurement.repeat)}",
+        f"throughput over {format_seconds(end_s)}:"
+        f" {with_half_width(mean.per_s, mean.half_width)} requests/s after"
         f" {format_seconds(sample.warmup_s)} of warm-up",
-        Axis("time in s", 0.0, long, max_marks=5),
-        Axis("requests/s", 0.0, axis_end(max(*course, rate.per_s) * 1.08, 5), max_marks=5),
+        Axis("time in s", 0.0, end_s, max_marks=5),
+        Axis("requests/s", 0.0, axis_end(max(*rates, mean.per_s) * 1.08, 5), max_marks=5),
         *PANEL_SIZE,
     )
     # what disturbed the measurement, as far as it lies in the chart
-    shown = False
-    for spell in result.disturbed:
-        low, high = spell.begin_s - sample.began_s, spell.end_s - sample.began_s
-        if low < long and high > 0.0:
-            low, high = max(0.0, low), min(long, high)
-            chart.bar(low, high, chart.y.high, "c-foreign", spell.sentence, bottom=chart.y.low)
-            shown = True
-    if shown:
+    for disturbance in result.disturbed:
+        low = max(0.0, disturbance.begin_s - sample.began_s)
+        high = min(end_s, disturbance.end_s - sample.began_s)
+        if low < end_s and high > 0.0:
+            chart.bar(
+                low, high, chart.y.high, "c-foreign", disturbance.sentence, bottom=chart.y.low
+            )
+    if chart.marks:
         chart.legend("disturbed", "c-foreign", "area")
-    # the warm-up, the mean, the course itself, and where it changed
-    drift, warm = sample.drift, min(sample.warmup_s, long)
-    chart.shade(0.0, warm, "c-shade")
-    if rate.enough:
-        half = min(rate.half_width, rate.per_s)
-        chart.band([(x, rate.per_s - half, rate.per_s + half) for x in (warm, long)], "c-band")
-        chart.stroke(warm, long, rate.per_s, "c-mean")
-    edges = [long * index / len(course) for index in range(len(course) + 1)]
-    chart.stairs(edges, course, "c-data")
+    # the warm-up, the mean, the throughput itself, and where it changed
+    warm_s = min(sample.warmup_s, end_s)
+    chart.shade(0.0, warm_s, "c-shade")
+    if mean.enough:
+        half = min(mean.half_width, mean.per_s)
+        ends = [(at_s, mean.per_s - half, mean.per_s + half) for at_s in (warm_s, end_s)]
+        chart.band(ends, "c-band")
+        chart.stroke(warm_s, end_s, mean.per_s, "c-mean")
+    chart.stairs([end_s * index / len(rates) for index in range(len(rates) + 1)], rates, "c-data")
+    drift = sample.drift
     if drift.shift:
-        chart.vertical_line(warm + drift.shift_at_s, "c-mark", f"changed by {drift.shift:+.1%}")
+        chart.vertical_line(warm_s + drift.shift_at_s, "c-mark", f"changed by {drift.shift:+.1%}")
     for at_s, depth in drift.dips:
-        chart.dot(warm + at_s, rate.per_s * (1 + depth), "c-dip", f"dipped by {-depth:.0%}")
+        chart.dot(warm_s + at_s, mean.per_s * (1 + depth), "c-dip", f"dipped by {-depth:.0%}")
     return chart

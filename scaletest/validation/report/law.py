@@ -1,6 +1,7 @@
 """The sentence about the law of a run: what limits growth, where the peak is, and how sure."""
 
 import math
+from collections.abc import Sequence
 
 from scaletest.render.numbers import (
     format_percent,
@@ -10,8 +11,9 @@ from scaletest.render.numbers import (
     with_interval,
 )
 from scaletest.stats.estimate import Estimate
+from scaletest.stats.law import Law
+from scaletest.stats.law_interval import LawInterval
 from scaletest.validation.judging.evaluation import Evaluation
-from scaletest.validation.judging.growth import Growth
 from scaletest.validation.judging.steps import Step
 
 # Less of a request is shown as 0 %.
@@ -21,7 +23,7 @@ MISSED = 0.05
 
 
 def law_sentence(result: Evaluation) -> str:
-    """What limits growth: the law with its intervals, where the peak is, and why it is not sure.
+    """Return what limits growth: the law with its intervals, the peak, and why it is not sure.
 
     "" when one step alone leaves nothing to tell.
     """
@@ -33,52 +35,44 @@ def law_sentence(result: Evaluation) -> str:
         return f"unknown, since the throughput is with {', '.join(vague)} workers"
     if growth.choice is None:
         return f"too few steps to tell: {growth.remedies.get('amdahl', 'measure more steps')}"
-    few = ""
-    if growth.lacking:
-        few = f" (too few steps to be sure: {next(iter(growth.remedies.values()))})"
-    place = " on each device" if result.plan.compares else ""
-    peak, most = growth.peak, ""
+    law = growth.choice.law
+    sentence = _describe_law(law, growth.interval)
+    peak = growth.peak
     if peak.workers is not None:
-        around = ""
+        interval = ""
         if peak.low is not None and peak.high is not None:
             high = f"{peak.high:.0f}" if math.isfinite(peak.high) else "no limit"
-            around = f" [{peak.low:.0f}, {high}]"
-        most = (
-            f"; throughput is highest with {peak.workers:.0f}{around} workers{place}, {peak.reason}"
+            interval = f" [{peak.low:.0f}, {high}]"
+        place = " on each device" if result.plan.compares else ""
+        sentence += (
+            f"; throughput is highest with {peak.workers:.0f}{interval} workers{place},"
+            f" {peak.reason}"
         )
-    return f"{_law(growth)}{most}{few}{_missed(result)}"
+    if growth.lacking:
+        sentence += f" (too few steps to be sure: {next(iter(growth.remedies.values()))})"
+    return sentence + _worst_miss(law, result.steps)
 
 
-def _missed(result: Evaluation) -> str:
-    """The step that the law misses most; "" if it misses none by more than chance."""
-    sound = [step for step in result.steps if step.sound and step.throughput.per_s > 0]
-    if result.growth.choice is None or not sound:
-        return ""
-    at = result.growth.choice.law.at
-
-    def missed(step: Step) -> float:
-        """By which part of a step's throughput the law lies outside its interval."""
-        return abs(_off(at(step.level), step)) - step.throughput.relative
-
-    worst = max(sound, key=missed)
-    if missed(worst) <= MISSED:
-        return ""
-    off = _off(at(worst.level), worst)
-    amount = f"{format_percent(abs(off), 0)} {'more' if off > 0 else 'less'}"
-    return f"; the law gives {amount} than {plural(worst.workers, 'worker')} did"
+def _worst_miss(law: Law, steps: Sequence[Step]) -> str:
+    """Return by how much the law misses a step most; "" if it misses none by more than chance."""
+    worst, most = "", MISSED
+    for step in steps:
+        if not step.sound or step.throughput.per_s <= 0:
+            continue
+        # how far the law lies from what the step did, and from its interval, as parts of that
+        miss = law.at(step.level) / step.throughput.per_s - 1.0
+        beyond_interval = abs(miss) - step.throughput.relative
+        if beyond_interval > most:
+            most = beyond_interval
+            amount = f"{format_percent(abs(miss), 0)} {'more' if miss > 0 else 'less'}"
+            worst = f"; the law gives {amount} than {plural(step.workers, 'worker')} did"
+    return worst
 
 
-def _off(fitted: float, step: Step) -> float:
-    """How far a fitted throughput lies from what a step did, as a part of that."""
-    return fitted / step.throughput.per_s - 1.0
-
-
-def _law(growth: Growth) -> str:
-    assert growth.choice is not None
-    fitted, known = growth.choice.law, growth.interval
-    contention = _coefficient(fitted.contention, known.contention if known else None)
-    coherency = _coefficient(fitted.coherency, known.coherency if known else None)
-    match fitted.name:
+def _describe_law(law: Law, interval: LawInterval | None) -> str:
+    contention = _coefficient_text(law.contention, interval.contention if interval else None)
+    coherency = _coefficient_text(law.coherency, interval.coherency if interval else None)
+    match law.name:
         case "amdahl":
             return (
                 f"contention: {contention} of the work is done by one worker at a time (Amdahl's"
@@ -89,26 +83,25 @@ def _law(growth: Growth) -> str:
                 f"contention and coherency: {contention} of the work is done by one worker at a"
                 f" time, and each pair of workers adds {coherency} (universal scalability law)"
             )
-        case "capped" if math.isfinite(fitted.ceiling):
-            most = format_significant(fitted.ceiling)
-            if known and known.ceiling:
-                most = with_interval(fitted.ceiling, known.ceiling.low, known.ceiling.high)
-            return f"a ceiling at {most} requests/s"
+        case "capped" if math.isfinite(law.ceiling):
+            ceiling = format_significant(law.ceiling)
+            if interval and interval.ceiling:
+                ends = interval.ceiling
+                ceiling = with_interval(law.ceiling, ends.low, ends.high)
+            return f"a ceiling at {ceiling} requests/s"
     return "linear: no shared bottleneck in the tested range"
 
 
-def _coefficient(value: float, interval: Estimate | None) -> str:
-    """A part of each request with its interval. Where that reaches beyond the whole request, only
-    its low end is known.
+def _coefficient_text(value: float, interval: Estimate | None) -> str:
+    """Return a part of each request with its interval.
 
-    A low end that is shown as 0 leaves nothing that is known.
+    Where that reaches beyond the whole request, only its low end is known. One that is shown as 0
+    leaves nothing that is known.
     """
     if interval is None:
         return format_percent(value)
     if interval.high <= 1.0:
         return percent_with_interval(value, interval.low, interval.high, 3)
-    return (
-        f"{format_percent(interval.low, 0)} or more"
-        if interval.low >= LEAST_KNOWN
-        else "an unknown part"
-    )
+    if interval.low >= LEAST_KNOWN:
+        return f"{format_percent(interval.low, 0)} or more"
+    return "an unknown part"

@@ -13,56 +13,72 @@ from scaletest.render.numbers import (
     with_interval,
 )
 from scaletest.report import failures
-from scaletest.stats.percentiles import samples_needed
+from scaletest.stats.percentiles import Distribution, samples_needed
 from scaletest.validation.judging.evaluation import Evaluation
-from scaletest.validation.judging.schedule import way
-from scaletest.validation.judging.steps import Step
-from scaletest.validation.report import resources, times
+from scaletest.validation.judging.schedule import way_name
 from scaletest.validation.report.causes import (
     causes_note,
     causes_table,
     doubling_text,
     limits_known,
 )
-from scaletest.validation.report.course_charts import PANEL_NOTE, panels
-from scaletest.validation.report.members import members
+from scaletest.validation.report.course_charts import PANEL_NOTE, course_panels
+from scaletest.validation.report.histograms import node_histograms, step_histograms
+from scaletest.validation.report.law import law_sentence
+from scaletest.validation.report.members import members_tables
 from scaletest.validation.report.parts import ReportParts, as_sentence
+from scaletest.validation.report.resources import energy_note, resources_table
 from scaletest.validation.report.time_chart import time_spent
-from scaletest.validation.report.words import interval_text, share_text
+from scaletest.validation.report.words import best_share_text, rate_interval_text, share_text
 from scaletest.validation.run_type import ValidationRun
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
+# Explanations below tables.
+SHARING_NOTE = (
+    "All devices are full in every step. Percent: 95 % intervals that hold together, against the"
+    " number that did most; the least number whose interval reaches 100% is called best. Fair:"
+    " requests of the busiest over those of the idlest. Memory limit: requests that met the limit"
+    " of a device's memory."
+)
+STEPS_NOTE = (
+    "ratio: to the step before, with the 90 % interval on which the verdict rests; other brackets"
+    " are 95 % intervals. Tester: the share of a request's time that scaletest itself cost."
+)
+TIMES_NOTE = (
+    "Wait: from the client's submission until a worker took the request. Run: the workload itself."
+    " Run times that grow with the workers mean that they share something; long waits mean that the"
+    " workers were not ready to take. In brackets the 95 % interval; n/a: the step has fewer"
+    " requests than the percentile needs."
+)
+BACKGROUND_NOTE = (
+    "What the load beside the validation did meanwhile. No verdict rests on it, but a change tells"
+    " how much the two share."
+)
 
 
-def sections(parts: ReportParts) -> list[Section]:
+def page_sections(parts: ReportParts) -> list[Section]:
     """Return all sections that have anything to show."""
     run, result = parts.run, parts.result
+    law = Text([as_sentence(law_sentence(result), "Law: ")], "strong")
     limits = "What limits it"
     return contents.make_page(
         {
-            "How far it scales": _scaling(parts),
-            limits: _limits(result),
+            "How far it scales": [law, parts.scaling_chart] if parts.scaling_chart else [],
+            limits: _limits_section(result),
             "Failures": [failures.table(result.failures)],
-            "Resources": _resources(result),
-            "How many share a device": _sharing(parts),
-            "Steps": _steps(parts),
-            "Throughput over time": [Charts(panels(result), note=PANEL_NOTE)],
-            "Wait and run times": _times(run),
-            "Who did how much": _shares(run),
-            "Other queues": [_background(result)],
+            "Resources": _resources_section(result),
+            "How many share a device": _sharing_section(parts),
+            "Steps": _steps_section(parts),
+            "Throughput over time": [Charts(course_panels(result), note=PANEL_NOTE)],
+            "Wait and run times": _times_section(run),
+            "Who did how much": _members_section(run),
+            "Other queues": [_background_table(result)],
         },
         limits if limits_known(result.causes) else "",
     )
 
 
-def _scaling(parts: ReportParts) -> list[Block | None]:
-    """Return how throughput grows: the law and the chart."""
-    if parts.scaling_chart is None:
-        return []
-    return [Text([as_sentence(parts.law, "Law: ")], "strong"), parts.scaling_chart]
-
-
-def _limits(result: Evaluation) -> list[Block | None]:
+def _limits_section(result: Evaluation) -> list[Block | None]:
     """Return what stops the run, where its requests say it."""
     chart, causes = time_spent(result), result.causes
     if chart is None or causes is None:
@@ -83,61 +99,55 @@ def _limits(result: Evaluation) -> list[Block | None]:
     ]
 
 
-def _resources(result: Evaluation) -> list[Block | None]:
-    """Return what the nodes did, where samples are there."""
-    note = resources.note(result)
-    meaning = (
-        "Means of the samples while each step was measured. Requests' own: cores that the requests"
-        " themselves used. Pressure: the part of the time in which some thread waited for it. Disk,"
-        f" device: the part of the time in which it was busy. {note}".rstrip()
+def _resources_section(result: Evaluation) -> list[Block | None]:
+    """Return what the nodes did, and what disturbed them, where samples are there."""
+    table = resources_table(
+        result,
+        note=(
+            "Means of the samples while each step was measured. Requests' own: cores that the"
+            " requests themselves used. Pressure: the part of the time in which some thread waited"
+            " for it. Disk, device: the part of the time in which it was busy."
+            f" {energy_note(result)}"
+        ).rstrip(),
     )
-    known = resources.table(result, note=meaning)
-    disturbed = [
-        {
-            "from (UTC)": clock_text(spell.begin_s),
-            "to (UTC)": clock_text(spell.end_s),
-            "node": spell.node,
-            "what": spell.text,
-        }
-        for spell in result.disturbed
-    ]
-    if not known.rows:
+    if not table.rows:
         return []
-    return [
-        known,
-        Table.of_rows(disturbed, {"from (UTC)", "to (UTC)", "node", "what"}, layout="wrapped"),
+    disturbances = [
+        {
+            "from (UTC)": clock_text(disturbance.begin_s),
+            "to (UTC)": clock_text(disturbance.end_s),
+            "node": disturbance.node,
+            "what": disturbance.text,
+        }
+        for disturbance in result.disturbed
     ]
+    texts = {"from (UTC)", "to (UTC)", "node", "what"}
+    return [table, Table.of_rows(disturbances, texts, layout="wrapped")]
 
 
-def _sharing(parts: ReportParts) -> list[Block | None]:
+def _sharing_section(parts: ReportParts) -> list[Block | None]:
     """Return how many workers share a device, in a run that compares that."""
     result = parts.result
     if not result.plan.compares or not result.steps:
         return []
-    quantile, best = parts.quantile, parts.best_share
-    meaning = (
-        "All devices are full in every step. Percent: 95 % intervals that hold together, against"
-        " the number that did most; the least number whose interval reaches 100% is called best."
-        " Fair: requests of the busiest over those of the idlest. Memory limit: requests that met"
-        " the limit of a device's memory."
-    )
+    best = best_share_text(result)
     return [
-        parts.table(("fair", "efficiency", f"wait {quantile}", f"run {quantile}")),
+        parts.table(("fair", "efficiency", f"wait {parts.quantile}", f"run {parts.quantile}")),
         Text([as_sentence(best[:1].upper() + best[1:])]),
-        Text([meaning], "soft"),
+        Text([SHARING_NOTE], "soft"),
     ]
 
 
-def _steps(parts: ReportParts) -> list[Block | None]:
+def _steps_section(parts: ReportParts) -> list[Block | None]:
     """Return a row for each step, with the intervals of its ratios, and the knee."""
     rows = []
     for row in parts.rows:
         step, scaled, ratio = row.step, row.scaled, row.step.ratio
         efficiency = NOTHING
         if scaled:
-            # the first step is compared with itself
-            is_base = scaled.efficiency.low == scaled.efficiency.high
-            efficiency = "100%" if is_base else share_text(scaled.efficiency)
+            efficiency = share_text(scaled.efficiency)
+            if scaled.efficiency.low == scaled.efficiency.high:
+                efficiency = "100%"  # the first step, which is compared with itself
         rows.append(
             {
                 "workers": str(step.workers),
@@ -151,12 +161,8 @@ def _steps(parts: ReportParts) -> list[Block | None]:
                 "measured": format_seconds(step.measured_s),
             }
         )
-    meaning = (
-        f"Throughput ± {interval_text(parts.result.steps)}; ratio: to the"
-        " step before, with the 90 % interval on which the verdict rests; other brackets are 95 %"
-        " intervals. Tester: the share of a request's time that scaletest itself cost."
-    )
-    blocks: list[Block | None] = [Table.of_rows(rows, {"ended"}, layout="steps", note=meaning)]
+    note = f"Throughput ± {rate_interval_text(parts.result.steps)}; {STEPS_NOTE}"
+    blocks: list[Block | None] = [Table.of_rows(rows, {"ended"}, layout="steps", note=note)]
     knee = parts.result.growth.knee
     if knee is not None and not parts.result.plan.compares:
         text = f"Knee, the point farthest above the chord of the curve (Kneedle): {knee} workers."
@@ -164,70 +170,64 @@ def _steps(parts: ReportParts) -> list[Block | None]:
     return blocks
 
 
-def _times(run: ValidationRun) -> list[Block | None]:
+def _times_section(run: ValidationRun) -> list[Block | None]:
     """Return how wait and run times spread."""
     result = run.result
     if not any(step.run.count for step in result.steps):
         return []
-    cells = []
+    rows = []
     for step in result.steps:
-        cells += [_percentiles(step, kind) for kind in ("run", "wait")]
-    meaning = (
-        "Wait: from the client's submission until a worker took the request. Run: the workload"
-        " itself. Run times that grow with the workers mean that they share something; long waits"
-        " mean that the workers were not ready to take. In brackets the 95 % interval; n/a: the"
-        " step has fewer requests than the percentile needs."
-    )
+        rows.append(_percentiles_row(step.workers, "run", step.run))
+        rows.append(_percentiles_row(step.workers, "wait", step.wait))
     return [
-        Table.of_rows(cells, {"time"}, layout="tight", note=meaning),
-        times.histograms(result, run.records),
+        Table.of_rows(rows, {"time"}, layout="tight", note=TIMES_NOTE),
+        step_histograms(result, run.records),
     ]
 
 
-def _percentiles(step: Step, kind: str) -> dict[str, str]:
-    """Return the percentiles of wait or run times of a step. kind: "wait" or "run"."""
-    spread = getattr(step, kind)
-    cells = {
-        "workers": str(step.workers),
-        "time": kind,
-        "requests": str(spread.count),
-        "mean": format_seconds(spread.mean),
+def _percentiles_row(workers: int, name: str, durations: Distribution) -> dict[str, str]:
+    """Return a row of percentiles of wait or run times."""
+    row = {
+        "workers": str(workers),
+        "time": name,
+        "requests": str(durations.count),
+        "mean": format_seconds(durations.mean),
     }
-    for name in QUANTILES:
-        percentile = getattr(spread, name)
+    for quantile, part in QUANTILES.items():
+        percentile = getattr(durations, quantile)
         if percentile is None:
-            cells[name] = f"{NOTHING} (needs ≥ {samples_needed(QUANTILES[name])})"
+            row[quantile] = f"{NOTHING} (needs ≥ {samples_needed(part)})"
         elif percentile.low is None or percentile.high is None:
-            cells[name] = format_seconds(percentile.value)
+            row[quantile] = format_seconds(percentile.value)
         else:
-            cells[name] = seconds_with_interval(percentile.value, percentile.low, percentile.high)
-    return {**cells, "max": format_seconds(spread.max)}
+            row[quantile] = seconds_with_interval(percentile.value, percentile.low, percentile.high)
+    return {**row, "max": format_seconds(durations.max)}
 
 
-def _shares(run: ValidationRun) -> list[Block | None]:
+def _members_section(run: ValidationRun) -> list[Block | None]:
     """Return who did how much in the last step that did anything: it shows best who held it up."""
     steps = [step for step in run.result.steps if step.run.count]
-    tables = members(steps[-1], run.records) if steps else []
+    tables = members_tables(steps[-1], run.records) if steps else []
     if not tables:
         return []
-    meaning = (
+    note = (
         f"With {steps[-1].workers} workers. Workers and pods are those of the way up. Even"
         " shares are fair; one that lags points at a slow device, node or pod."
     )
     return [
-        Text([meaning], "soft"),
+        Text([note], "soft"),
         *tables,
-        times.histograms_of_nodes(steps[-1], run.records),
+        node_histograms(steps[-1], run.records),
     ]
 
 
-def _background(result: Evaluation) -> Table:
+def _background_table(result: Evaluation) -> Table:
     """Return what the load beside the validation did."""
     rows = [
         {
             "queue": step.name,
             "workers of the step": str(step.workers),
-            "measuring": way(step.repeat),
+            "measuring": way_name(step.repeat),
             "requests/s": with_half_width(step.throughput.per_s, step.throughput.half_width),
             "mean wait": format_seconds(step.wait.mean),
             "mean run": format_seconds(step.run.mean),
@@ -235,8 +235,4 @@ def _background(result: Evaluation) -> Table:
         }
         for step in result.background
     ]
-    meaning = (
-        "What the load beside the validation did meanwhile. No verdict rests on it, but a change"
-        " tells how much the two share."
-    )
-    return Table.of_rows(rows, {"queue", "measuring"}, note=meaning)
+    return Table.of_rows(rows, {"queue", "measuring"}, note=BACKGROUND_NOTE)

@@ -4,18 +4,13 @@ A terminal and a page have modules of their own; a comment in CI and test cases 
 """
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from scaletest.model import VerdictKind
 from scaletest.render import contents
 from scaletest.render.blocks import Block, Text
-from scaletest.render.chart import Chart
-from scaletest.render.contents import (
-    Case,
-    Head,
-    Report,
-)
+from scaletest.render.contents import Case, Head, Report
 from scaletest.render.numbers import (
     NOTHING,
     format_duration,
@@ -25,10 +20,9 @@ from scaletest.render.numbers import (
     with_interval,
 )
 from scaletest.report import failures
+from scaletest.report.words import run_warnings
 from scaletest.validation.judging.evaluation import Evaluation
-from scaletest.validation.judging.steps import Step
 from scaletest.validation.plan import Plan
-from scaletest.validation.report import resources
 from scaletest.validation.report.causes import (
     causes_note,
     causes_table,
@@ -36,11 +30,13 @@ from scaletest.validation.report.causes import (
     evidence_text,
     limits_known,
 )
-from scaletest.validation.report.page import sections
+from scaletest.validation.report.law import law_sentence
+from scaletest.validation.report.page import page_sections
 from scaletest.validation.report.parts import ReportParts, as_sentence, spread_texts
-from scaletest.validation.report.rows import rate_text, sheet
-from scaletest.validation.report.summary import summary
-from scaletest.validation.report.words import wanted_text
+from scaletest.validation.report.resources import energy_note, resources_table
+from scaletest.validation.report.rows import rate_text, sheet_of_rows
+from scaletest.validation.report.summary import terminal_summary
+from scaletest.validation.report.words import best_share_text, intervals_text, wanted_text
 from scaletest.validation.run_type import ValidationRun
 
 MOST_FAILURES = 10
@@ -49,11 +45,6 @@ MOST_FAILURES = 10
 def validation_report(run: ValidationRun) -> Report:
     """Return what every format shows of a validation."""
     parts = ReportParts(run)
-
-    def picture() -> list[Chart]:
-        chart = parts.scaling_chart
-        return [chart.wide] if chart else []
-
     result, name = run.result, shlex.quote(run.name)
     following = f"scaletest report {name} -o report.html"
     if result.interrupted and result.verdict.kind is not VerdictKind.RUNNING:
@@ -65,8 +56,8 @@ def validation_report(run: ValidationRun) -> Report:
         name=run.name,
         conditions=("closed load", wanted_text(result)),
         elapsed_s=result.elapsed_s,
-        facts=_facts(parts),
-        warnings=parts.warnings,
+        facts=_head_facts(parts),
+        warnings=run_warnings(result.verdict, result.interrupted, result.warnings),
         thresholds=result.thresholds,
         following=following,
         environment=run.environment,
@@ -76,85 +67,80 @@ def validation_report(run: ValidationRun) -> Report:
     )
     return Report(
         head=head,
-        summary=lambda: summary(parts),
-        comment=lambda: comment(parts),
-        sections=lambda: sections(parts),
-        sheet=lambda: sheet(parts.rows),
-        cases=lambda: list(cases(result)),
+        summary=lambda: terminal_summary(parts),
+        comment=lambda: comment_blocks(parts),
+        sections=lambda: page_sections(parts),
+        sheet=lambda: sheet_of_rows(parts.rows),
+        cases=lambda: list(doubling_cases(result)),
         data=lambda: {**result.to_dict(), "folder": run.folder},
-        picture=picture,
+        picture=lambda: [parts.scaling_chart.wide] if parts.scaling_chart else [],
     )
 
 
-def _facts(parts: ReportParts) -> list[tuple[str, str]]:
-    """Return the few numbers that stand beside the verdict."""
+def _head_facts(parts: ReportParts) -> list[tuple[str, str]]:
+    """Return the few numbers that stand beside the verdict, each behind its label."""
     result = parts.result
     rows = [row for row in parts.rows if row.scaled]
-    pairs = []
+    facts = []
     if rows:
         best = max((row.step for row in rows), key=lambda step: step.throughput.per_s)
         workers = plural(best.workers, "worker")
-        pairs.append((f"requests/s at most, with {workers}", rate_text(best)))
-        pairs += [(f"{name}/s there", rate_text(best, name)) for name in best.work]
+        facts.append((f"requests/s at most, with {workers}", rate_text(best)))
+        facts += [(f"{name}/s there", rate_text(best, name)) for name in best.work]
     last = rows[-1].scaled if len(rows) > 1 else None
     if result.sharing and result.sharing.best:
-        pairs.append(("workers on each device are best", str(result.sharing.best)))
+        facts.append(("workers on each device are best", str(result.sharing.best)))
     elif last:
         workers = plural(last.workers, "worker")
-        pairs.append((f"speed-up with {workers}", f"{format_significant(last.speedup.value)}x"))
-        pairs.append(("efficiency there", format_percent(last.efficiency.value, 0)))
-    done = sum(step.run.count for step in result.steps)
-    failed = sum(step.failures for step in result.steps)
-    pairs += [("requests done", str(done)), ("failed", str(failed))]
-    # until the last step only, and pages show how long the run takes by now
+        facts.append((f"speed-up with {workers}", f"{format_significant(last.speedup.value)}x"))
+        facts.append(("efficiency there", format_percent(last.efficiency.value, 0)))
+    facts.append(("requests done", str(sum(step.run.count for step in result.steps))))
+    facts.append(("failed", str(sum(step.failures for step in result.steps))))
+    # while it runs this would be the time until the last step, and pages show that until now
     if result.verdict.kind is not VerdictKind.RUNNING:
-        pairs.append(("duration", format_duration(result.elapsed_s)))
-    return pairs
+        facts.append(("duration", format_duration(result.elapsed_s)))
+    return facts
 
 
-def cases(result: Evaluation) -> Iterator[Case]:
-    """Yield the doublings; that of the run's causes tells them."""
+def doubling_cases(result: Evaluation) -> Iterator[Case]:
+    """Yield a test case for each doubling; that of the run's causes tells them."""
     levels: Sequence[int] = () if result.plan.compares else result.plan.steps
     steps = {step.workers: step for step in result.steps}
     causes = result.causes
-    for before, after in pairwise(levels):
-        case = _doubling_case(before, after, steps, result.verdict.kind)
-        if causes and (causes.before, causes.after) == (before, after):
-            evidence = [
-                f"{each.label}, {evidence_text(each)}" for each in causes.causes if each.evidence
-            ]
-            lines = [causes.sentence, causes.remedy, *evidence]
-            case = case._replace(message="\n".join([case.message, *filter(None, lines)]))
-        if after in steps:
-            spread = [
-                f"{text.label}: {' '.join(text.lines)}" for text in spread_texts([steps[after]])
-            ]
-            case = case._replace(output="\n".join(spread))
-        yield case
+    for fewer, more in pairwise(levels):
+        before, after = steps.get(fewer), steps.get(more)
+        ratio = after.ratio if after else None
+        kind, lines = VerdictKind.INVALID, ["it was not measured"]
+        if before and after and ratio:
+            interval = with_interval(ratio.value, ratio.low, ratio.high)
+            lines = [f"ratio {interval}, wanted {ratio.wanted:.2f}"]
+            if before.sound and after.sound:
+                kind = ratio.kind
+            else:
+                lines[0] += "; one of the two steps may not be judged"
+        elif result.verdict.kind is VerdictKind.RUNNING:
+            kind, lines = VerdictKind.RUNNING, ["it is not measured yet"]
+        if causes and (causes.before, causes.after) == (fewer, more):
+            lines += [causes.sentence, causes.remedy]
+            for cause in causes.causes:
+                if cause.evidence:
+                    lines.append(f"{cause.label}, {evidence_text(cause)}")
+        spread = spread_texts([after] if after else [])
+        yield Case(
+            f"{fewer} -> {more} workers",
+            kind,
+            "\n".join(filter(None, lines)),
+            after.measured_s if after else 0.0,
+            output="\n".join(f"{text.label}: {' '.join(text.lines)}" for text in spread),
+        )
 
 
-def _doubling_case(fewer: int, more: int, steps: Mapping[int, Step], run: VerdictKind) -> Case:
-    name, before, after = f"{fewer} -> {more} workers", steps.get(fewer), steps.get(more)
-    time_s = after.measured_s if after else 0.0
-    ratio = after.ratio if after else None
-    if not (before and after and ratio):
-        if run is VerdictKind.RUNNING:
-            return Case(name, run, "it is not measured yet", time_s)
-        return Case(name, VerdictKind.INVALID, "it was not measured", time_s)
-    message = (
-        f"ratio {with_interval(ratio.value, ratio.low, ratio.high)}, wanted {ratio.wanted:.2f}"
-    )
-    if before.sound and after.sound:
-        return Case(name, ratio.kind, message, time_s)
-    message = f"{message}; one of the two steps may not be judged"
-    return Case(name, VerdictKind.INVALID, message, time_s)
-
-
-def comment(parts: ReportParts) -> list[Block]:
+def comment_blocks(parts: ReportParts) -> list[Block]:
     """Return the table of steps, what limits the run, what the nodes did, and failures."""
     result = parts.result
     # what stops the run, ranked; nothing where nothing grew
-    causes, limits = result.causes, list[Block]()
+    causes = result.causes
+    limits: list[Block] = []
     if causes and limits_known(causes):
         heading = f"What limits it, from {doubling_text(causes)}"
         note = causes_note(causes)
@@ -163,18 +149,18 @@ def comment(parts: ReportParts) -> list[Block]:
         else:
             limits.append(Text([note and f"{heading}: {note}"]))
     title = "Resources of the nodes while each step was measured"
-    kinds = [
+    failed = [
         f"{plural(group.count, 'request')} {group.outcome}{failures.nodes_phrase(group)}:"
         f" {group.error or NOTHING}"
         for group in result.failures
     ]
     return [
         parts.table(("fair",)),
-        Text([as_sentence(parts.intervals)]),
+        Text([as_sentence(intervals_text(result.steps))]),
         *limits,
-        resources.table(result, title=title, note=resources.note(result)),
-        Text([as_sentence(parts.law)], label="Law"),
-        Text([as_sentence(parts.best_share)], label="Shares"),
-        *parts.spread,
-        Text(kinds, "list", most=MOST_FAILURES, rest="failure group"),
+        resources_table(result, title=title, note=energy_note(result)),
+        Text([as_sentence(law_sentence(result))], label="Law"),
+        Text([as_sentence(best_share_text(result))], label="Shares"),
+        *spread_texts(result.steps),
+        Text(failed, "list", most=MOST_FAILURES, rest="failure group"),
     ]

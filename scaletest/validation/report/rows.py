@@ -1,4 +1,4 @@
-"""The steps of a validation as rows, made once: for every form of its report, and for programs.
+"""The steps of a validation as rows, for every form of its report and for programs.
 
 The columns of the sheet are part of the interface: docs/reference/reports.md describes them; new
 ones come at the end.
@@ -62,8 +62,8 @@ COLUMNS: dict[str, Callable[[Row], Value]] = {
     "disk_busy": lambda row: row.busiest(DISK),
     "device_busy": lambda row: row.busiest(DEVICE),
     "joules_per_request": column_at("resources.joules_per_request"),
-    "nodes": lambda row: _counted(row.step.nodes),
-    "devices": lambda row: _counted(row.step.devices),
+    "nodes": lambda row: _count_texts(row.step.nodes),
+    "devices": lambda row: _count_texts(row.step.devices),
 }
 
 
@@ -83,14 +83,14 @@ class Row:
 
     def busiest(self, kind: str) -> float | None:
         """Return the part of the time in which the busiest disk or device was busy."""
-        place = self.resources.busiest(kind) if self.resources else None
-        return place.figures["busy"] if place else None
+        resource = self.resources.busiest(kind) if self.resources else None
+        return resource.figures["busy"] if resource else None
 
 
 def rows_of(result: Evaluation, quantile: str) -> list[Row]:
     """Return one row for every step, in order. quantile: of wait and run times."""
-    scaled_by_level = {state.workers: state for state in result.growth.scaling}
-    resources = {state.workers: state for state in result.resources}
+    scaled_by_level = {scaled.workers: scaled for scaled in result.growth.scaling}
+    resources = {step.workers: step for step in result.resources}
     figures = dict.fromkeys(chain.from_iterable(step.work for step in result.steps))
     rows = []
     for step in result.steps:
@@ -136,14 +136,14 @@ def common_quantile(steps: Sequence[Step]) -> str:
 
 def rate_text(step: Step, figure: str = "") -> str:
     """Return throughput with its interval; of a figure of work, as frames/s, where one is named."""
-    per_s = step.work.get(figure) if figure else step.throughput
-    return with_half_width(per_s.per_s, per_s.half_width) if per_s and per_s.per_s > 0 else NOTHING
+    rate = step.work.get(figure) if figure else step.throughput
+    return with_half_width(rate.per_s, rate.half_width) if rate and rate.per_s > 0 else NOTHING
 
 
-def _counted(counts: Mapping[str, int]) -> str | None:
+def _count_texts(counts: Mapping[str, int]) -> str | None:
     return "; ".join(f"{name}={count}" for name, count in counts.items()) or None
 
 
-def sheet(rows: Sequence[Row]) -> Sheet:
+def sheet_of_rows(rows: Sequence[Row]) -> Sheet:
     """Return one row a step."""
     return Sheet.of_columns(COLUMNS, rows, digits=CLOCK_DIGITS)

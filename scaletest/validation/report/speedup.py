@@ -6,8 +6,9 @@ from scaletest.validation.judging.evaluation import Evaluation
 
 
 def speedup_bars(result: Evaluation) -> list[str]:
-    """A line a step; none without a step of 1 worker to compare with, or where numbers of workers
-    per device are compared.
+    """Return a bar a step; none without a step of 1 worker to compare with.
+
+    None either where numbers of workers per device are compared.
     """
     steps = result.steps
     if len(steps) < 2 or steps[0].workers > 1 or result.plan.compares:
@@ -17,8 +18,8 @@ def speedup_bars(result: Evaluation) -> list[str]:
         return []
     bars = []
     for step in steps:
-        speedup, rate = step.throughput.per_s / first, format_significant(step.throughput.per_s)
-        text = f"{format_significant(speedup)}x  {rate}/s"
+        speedup = step.throughput.per_s / first
+        text = f"{format_significant(speedup)}x  {format_significant(step.throughput.per_s)}/s"
         bars.append(Bar(plural(step.workers, "worker"), speedup, text, ideal=step.workers))
     lines = list(bar_lines(bars, full_value=steps[-1].workers))
     if IDEAL in "".join(lines):

@@ -1,23 +1,18 @@
 """A validation on a terminal: under 25 lines for 8 steps, in 80 columns."""
 
-from scaletest.causes.causes import Cause
 from scaletest.render.blocks import Block, Text
-from scaletest.render.numbers import (
-    format_seconds,
-)
+from scaletest.render.numbers import format_seconds
 from scaletest.render.text import clean_text, one_line
 from scaletest.report import failures
+from scaletest.report.words import run_warnings
 from scaletest.stats.percentiles import samples_needed
 from scaletest.validation.judging.evaluation import Evaluation
-from scaletest.validation.report import resources
-from scaletest.validation.report.causes import (
-    doubling_text,
-    evidence_text,
-    limits_known,
-)
-from scaletest.validation.report.parts import ReportParts
+from scaletest.validation.report.causes import doubling_text, evidence_text, limits_known
+from scaletest.validation.report.law import law_sentence
+from scaletest.validation.report.parts import ReportParts, spread_texts
+from scaletest.validation.report.resources import resources_line
 from scaletest.validation.report.speedup import speedup_bars
-from scaletest.validation.report.words import share_text
+from scaletest.validation.report.words import best_share_text, intervals_text, share_text
 
 MOST_WARNINGS, MOST_ERRORS, MOST_CAUSES = 3, 2, 3
 WIDTH = 80
@@ -30,61 +25,52 @@ SHORT = {
 }
 
 
-def summary(parts: ReportParts) -> list[Block]:
+def terminal_summary(parts: ReportParts) -> list[Block]:
     """Return the table, its foot, and what is known of the run besides."""
     result = parts.result
     left_out = {"fair workers", "fair devices"}
     if result.plan.compares:
         left_out |= {"efficiency", f"wait {parts.quantile}"}
     # what the numbers of the table mean
-    foot = parts.intervals
+    foot = intervals_text(result.steps)
     if foot and result.plan.compares:
         foot += "; K: workers on each device; fair: most over least of workers/devices"
     if foot and parts.quantile != "p95":
         foot += f"; p95 needs {samples_needed(0.95)} requests a step"
+    warnings = run_warnings(result.verdict, result.interrupted, result.warnings)
     errors = [f"error, {line}" for line in failures.lines(result.failures)]
     return [
         parts.table(left_out, SHORT),
         Text([foot], "soft"),
         Text(speedup_bars(result), "chart", optional=True),
-        Text([parts.law], label="law"),
-        Text([parts.best_share], label="shares"),
-        *parts.spread,
-        Text(
-            parts.warnings,
-            "warning",
-            label="warning",
-            most=MOST_WARNINGS,
-            rest="warning",
-        ),
+        Text([law_sentence(result)], label="law"),
+        Text([best_share_text(result)], label="shares"),
+        *spread_texts(result.steps),
+        Text(warnings, "warning", label="warning", most=MOST_WARNINGS, rest="warning"),
         Text(errors, most=MOST_ERRORS, rest="failure group"),
-        Text([resources.line(result)], label="resources", optional=True),
+        Text([resources_line(result)], label="resources", optional=True),
         Text(_limits_in_short(result), optional=True),
     ]
 
 
 def _limits_in_short(result: Evaluation) -> list[str]:
-    """Return what stops the run, the largest cause first; the verdict names the first anyway."""
+    """Return what stops the run, a line for each cause, the largest first."""
     causes = result.causes
     if causes is None or not limits_known(causes):
         return []
     title = f"what limits it, from {doubling_text(causes)}:"
     if causes.headline:
         return [f"{title} {causes.headline}"]
-    lines = [title, *map(_cause_line, causes.causes[:MOST_CAUSES])]
+    lines = [title]
+    for cause in causes.causes[:MOST_CAUSES]:
+        # with its object and the first of its evidence; how that was before is left out
+        named = clean_text(", ".join(filter(None, (cause.label, cause.object))), 48)
+        evidence = evidence_text(cause, 1).partition(" (")[0]
+        added = f"+{format_seconds(cause.grown_s.value)}"
+        known = ", ".join(filter(None, (named, evidence)))
+        line = one_line(f"  {share_text(cause.share, 0):<14} {added:<8} {known}")
+        lines.append(line if len(line) <= WIDTH else f"{line[: WIDTH - 3]}...")
+    # the verdict may have said already that slow requests are what grew
     if causes.slow and causes.slow.sentence not in result.verdict.reason:
         lines.append(f"  {causes.slow.sentence}")
     return lines
-
-
-def _cause_line(cause: Cause) -> str:
-    """Return a cause with its object and the first of its evidence, in a line as wide as the table.
-
-    How that was before is left out.
-    """
-    named = clean_text(", ".join(filter(None, (cause.label, cause.object))), 48)
-    evidence = evidence_text(cause, 1).partition(" (")[0]
-    added = f"+{format_seconds(cause.grown_s.value)}"
-    parts = ", ".join(filter(None, (named, evidence)))
-    line = one_line(f"  {share_text(cause.share, 0):<14} {added:<8} {parts}")
-    return line if len(line) <= WIDTH else f"{line[: WIDTH - 3]}..."

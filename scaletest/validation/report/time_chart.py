@@ -30,11 +30,13 @@ def time_spent(result: Evaluation) -> Figure | None:
     times = [time for time in all_times if any(time.seconds.values())]
     if not times:
         return None
-    wholes_s = [sum(time.seconds.values()) for time in times]
-    size, unit = unit_of(max(wholes_s))
+    totals_s = [sum(time.seconds.values()) for time in times]
+    size, unit = unit_of(max(totals_s))
     described = []
     for time in times:
-        parts = (f"{_label(place)} {format_seconds(part)}" for place, part in time.seconds.items())
+        parts = (
+            f"{_place_label(place)} {format_seconds(part)}" for place, part in time.seconds.items()
+        )
         described.append(f"{plural(time.workers, 'worker')}: {', '.join(parts)}")
     chart = Chart(
         "time-spent",
@@ -47,11 +49,11 @@ def time_spent(result: Evaluation) -> Figure | None:
             marks=range(len(times)),
             names=[str(time.level) for time in times],
         ),
-        Axis(f"{unit} per request", 0.0, axis_end(max(wholes_s) / size * 1.02)),
+        Axis(f"{unit} per request", 0.0, axis_end(max(totals_s) / size * 1.02)),
         *TIME_SIZE,
     )
     # the places with a bar of their own, the most active at the bottom, and what is left
-    least_s = [LEAST_SHARE * whole_s for whole_s in wholes_s]
+    least_s = [LEAST_SHARE * total_s for total_s in totals_s]
     shown: list[str] = []
     for place in map(str, PLACES):
         parts_s = [time.seconds.get(place, 0.0) for time in times]
@@ -65,16 +67,16 @@ def time_spent(result: Evaluation) -> Figure | None:
     if any(other_s >= least for other_s, least in zip(others_s, least_s, strict=True)):
         bars = [*shown, OTHER]
     for place in bars:
-        chart.legend(_label(place), f"c-time-{place}", "area")
-    for index, (time, whole_s, other_s) in enumerate(zip(times, wholes_s, others_s, strict=True)):
+        chart.legend(_place_label(place), f"c-time-{place}", "area")
+    for index, (time, total_s, other_s) in enumerate(zip(times, totals_s, others_s, strict=True)):
         bottom_s, parts_of_step = 0.0, {**time.seconds, OTHER: other_s}
         for place in bars:
             part_s = parts_of_step.get(place, 0.0)
             if part_s <= 0:
                 continue
             tip = (
-                f"{plural(time.workers, 'worker')}: {_label(place)} {format_seconds(part_s)},"
-                f" {format_percent(part_s / whole_s, 0)}"
+                f"{plural(time.workers, 'worker')}: {_place_label(place)} {format_seconds(part_s)},"
+                f" {format_percent(part_s / total_s, 0)}"
             )
             low, high = bottom_s / size, (bottom_s + part_s) / size
             chart.bar(index - HALF, index + HALF, high, f"c-time-{place}", tip, bottom=low)
@@ -82,5 +84,5 @@ def time_spent(result: Evaluation) -> Figure | None:
     return Figure(chart, TIME_CAPTION, NARROW_TIME)
 
 
-def _label(place: str) -> str:
+def _place_label(place: str) -> str:
     return PLACE_TEXTS[place].label if place in PLACE_TEXTS else place

@@ -2,17 +2,14 @@
 
 from collections.abc import Sequence
 
-from scaletest.render.numbers import (
-    percent_with_interval,
-    plural,
-)
+from scaletest.render.numbers import percent_with_interval, plural
 from scaletest.stats.estimate import Estimate
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.steps import Step
 
 
 def wanted_text(result: Evaluation) -> str:
-    """Return what was asked of the run."""
+    """Return the scaling that was wanted of the run."""
     plan = result.plan
     if plan.compares:
         numbers = ", ".join(map(str, plan.per_device))
@@ -21,25 +18,26 @@ def wanted_text(result: Evaluation) -> str:
 
 
 def workers_label(per_device: int) -> str:
-    """Return what an axis across says of its numbers of workers."""
+    """Return the label of an axis of numbers of workers."""
     return "workers on each device" if per_device else "workers"
 
 
 def intervals_text(steps: Sequence[Step]) -> str:
-    """Return which intervals the table shows, of throughput and of ratios where there are any."""
-    if any(step.ratio for step in steps):
-        return f"± {interval_text(steps)}, 90 % for the ratio"
-    return f"± {interval_text(steps)}"
+    """Return which intervals a table of steps shows, of rates and ratios; "" without a step."""
+    if not steps:
+        return ""
+    ratios = ", 90 % for the ratio" if any(step.ratio for step in steps) else ""
+    return f"± {rate_interval_text(steps)}{ratios}"
 
 
-def interval_text(steps: Sequence[Step]) -> str:
-    """Return which interval the table shows."""
+def rate_interval_text(steps: Sequence[Step]) -> str:
+    """Return which interval of throughput a report shows."""
     if steps and all(step.between for step in steps):
         return f"95 % interval between {len(steps[0].samples) // 2} repeats"
     return "95 % interval within the run"
 
 
-def best_share(result: Evaluation) -> str:
+def best_share_text(result: Evaluation) -> str:
     """Return by how much numbers of workers per device are worse than the best, or ""."""
     sharing = result.sharing
     if not sharing or sharing.best is None:
@@ -51,8 +49,8 @@ def best_share(result: Evaluation) -> str:
             lines.append(f"{candidate.per_device}: {candidate.excluded}")
         elif part and candidate.per_device != sharing.leader:
             lines.append(f"{candidate.per_device}: {share_text(part)}")
-    others = f"; of the throughput with {sharing.leader}: {'; '.join(lines)}" if lines else ""
-    return f"best is {sharing.best}{others}"
+    best = f"best is {sharing.best}"
+    return f"{best}; of the throughput with {sharing.leader}: {'; '.join(lines)}" if lines else best
 
 
 def share_text(part: Estimate, most: int = 1) -> str:

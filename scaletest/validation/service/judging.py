@@ -25,9 +25,9 @@ from scaletest.validation.imported.judging import (
     summarise_runs,
 )
 from scaletest.validation.imported.plan import TOKENS
-from scaletest.validation.judging.doubling import doubling
-from scaletest.validation.judging.machine_trend import run_course
-from scaletest.validation.judging.slow_requests import tail
+from scaletest.validation.judging.doubling import doubling_ratio
+from scaletest.validation.judging.machine_trend import trend_of_run
+from scaletest.validation.judging.slow_requests import find_slow
 from scaletest.validation.judging.step_parts import StepPart, join_parts
 from scaletest.validation.judging.throughput import Throughput
 from scaletest.validation.service.causes import explain_doubling, faults
@@ -56,7 +56,7 @@ def evaluate_service(
         plan = replace(plan, measure=TOKENS)
     by_step = {count: [row for row in visits if row.count == count] for count in plan.steps}
     parts = {count: [_part(plan, row) for row in rows] for count, rows in by_step.items() if rows}
-    course, doublings = run_course(list(parts.values())), plan.doublings
+    trend, doublings = trend_of_run(list(parts.values())), plan.doublings
     steps: list[ImportedStep] = []
     for count, own in parts.items():
         rate, _ = join_parts(doublings, own)
@@ -71,7 +71,7 @@ def evaluate_service(
         )
         if steps:
             before = parts[steps[-1].workers]
-            step = replace(step, ratio=doubling(before, own, doublings, course=course))
+            step = replace(step, ratio=doubling_ratio(before, own, doublings, trend=trend))
         steps.append(step)
     further = list(faults(plan, steps))
     planned = set(plan.turns)
@@ -98,7 +98,7 @@ def _part(plan: ServicePlan, visit: ServiceVisit) -> StepPart:
         visit.seconds,
         visit.middle_s,
         throughput_of_windows(windows, int(visit.successes or 0)),
-        tail(Completions({})),
+        find_slow(Completions({})),
     )
 
 

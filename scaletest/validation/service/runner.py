@@ -4,13 +4,13 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from scaletest.load.http import HttpLoad
 from scaletest.load.http_call import CAUSES, HttpCall
 from scaletest.load.level_load import LevelLoad, LoadOrder
-from scaletest.load.payloads import Bodies
+from scaletest.load.prompts import Prompts
 from scaletest.load.requests import without_secrets
 from scaletest.model.attempt import Attempt
 from scaletest.model.errors import UsageError, WaitTimeout
@@ -40,7 +40,9 @@ FINAL = frozenset(("400", "401", "403", "404", "405", "411", "413", "415", "422"
 MakeLoad = Callable[[Callable[[Attempt], None]], LevelLoad]
 
 
-def load_service(call: HttpCall, bodies: Bodies) -> MakeLoad:
+def load_service(
+    call: HttpCall, bodies: Sequence[bytes | None], prompts: Prompts | None
+) -> MakeLoad:
     """Return what makes a load with connections of its own, which tells each attempt."""
     sockets = call.connections + 64
     if raise_open_files(sockets) < sockets:
@@ -48,7 +50,7 @@ def load_service(call: HttpCall, bodies: Bodies) -> MakeLoad:
             f"this process may not open {call.connections} connections",
             hint="raise ulimit -n, or give a smaller <in_flight>",
         )
-    return lambda seen: HttpLoad(call, bodies, seen=seen)
+    return lambda seen: HttpLoad(call, bodies, prompts=prompts, seen=seen)
 
 
 def validate_service(

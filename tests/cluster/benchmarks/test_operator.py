@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from hack.kubernetes import CommandFailed, ControlPlane
-from scaletest.benchmarks.documents.custom_resources import definitions
+from scaletest.benchmarks.documents.custom_resources import make_definitions
 from tests.cluster.charts import CHART
 from tests.cluster.conftest import Helm, established, kubeconfig_of, needs_own
 from tests.conftest import eventually, program
@@ -90,7 +90,7 @@ class Operator:
 @pytest.fixture(scope="module", autouse=True)
 def defined(plane: ControlPlane) -> Iterator[None]:
     """Our definitions."""
-    plane.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(definitions()))
+    plane.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(make_definitions()))
     established(plane)
     yield
 

@@ -13,9 +13,9 @@ import yaml
 from hack.kubernetes import ControlPlane, NotBuilt, tool
 from hack.kubernetes.volcano import Volcano
 from scaletest.benchmarks.documents import benchmark
-from scaletest.benchmarks.documents.custom_resources import definitions
+from scaletest.benchmarks.documents.custom_resources import make_definitions
 from scaletest.benchmarks.objects import gang_scheduling, manifests
-from scaletest.cluster.objects import JOBS
+from scaletest.cluster.resources import JOBS
 from tests.cluster.benchmarks.test_operator import ACCOUNT, Operator
 from tests.cluster.charts import CHART
 from tests.cluster.conftest import Helm, established, kubeconfig_of, needs_own
@@ -29,7 +29,7 @@ GANG = {"gang": "volcano", "queueName": "fast"}
 @pytest.fixture(scope="module", autouse=True)
 def defined(plane: ControlPlane) -> None:
     """Our definitions."""
-    plane.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(definitions()))
+    plane.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(make_definitions()))
     established(plane)
 
 
@@ -88,7 +88,7 @@ def test_the_api_server_accepts_every_object_of_a_gang(
         "controller": True,
     }
     group = gang_scheduling.pod_group(iperf, owner)
-    jobs = gang_scheduling.jobs(iperf, owner, "image")
+    jobs = gang_scheduling.make_jobs(iperf, owner, "image")
     for resource, body in [(gang_scheduling.POD_GROUPS, group), *((JOBS, job) for job in jobs)]:
         kinds = {"apiVersion": resource.api.removeprefix("/apis/"), "kind": resource.kind}
         plane.kubectl(

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from hack.kubernetes import ControlPlane
-from scaletest.benchmarks.documents.custom_resources import definitions
+from scaletest.benchmarks.documents.custom_resources import make_definitions
 from tests.cluster.benchmarks.test_operator import ACCOUNT, Operator
 from tests.cluster.charts import CHART, objects, render
 from tests.cluster.conftest import Helm, established, helm_program, kubeconfig_of, needs_own
@@ -20,14 +20,15 @@ from tests.unit.benchmarks.test_kube_perftest import DOCUMENTS, FILE, GROUP
 
 pytestmark = needs_own
 PLURALS = {
-    each["spec"]["names"]["kind"]: each["spec"]["names"]["plural"] for each in definitions(GROUP)
+    each["spec"]["names"]["kind"]: each["spec"]["names"]["plural"]
+    for each in make_definitions(GROUP)
 }
 
 
 @pytest.fixture(scope="module", autouse=True)
 def defined(plane: ControlPlane) -> Iterator[None]:
     """Our definitions, and theirs while tests need them: they have the same short names."""
-    every = definitions(GROUP)
+    every = make_definitions(GROUP)
     plane.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(every))
     established(plane)
     yield
@@ -120,7 +121,9 @@ def test_the_chart_has_their_definitions_and_settings() -> None:
         for row in rows
         if row["kind"] == "CustomResourceDefinition"
     }
-    assert definitions_ == {each["metadata"]["name"]: each["spec"] for each in definitions(GROUP)}
+    assert definitions_ == {
+        each["metadata"]["name"]: each["spec"] for each in make_definitions(GROUP)
+    }
     (operator,) = [
         row["spec"]["template"]["spec"]["containers"][0]["args"]
         for row in rows

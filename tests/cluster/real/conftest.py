@@ -14,7 +14,7 @@ import yaml
 
 from hack.kubernetes import ControlPlane, NotBuilt, Pool, tool
 from hack.kubernetes.images import archives
-from scaletest.benchmarks.documents.custom_resources import definitions
+from scaletest.benchmarks.documents.custom_resources import make_definitions
 from tests.cluster.conftest import KINDS, established, served
 from tests.conftest import eventually, missing
 
@@ -57,7 +57,7 @@ def real(
             "--server-side",
             "-f",
             "-",
-            stdin=f"{crds}\n---\n{yaml.safe_dump_all(definitions())}",
+            stdin=f"{crds}\n---\n{yaml.safe_dump_all(make_definitions())}",
         )
         established(plane)
         eventually(lambda: served(plane, KINDS))

@@ -194,7 +194,7 @@ def test_no_worker_ignores_that_it_is_scaled_down(release: Release) -> None:
             if ended := status["state"].get("terminated"):
                 exit_codes[name] = ended["exitCode"]
         if kind == "DELETED":
-            told = pod_status.seconds(pod["metadata"]["deletionTimestamp"])
+            told = pod_status.parse_time_s(pod["metadata"]["deletionTimestamp"])
             told -= pod["metadata"]["deletionGracePeriodSeconds"]
             seconds[name] = time.time() - told
 

@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks.documents import benchmark
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
-from scaletest.benchmarks.kinds.failure import Failure
+from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult, benchmark
+from scaletest.benchmarks.kinds import Failure
 from scaletest.benchmarks.measure import namespaces
 from scaletest.benchmarks.measure.local_executor import LocalExecutor
 from scaletest.model import State
@@ -29,7 +28,7 @@ from tests.unit.benchmarks.test_kube_perftest import DOCUMENTS
 def isolated() -> None:
     """Network namespaces can be made."""
     need("ip")
-    if not namespaces.available():
+    if not namespaces.can_create_namespaces():
         missing("the right to make network namespaces")
 
 
@@ -144,7 +143,7 @@ def test_iperf_without_namespaces_uses_the_loopback_and_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     need("iperf3")
-    monkeypatch.setattr(namespaces, "available", lambda: False)
+    monkeypatch.setattr(namespaces, "can_create_namespaces", lambda: False)
     ended = measured("IPerf", tmp_path, duration=1)
     assert ended.network["interface"] == "lo" and "run as root" in ended.notes[0]
     with pytest.raises(UsageError, match="no network namespaces") as error:
@@ -190,7 +189,7 @@ def _three_nodes(user: int) -> int:
         os.setgroups([])
         os.setgid(user)
         os.setuid(user)
-        if not namespaces.available():
+        if not namespaces.can_create_namespaces():
             return 2
     network = namespaces.Namespaces(3, 1400, "IPv6")
     try:

@@ -17,7 +17,9 @@ def test_the_master_talks_to_the_servers_of_this_key_alone(tmp_path: Path) -> No
     for name, text in ssh.make_key_pair().items():
         (mounted / name).write_bytes(base64.b64decode(text))
     # when ssh reads what the master has been given
-    path = ssh.client(benchmark.read_benchmark({"kind": "MPIPingPong"}), mounted, tmp_path / "ssh")
+    path = ssh.write_client_config(
+        benchmark.read_benchmark({"kind": "MPIPingPong"}), mounted, tmp_path / "ssh"
+    )
     done = subprocess.run(
         ["ssh", "-G", "-F", path, "one-worker-1"], capture_output=True, text=True, check=True
     )

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from scaletest.broker import Client, Queues, connect, keys
-from scaletest.broker.accounting import Accounting, TakenJob
-from scaletest.broker.fast_lane import FastLane, NothingTaken
+from scaletest.broker.accounting import Accounting
+from scaletest.broker.fast_lane import FastLane, NothingTaken, TakenRequest
 from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.queues import PURGE_BATCH, REMOVE_BATCH
 from scaletest.broker.reaping import REAP_BATCH, Watcher, reap
@@ -200,10 +200,8 @@ def test_a_late_result_is_searched_near_the_ends_of_the_queue_only(
     redis.rpush("rq:queue:q", *ids)
     redis.hset(f"rq:job:{ids[place]}", mapping={"data": "x", "enqueued_us": 1})
     redis.config_resetstat()
-    taken_job = TakenJob(ids[place], "q", "w", 1, "c", 1)
-    ended = Accounting(connect(url), Retrying("test", patience_s=10)).settle(
-        taken_job, "succeeded", 0.1, 0.1
-    )
+    accounting = Accounting(connect(url), Retrying("test", patience_s=10), "q", "w")
+    ended = accounting.settle(TakenRequest(ids[place], 1, 0, 1, "c"), "succeeded", 0.1, 0.1)
     # expect it to count where a reaper or its client put it, and the list never to be searched as a
     # whole
     assert bool(ended) == counts
@@ -348,7 +346,7 @@ def test_books_are_checked_in_pages(
     client: Client, redis: Any, queues: Queues, monkeypatch: Any
 ) -> None:
     # given a queue longer than a page, and one job that somebody deleted
-    monkeypatch.setattr("scaletest.broker.queues.LOOK_BATCH", 3)
+    monkeypatch.setattr("scaletest.broker.queues.READ_BATCH", 3)
     ids = [client.new_id() for _ in range(20)]
     client.submit([Request(name, "q") for name in ids])
     assert queues.check("q") == []

@@ -14,7 +14,7 @@ from rq.results import Result
 from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, Queues, connect, keys
-from scaletest.broker.fast_lane import FastLane, NothingTaken, Taken
+from scaletest.broker.fast_lane import FastLane, NothingTaken, TakenRequest
 from scaletest.broker.jobs import read_stored_reply
 from scaletest.broker.scripts import script
 from scaletest.model import Outcome, Reason, Request
@@ -40,7 +40,7 @@ def test_many_skipped_entries_do_not_look_like_an_empty_queue(
 ) -> None:
     redis.rpush("rq:queue:q", *[f"gone-{number}" for number in range(2500)])
     client.submit_one(Request(client.new_id(), "q"))
-    assert isinstance(lane.cycle(None), Taken)
+    assert isinstance(lane.cycle(None), TakenRequest)
 
 
 fields = st.binary(max_size=20) | st.sampled_from(
@@ -77,7 +77,7 @@ def test_no_foreign_entry_stops_a_worker_or_unbalances_the_books(
     # when a worker takes what there is
     lane = lane_of(redis)
     taken = lane.cycle(None)
-    if isinstance(taken, Taken):
+    if isinstance(taken, TakenRequest):
         ended = (
             lane.cycle(done(taken))
             if taken.client
@@ -136,7 +136,7 @@ def test_a_paused_queue_hands_out_no_request_and_keeps_its_order(
     assert lane._blocking_take(0.01) is NothingTaken.PAUSED
     assert [name.decode() for name in redis.lrange("rq:queue:q", 0, -1)] == ids
     assert queues.resume("q")
-    assert isinstance(lane.cycle(None), Taken)
+    assert isinstance(lane.cycle(None), TakenRequest)
 
 
 def test_removing_a_queue_answers_what_was_being_taken(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.cancellation import CANCEL_BATCH, Cancellation
-from scaletest.broker.fast_lane import Taken
+from scaletest.broker.fast_lane import TakenRequest
 from scaletest.broker.scripts import Script, script
 from scaletest.model import Request
 from tests.conftest import check_books
@@ -220,11 +220,11 @@ def test_a_worker_takes_while_two_clients_cancel(
         def work() -> None:
             lane = lane_of(connect(url))
             answer = lane.cycle(None)
-            while isinstance(answer, Taken) and not ended.is_set():
+            while isinstance(answer, TakenRequest) and not ended.is_set():
                 taken.append(answer.id)
                 began.set()
                 answer = lane.cycle(done(answer))
-            if isinstance(answer, Taken):
+            if isinstance(answer, TakenRequest):
                 taken.append(answer.id)
             lane.close()
 

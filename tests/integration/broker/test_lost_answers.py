@@ -15,8 +15,8 @@ import redis.connection
 
 from hack.proxy import Link, Proxy, port_of
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
-from scaletest.broker.accounting import Accounting, TakenJob
-from scaletest.broker.fast_lane import FastLane
+from scaletest.broker.accounting import Accounting
+from scaletest.broker.fast_lane import FastLane, TakenRequest
 from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.scripts import script
@@ -194,17 +194,17 @@ def cut(
 
 @pytest.fixture
 def accounting(url: str) -> Accounting:
-    return Accounting(connect(url), Retrying("test", patience_s=10))
+    return Accounting(connect(url), Retrying("test", patience_s=10), "q", "w")
 
 
 @pytest.fixture
-def taken_job(client: Client, redis: Any) -> TakenJob:
+def taken_request(client: Client, redis: Any) -> TakenRequest:
     """A request that worker w holds outside the fast lane."""
     name = client.new_id()
     client.submit_one(Request(name, "q"), reply=False)
     redis.lpop("rq:queue:q")
     redis.zadd(keys.leases("q"), {f"{name}:1:w": 9e15})
-    return TakenJob(name, "q", "w", 1, client.name, 1)
+    return TakenRequest(name, 1, 0, 1, client.name)
 
 
 def test_a_submission_whose_connection_is_cut_is_counted_once(
@@ -232,13 +232,13 @@ def test_a_result_whose_connection_is_cut_is_settled_once(
     queues: Queues,
     redis: Any,
     accounting: Accounting,
-    taken_job: TakenJob,
+    taken_request: TakenRequest,
     cut: Callable[[str], None],
 ) -> None:
     cut("settle")
-    reply = json.dumps({"id": taken_job.id, "outcome": "succeeded"})
-    assert accounting.settle(taken_job, "succeeded", 0.1, 0.1, reply) > 1e9
-    assert list(wait_for(client, 1)) == [taken_job.id]
+    reply = json.dumps({"id": taken_request.id, "outcome": "succeeded"})
+    assert accounting.settle(taken_request, "succeeded", 0.1, 0.1, reply) > 1e9
+    assert list(wait_for(client, 1)) == [taken_request.id]
     assert client.replies(0.05) == []
     check_books(queues, succeeded=1, stale=0)
     assert sum(slot.ended for slot in read_snapshot(redis).queues[0].slots) == 1
@@ -248,12 +248,12 @@ def test_a_release_whose_connection_is_cut_puts_the_request_back_once(
     queues: Queues,
     redis: Any,
     accounting: Accounting,
-    taken_job: TakenJob,
+    taken_request: TakenRequest,
     cut: Callable[[str], None],
 ) -> None:
     cut("release")
-    accounting.release(taken_job)
-    assert redis.lrange("rq:queue:q", 0, -1) == [taken_job.id.encode()]
+    accounting.release(taken_request)
+    assert redis.lrange("rq:queue:q", 0, -1) == [taken_request.id.encode()]
     assert queues.state("q").balance == 0
 
 
@@ -261,11 +261,11 @@ def test_a_poisoned_request_whose_connection_is_cut_fails_once(
     queues: Queues,
     redis: Any,
     accounting: Accounting,
-    taken_job: TakenJob,
+    taken_request: TakenRequest,
     cut: Callable[[str], None],
 ) -> None:
     cut("poison")
-    accounting.poison(taken_job, "it must not run")
+    accounting.poison(taken_request, "it must not run")
     check_books(queues, poison=1, failed=1)
 
 
@@ -280,28 +280,28 @@ def test_a_cancellation_whose_connection_is_cut_is_counted_once(
 
 
 def test_a_reap_whose_connection_is_cut_puts_a_request_back_once(
-    url: str, redis: Any, queues: Queues, taken_job: TakenJob, cut: Callable[[str], None]
+    url: str, redis: Any, queues: Queues, taken_request: TakenRequest, cut: Callable[[str], None]
 ) -> None:
     retrying = Retrying("test", patience_s=10)
     dead = Heartbeat(connect(url), "w", "q", interval_s=60.0)
     alive = Heartbeat(connect(url), "other", "q", interval_s=60.0)
     dead._beat()
-    redis.zadd(keys.leases("q"), {f"{taken_job.id}:1:w": 1})
+    redis.zadd(keys.leases("q"), {f"{taken_request.id}:1:w": 1})
     cut("beat")
     retrying.run(alive._beat)
     cut("reap")
     retrying.run(alive._reap)
-    assert redis.lrange("rq:queue:q", 0, -1) == [taken_job.id.encode()]
+    assert redis.lrange("rq:queue:q", 0, -1) == [taken_request.id.encode()]
     check_books(queues, requeued=1, running=0)
 
 
 def test_two_reapers_at_once_put_back_once(
-    url: str, redis: Any, queues: Queues, taken_job: TakenJob
+    url: str, redis: Any, queues: Queues, taken_request: TakenRequest
 ) -> None:
     reapers = [Heartbeat(connect(url), f"r{number}", "q", interval_s=60) for number in range(8)]
     for reaper in reapers:
         reaper._beat()
-    redis.zadd(keys.leases("q"), {f"{taken_job.id}:1:w": 1})
+    redis.zadd(keys.leases("q"), {f"{taken_request.id}:1:w": 1})
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda reaper: reaper._reap(), reapers))
     assert redis.llen("rq:queue:q") == 1

@@ -10,7 +10,7 @@ import pytest
 from redis.exceptions import ResponseError
 
 from scaletest.broker import Client, Queues, connect, keys
-from scaletest.broker.fast_lane import Done, FastLane
+from scaletest.broker.fast_lane import FastLane, FinishedRequest
 from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.reaping import Watcher
 from scaletest.broker.snapshot import read_snapshot
@@ -18,11 +18,11 @@ from scaletest.model import Request
 from scaletest.model.histogram import bucket_of
 
 
-def done(taken: Any, wait_s: float, run_s: float, pod: str = "pod-1") -> Done:
+def done(taken: Any, wait_s: float, run_s: float, pod: str = "pod-1") -> FinishedRequest:
     reply = json.dumps(
         {"id": taken.id, "outcome": "succeeded", "node": "node-1", "pod": pod, "exit_code": 0}
     )
-    return Done(taken, "succeeded", bucket_of(wait_s), bucket_of(run_s), reply, False)
+    return FinishedRequest(taken, "succeeded", bucket_of(wait_s), bucket_of(run_s), reply, False)
 
 
 def test_every_queue_with_its_counts_workers_and_histograms(
@@ -102,7 +102,9 @@ def test_foreign_fields_in_the_slots_stop_no_worker(
     for number in range(64):
         redis.hset(keys.slots("q"), mapping={f"a{number}": "y" * 99})
     client.submit_one(Request(client.new_id(), "q"))
-    lane.cycle(Done(lane.cycle(None), "succeeded", 1, 1, '{"node": null, "pod": 7}', False))
+    lane.cycle(
+        FinishedRequest(lane.cycle(None), "succeeded", 1, 1, '{"node": null, "pod": 7}', False)
+    )
     slots = [slot for slot in read_snapshot(redis).queues[0].slots if slot.number > 64]
     assert [(sum(s.submitted for s in slots), sum(s.ended for s in slots))] == [(1, 1)]
     assert {(slot.node, slot.pod) for slot in slots} == {("", "")}

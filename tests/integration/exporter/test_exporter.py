@@ -17,7 +17,7 @@ import rq
 from prometheus_client.parser import text_string_to_metric_families
 
 from scaletest.broker import Client, Queues, connect, embedded, keys
-from scaletest.broker.reaping import MOST_PIECES, PIECE, Watcher
+from scaletest.broker.reaping import CALLS_A_TICK, CHECK_BATCH, Watcher
 from scaletest.model import Request
 from tests.conftest import call_here, eventually, wait_for
 from tests.integration.conftest import Export
@@ -242,14 +242,16 @@ def test_each_tick_checks_a_bounded_part_and_continues_after_the_last(
     redis: Any, queues: Queues, url: str
 ) -> None:
     # given a request of a dead client behind more than a tick looks at
-    redis.rpush(keys.rq_queue("q"), *(f"job-{number}" for number in range(PIECE * MOST_PIECES)))
+    redis.rpush(
+        keys.rq_queue("q"), *(f"job-{number}" for number in range(CHECK_BATCH * CALLS_A_TICK))
+    )
     abandon(redis, "dead-1")
     watcher = Watcher(connect(url), 60.0, 3)
     watcher.tick()
     assert ended_as_client_gone(queues) == 0
     watcher.tick()
     assert ended_as_client_gone(queues) == 1
-    assert len(waiting(redis)) == PIECE * MOST_PIECES
+    assert len(waiting(redis)) == CHECK_BATCH * CALLS_A_TICK
     # and then from the front again
     abandon(redis, "dead-2")
     redis.lmove(keys.rq_queue("q"), keys.rq_queue("q"), "RIGHT", "LEFT")
@@ -260,9 +262,9 @@ def test_each_tick_checks_a_bounded_part_and_continues_after_the_last(
 def test_a_queue_with_only_abandoned_requests_is_emptied_in_one_tick(
     redis: Any, queues: Queues, url: str
 ) -> None:
-    abandon(redis, *(f"dead-{number}" for number in range(10 * PIECE)))
+    abandon(redis, *(f"dead-{number}" for number in range(10 * CHECK_BATCH)))
     Watcher(connect(url), 60.0, 3).tick()
-    assert (queues.state("q").waiting, ended_as_client_gone(queues)) == (0, 10 * PIECE)
+    assert (queues.state("q").waiting, ended_as_client_gone(queues)) == (0, 10 * CHECK_BATCH)
 
 
 def test_abandoned_requests_in_the_middle_are_replaced_by_the_last_request(

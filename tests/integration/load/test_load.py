@@ -14,13 +14,12 @@ from typing import Any
 import pytest
 
 from scaletest.broker import Client, Queues, connect
-from scaletest.broker.fast_lane import Taken
+from scaletest.broker.fast_lane import TakenRequest
 from scaletest.load import ClosedLoop
 from scaletest.load.http import HttpLoad
 from scaletest.load.http_call import CAUSES, HttpCall
 from scaletest.load.level_load import LoadOrder
 from scaletest.load.pace import constant
-from scaletest.load.payloads import Payloads
 from scaletest.model import Record
 from scaletest.model.attempt import OK
 from tests.conftest import eventually
@@ -30,7 +29,7 @@ from tests.integration.services import running
 
 def loaded(call: HttpCall, order: LoadOrder) -> Any:
     """What a load brings."""
-    load = HttpLoad(call, Payloads([b"{}"]))
+    load = HttpLoad(call, [b"{}"])
     try:
         return load.measure(order, lambda: False, lambda ended, failed: None)
     finally:
@@ -179,7 +178,7 @@ def served(url: str, queues: Queues) -> Iterator[dict[str, Any]]:
         finished = None
         while not state["stop"]:
             taken = lane.cycle(finished, take=served < state["most"], block_s=0.05)
-            finished = done(taken) if isinstance(taken, Taken) else None
+            finished = done(taken) if isinstance(taken, TakenRequest) else None
             served += finished is not None
             time.sleep(0 if served < state["most"] else 0.01)
         lane.cycle(finished, take=False)

@@ -18,7 +18,7 @@ from tests.integration.services import inference
 def stream(url: str, kind: str, count: int = 8) -> Any:
     """Attempts of as many streams, two at a time."""
     options = HttpOptions("", "", (), openai=kind, replica_header="X-Replica")
-    load = HttpLoad(make_call(options, url, 30.0, 2), Prompts(kind, "m", 32, 6))
+    load = HttpLoad(make_call(options, url, 30.0, 2), prompts=Prompts(kind, "m", 32, 6))
     try:
         order = LoadOrder(1.0, parallel=2, count=count)
         return load.measure(order, lambda: False, lambda ended, failed: None).samples

@@ -22,7 +22,7 @@ from scaletest.load.pace import constant, exact_poisson
 from scaletest.model.attempt import UNSENT
 from scaletest.model.errors import ScaletestError, WaitTimeout
 from scaletest.saturation.folder import SaturationFolder
-from scaletest.saturation.judging.step import assess
+from scaletest.saturation.judging.step import assess_step
 from scaletest.saturation.measure.agents import AgentsLoad
 from scaletest.saturation.measure.queue_load import QueueLoad
 from scaletest.saturation.plan import SaturationPlan, SaturationStep
@@ -72,7 +72,7 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
     )
     folder = SaturationFolder(Path(result["folder"]))
     assert "secret" not in (folder.path / "environment.json").read_text()
-    assert sum(step.requests for step in folder.load().steps) == len(
+    assert sum(step.requests for step in folder.steps()) == len(
         (folder.path / "records.jsonl").read_text().splitlines()
     )
     for form in ("text", "html", "md", "csv", "json", "junit"):
@@ -229,7 +229,7 @@ def test_requests_over_the_limit_of_a_queue_are_backlog_and_not_late(
     step = SaturationStep(
         0, "ramp", "open", 100.0, measured.seconds, 300, 0.6, measured.cpu, measured.beat_s
     )
-    judged = assess(SaturationPlan("q"), step, measured.samples)
+    judged = assess_step(SaturationPlan("q"), step, measured.samples)
     # 80, and more where the worker had to wait for a processor
     assert judged.growth is not None and 75 < judged.growth.value <= 100 and judged.saturated
     # and none was noticed late that had to wait for room, which is so from the time that ten are
@@ -360,7 +360,8 @@ def test_agents_divide_a_load_and_their_samples_are_merged(
             line = ["--queue", "q", *load, *stored, "--", "1"]
         done = call("saturate", *line)
     check_verdict(done.returncode, json.loads(done.stdout))
-    first = SaturationFolder(tmp_path / "run").load().samples[0]
+    folder = SaturationFolder(tmp_path / "run")
+    first = folder.samples(folder.steps())[0]
     # expect the very pace that one would have followed, each a third of it, and every reply
     pace = list(exact_poisson(2.0, 6.0, random.Random(0)))
     assert sorted(sample.due_s for sample in first) == pytest.approx(pace, abs=1e-6)
@@ -379,7 +380,7 @@ def test_an_agent_that_dies_ends_the_run_with_its_reason(url: str) -> None:
         raise ScaletestError("an agent ended by itself")
 
     with pytest.raises(ScaletestError, match="ended by itself"):
-        AgentsLoad(rendezvous, 1, died).wait()
+        AgentsLoad(rendezvous, 1, died).wait(60.0)
     with pytest.raises(WaitTimeout, match="0 of 1 agents"):
         AgentsLoad(rendezvous, 1).wait(0.1)
     # and nothing outlives a coordinator that was killed: it says all the time that it lives

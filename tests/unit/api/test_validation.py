@@ -289,7 +289,7 @@ def test_a_run_goes_on_where_it_was_begun_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs.make("interrupted", tmp_path)
-    monkeypatch.setattr(launch, "_same_machine", lambda stored: None)
+    monkeypatch.setattr(launch, "_refuse_other_machine", lambda stored: None)
     with pytest.raises(UsageError, match="begun with the workers of queue q, and not") as caught:
         scaletest.validate(resume=tmp_path / "interrupted")
     assert "with its deployment, or without one" in caught.value.hint

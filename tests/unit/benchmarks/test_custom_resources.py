@@ -13,7 +13,8 @@ from scaletest.model.file_documents import read_file_document
 from scaletest.model.writing import document_members, to_plain
 
 DEFINITIONS = {
-    definition["spec"]["names"]["kind"]: definition for definition in custom_resources.definitions()
+    definition["spec"]["names"]["kind"]: definition
+    for definition in custom_resources.make_definitions()
 }
 
 

@@ -17,8 +17,8 @@ from scaletest.model.errors import InvalidValue
 
 @lru_cache
 def validator() -> jsonschema.Draft202012Validator:
-    jsonschema.Draft202012Validator.check_schema(json_schema.schema())
-    return jsonschema.Draft202012Validator(json_schema.schema())
+    jsonschema.Draft202012Validator.check_schema(json_schema.benchmark_schema())
+    return jsonschema.Draft202012Validator(json_schema.benchmark_schema())
 
 
 def a_set(**spec: Any) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def test_the_example_of_every_kind_fits(kind: str) -> None:
     ],
 )
 def test_a_document_that_is_read_fits_the_schema(document: dict[str, Any]) -> None:
-    from scaletest.benchmarks.documents.generators import Node
+    from scaletest.benchmarks.documents import Node
 
     plan_of(document, lambda: [Node("a", {}), Node("b", {})])
     validator().validate(document)
@@ -90,4 +90,4 @@ def test_a_document_that_is_refused_does_not_fit_the_schema(document: dict[str, 
 
 def test_the_command_line_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli(["schema", "benchmark", "--format", "yaml"]) == 0
-    assert yaml.safe_load(capsys.readouterr().out) == json_schema.schema()
+    assert yaml.safe_load(capsys.readouterr().out) == json_schema.benchmark_schema()

@@ -14,21 +14,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.benchmarks.documents import benchmark
-from scaletest.benchmarks.documents.result import (
-    MARK,
+from scaletest.benchmarks.documents import (
     BenchmarkPhase,
     BenchmarkResult,
+    benchmark,
     frame_result,
     read_framed_result,
 )
+from scaletest.benchmarks.documents.result import MARK
 from scaletest.benchmarks.documents.sweep import plan_of
-from scaletest.benchmarks.kinds import fio, openfoam_case, pytorch
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
-from scaletest.benchmarks.kinds.kind import ExecutionSite, PartAddress, ToolOutput
+from scaletest.benchmarks.kinds import (
+    BenchmarkFailed,
+    ExecutionSite,
+    Failure,
+    PartAddress,
+    ToolOutput,
+    fio,
+    openfoam_case,
+    pytorch,
+)
 from scaletest.benchmarks.kinds.network import Network, check_network, parse_network
 from scaletest.benchmarks.kinds.registry import KINDS
-from scaletest.benchmarks.measure import machine, programs
+from scaletest.benchmarks.measure import machine, namespaces, programs
 from scaletest.model.checks import escape_unprintable
 from scaletest.model.errors import InvalidValue
 from scaletest.render.numbers import format_quantity, quantity_with_half_width
@@ -443,7 +450,7 @@ def test_fio_defaults_are_those_of_the_original_crd() -> None:
 
 @given(st.integers(1, 512))
 def test_the_cavity_is_split_into_as_many_boxes_as_there_are_processes(processes: int) -> None:
-    x, y, z = openfoam_case.boxes(processes)
+    x, y, z = openfoam_case.split_into_boxes(processes)
     assert x * y * z == processes
 
 
@@ -635,8 +642,8 @@ def test_19_a_program_that_does_not_say_its_version_costs_no_result(
         (tmp_path / name).write_text("#!/bin/sh\nexec sleep 60\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(programs, "ASK_S", 0.05)
-    monkeypatch.setattr(machine, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(programs, "ANSWER_S", 0.05)
+    monkeypatch.setattr(namespaces, "PATIENCE_S", 0.05)
     # expect their words to be missing, and nothing else
     pingpong = benchmark.read_benchmark({"kind": "MPIPingPong"})
     assert machine.describe_machine(pingpong)["programs"]["mpirun"] == ""

@@ -10,7 +10,8 @@ from jsonschema import Draft202012Validator
 
 from scaletest.benchmarks.documents import benchmark, custom_resources, kube_perftest
 from scaletest.benchmarks.documents.sweep import plan_of
-from scaletest.benchmarks.kinds.registry import API_VERSION, KINDS
+from scaletest.benchmarks.kinds import API_VERSION
+from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.objects.manifests import MULTUS, job
 from scaletest.benchmarks.operator import benchmark_reconciler, perftest
 from scaletest.cli.main import run as cli
@@ -20,7 +21,7 @@ FILE = Path(__file__).parents[1] / "samples" / "kube-perftest.yaml"
 DOCUMENTS = [*yaml.safe_load_all(FILE.read_text("utf-8"))]
 GROUP = "perftest.stackhpc.com"
 API = f"{GROUP}/v1alpha1"
-OURS = benchmark_reconciler.resource(KINDS["IPerf"])
+OURS = benchmark_reconciler.resource_of(KINDS["IPerf"])
 THEIRS = replace(OURS, api=f"/apis/{API}", plural="theirs")
 
 
@@ -40,7 +41,7 @@ def test_every_document_of_the_readme_is_accepted_as_it_is(document: Any) -> Non
 def test_their_definitions_admit_every_document(document: Any) -> None:
     (definition,) = [
         each
-        for each in custom_resources.definitions(GROUP)
+        for each in custom_resources.make_definitions(GROUP)
         if (each["spec"]["group"], each["spec"]["names"]["kind"]) == (GROUP, document["kind"])
     ]
     plural = definition["spec"]["names"]["plural"]
@@ -52,8 +53,13 @@ def test_their_definitions_admit_every_document(document: Any) -> None:
 
 
 def test_without_their_group_there_are_our_definitions_alone() -> None:
-    assert custom_resources.definitions() == custom_resources.definitions(GROUP)[: len(KINDS) + 1]
-    assert len(custom_resources.definitions(GROUP)) == len(KINDS) + 2 + len(kube_perftest.KINDS)
+    assert (
+        custom_resources.make_definitions()
+        == custom_resources.make_definitions(GROUP)[: len(KINDS) + 1]
+    )
+    assert len(custom_resources.make_definitions(GROUP)) == len(KINDS) + 2 + len(
+        kube_perftest.KINDS
+    )
 
 
 def test_a_network_of_the_pod_is_ignored_with_that_of_the_node() -> None:
@@ -168,7 +174,7 @@ def theirs(cluster: FakeCluster, **spec: Any) -> None:
 
 def copied(cluster: FakeCluster) -> Any:
     """The status of theirs after a pass over it."""
-    perftest.reconcile(THEIRS, OURS, cluster, settings(cluster), "ns", "one")  # type: ignore[arg-type]
+    perftest.reconcile(THEIRS, OURS, cluster, "ns", "one", settings=settings(cluster))  # type: ignore[arg-type]
     return cluster.objects["theirs", "one"]["status"]
 
 

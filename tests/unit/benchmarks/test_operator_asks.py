@@ -10,12 +10,12 @@ import pytest
 
 from scaletest.benchmarks.commands import operator
 from scaletest.benchmarks.documents import benchmark
-from scaletest.benchmarks.kinds.registry import API_VERSION
+from scaletest.benchmarks.kinds import API_VERSION
 from scaletest.benchmarks.objects import manifests, pod_status
 from scaletest.benchmarks.objects.config_maps import load_result, read_agreed
 from scaletest.benchmarks.operator import benchmark_reconciler, queueing, status
 from scaletest.benchmarks.operator.reporting import ReconcileSettings
-from scaletest.cluster.objects import EVENTS
+from scaletest.cluster.resources import EVENTS
 from tests.unit.fake_cluster import (
     IPERF,
     FakeCluster,
@@ -68,7 +68,7 @@ def test_16_only_the_oldest_waiting_benchmark_asks_for_the_lock() -> None:
         return [
             document["metadata"]["name"]
             for document in everyone
-            if not turns.waits(document, lambda: places)
+            if not turns.must_wait(document, lambda: places)
         ]
 
     # expect the oldest alone to ask
@@ -104,17 +104,15 @@ def test_16_many_queued_benchmarks_are_each_reconciled_less_often(count: int, mo
     for second in range(60):
         now = float(second)
         for number, document in enumerate(everyone):
-            looks[number] += not turns.checked_recently(document)
+            looks[number] += not turns.is_too_soon(document)
     # expect all together to be looked at no more than ten times a second, and nobody to be
     # forgotten
     assert sum(looks.values()) <= most and min(looks.values()) >= 1
     # and one that is admitted, or changed, or has to go, at once
     first = everyone[0]
-    assert turns.checked_recently({**first, "status": {"phase": "Preparing"}}) is False
+    assert turns.is_too_soon({**first, "status": {"phase": "Preparing"}}) is False
     assert (
-        turns.checked_recently(
-            {**first, "metadata": {**first["metadata"], "deletionTimestamp": "now"}}
-        )
+        turns.is_too_soon({**first, "metadata": {**first["metadata"], "deletionTimestamp": "now"}})
         is False
     )
 
@@ -171,7 +169,7 @@ def test_pods_refused_by_admission_fail_the_benchmark_with_its_message(
 
 
 def test_a_passing_error_of_admission_is_waited_for() -> None:
-    assert not pod_status.is_final(
+    assert not pod_status.is_final_denial(
         "Error creating: failed calling webhook: connection refused", 1e6
     )
 

@@ -1,7 +1,6 @@
 """The executor that has an operator measure benchmarks, on an API server in memory."""
 
-from scaletest.benchmarks.documents import benchmark
-from scaletest.benchmarks.documents.result import BenchmarkPhase
+from scaletest.benchmarks.documents import BenchmarkPhase, benchmark
 from scaletest.benchmarks.measure.operator_executor import RUN, OperatorExecutor
 from tests.unit.fake_cluster import FakeCluster, asked, cluster_with, look
 

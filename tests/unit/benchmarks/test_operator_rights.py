@@ -13,12 +13,13 @@ from typing import Any
 
 import yaml
 
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame_result
-from scaletest.benchmarks.kinds.registry import GROUP, KINDS
+from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult, frame_result
+from scaletest.benchmarks.kinds import GROUP
+from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.operator import benchmark_reconciler
 from scaletest.cluster import rights
-from scaletest.cluster.objects import Resource
-from tests.unit.benchmarks.test_operator_gang import admit
+from scaletest.cluster.resources import Resource
+from tests.unit.benchmarks.test_gang_scheduling import admit
 from tests.unit.fake_cluster import FakeCluster, asked, look, settings, until_set_ended
 
 ROOT = Path(__file__).parents[3]

@@ -4,10 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from scaletest.benchmarks.documents.benchmark import read_benchmark
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame_result
-from scaletest.benchmarks.kinds.failure import Failure
-from scaletest.benchmarks.measure.queue_executor import result_of
+from scaletest.benchmarks.documents import (
+    BenchmarkPhase,
+    BenchmarkResult,
+    frame_result,
+    read_benchmark,
+)
+from scaletest.benchmarks.kinds import Failure
+from scaletest.benchmarks.measure.queue_executor import read_reply
 from scaletest.model import Outcome, Reason, Reply
 
 BENCHMARK = read_benchmark({"kind": "IPerf"})
@@ -32,7 +36,7 @@ BENCHMARK = read_benchmark({"kind": "IPerf"})
 def test_a_benchmark_that_no_worker_measured_fails_with_advice(
     outcome: Outcome, reason: Reason, failure: Failure
 ) -> None:
-    ended = result_of(BENCHMARK, Reply("r", outcome, reason))
+    ended = read_reply(BENCHMARK, Reply("r", outcome, reason))
     assert ended.failure is failure and ended.message and ended.advice and not ended.lines
     assert ended.failure.unmeasured == (failure not in (Failure.EXIT, Failure.TIMED_OUT))
 
@@ -48,7 +52,7 @@ def test_a_result_framed_by_the_worker_is_used() -> None:
     reply = Reply(
         "r", Outcome.FAILED, Reason.EXIT, node="a", figures={"result": frame_result(framed)}
     )
-    ended = result_of(BENCHMARK, reply)
+    ended = read_reply(BENCHMARK, reply)
     assert (
         replace(ended, environment={}) == replace(framed, name="iperf")
         and ended.environment["node"] == "a"

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult
 from scaletest.benchmarks.documents.sweep import plan_of
 from scaletest.benchmarks.folder import BenchmarkFolder, StoredBenchmarks
 from scaletest.benchmarks.judging.evaluation import (
@@ -19,8 +19,8 @@ from scaletest.benchmarks.judging.evaluation import (
     evaluate_benchmarks,
     permutation_text,
 )
-from scaletest.benchmarks.kinds.failure import Failure
-from scaletest.benchmarks.report import benchmark_report, failure_groups
+from scaletest.benchmarks.kinds import Failure
+from scaletest.benchmarks.report import benchmark_report, group_failures
 from scaletest.benchmarks.run_type import RUN_TYPE
 from scaletest.cli.main import run as cli
 from scaletest.model import Activity, State, Wait
@@ -394,7 +394,7 @@ def test_benchmarks_that_failed_alike_are_told_once() -> None:
             name, BenchmarkPhase.FAILED, failure=Failure.BAD_OUTPUT, message=message
         )
     report = evaluate_benchmarks(run.plan, run.results, name="run", folder="/runs/run")
-    first, second = failure_groups(report.failures)
+    first, second = group_failures(report.failures)
     assert (len(first), len(second)) == (len(run.results) - 1, 1)
     text = formats.render(benchmark_report(report), "text")
     assert text.count("connect to 10.0.0.") == 1

@@ -4,10 +4,14 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from scaletest.benchmarks.documents.benchmark import Benchmark, read_benchmark
-from scaletest.benchmarks.documents.generators import Node
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
-from scaletest.benchmarks.measure.runner import PhaseListener, run_plan, startable
+from scaletest.benchmarks.documents import (
+    Benchmark,
+    BenchmarkPhase,
+    BenchmarkResult,
+    Node,
+    read_benchmark,
+)
+from scaletest.benchmarks.measure.runner import PhaseListener, first_startable, run_plan
 from scaletest.benchmarks.plan import BenchmarkPlan
 from tests.unit.benchmarks.test_sweep import NODES, counts, plan
 
@@ -104,9 +108,11 @@ def on(*names: str) -> Benchmark:
 
 def test_only_benchmarks_that_share_no_node_run_at_once() -> None:
     waiting = [on("a", "b"), on("b", "c"), on("c", "d"), on()]
-    assert startable(waiting, []) is waiting[0]
-    assert startable(waiting[1:], [waiting[0]]) is waiting[2]
-    assert startable([waiting[1]], [waiting[0]]) is None
-    assert startable([waiting[3]], [waiting[0]]) is None, "one that may get any node runs alone"
-    assert startable([waiting[0]], [waiting[3]]) is None
-    assert startable([waiting[3]], []) is waiting[3]
+    assert first_startable(waiting, []) is waiting[0]
+    assert first_startable(waiting[1:], [waiting[0]]) is waiting[2]
+    assert first_startable([waiting[1]], [waiting[0]]) is None
+    assert first_startable([waiting[3]], [waiting[0]]) is None, (
+        "one that may get any node runs alone"
+    )
+    assert first_startable([waiting[0]], [waiting[3]]) is None
+    assert first_startable([waiting[3]], []) is waiting[3]

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.benchmarks.documents.generators import Node, generate
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
-from scaletest.benchmarks.documents.sweep import merge, pad_number, plan_of, stem
+from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult, Node
+from scaletest.benchmarks.documents.generators import generate
+from scaletest.benchmarks.documents.sweep import merge, pad_number, plan_of, shorten_name
 from scaletest.benchmarks.judging.evaluation import evaluate_benchmarks
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.plan import BenchmarkPlan
@@ -190,7 +190,9 @@ def test_every_name_of_a_set_gives_names_that_pods_can_have(
     names = [benchmark.name for benchmark in planned.benchmarks]
     assert len(set(names)) == len(names) == warm_up + repetitions
     assert all(manifests.NAME.fullmatch(name) for name in names)
-    begin = stem(name, max(f"-{repetitions}", f"-warm-up-{warm_up}" if warm_up else "", key=len))
+    begin = shorten_name(
+        name, max(f"-{repetitions}", f"-warm-up-{warm_up}" if warm_up else "", key=len)
+    )
     assert all(name.startswith(f"{begin}-") for name in names) and name.startswith(
         begin if begin == name else begin.rpartition("-")[0]
     )

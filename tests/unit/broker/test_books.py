@@ -23,8 +23,8 @@ from hypothesis.stateful import (
 )
 
 from scaletest.broker import Client, Queues, keys
-from scaletest.broker.accounting import Accounting, TakenJob
-from scaletest.broker.fast_lane import Answer, Done, FastLane, Taken
+from scaletest.broker.accounting import Accounting
+from scaletest.broker.fast_lane import Answer, FastLane, FinishedRequest, TakenRequest
 from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.reaping import Watcher, reap
 from scaletest.broker.retrying import Retrying
@@ -44,17 +44,17 @@ class Worker:
     line: Heartbeat
     lane: FastLane
     name: str
-    holds: Taken | None = None
-    sent: Done | None = None
+    holds: TakenRequest | None = None
+    sent: FinishedRequest | None = None
     late: bool = False
 
     def take(self, answer: Answer) -> None:
         """What its last call brought."""
-        self.holds = answer if isinstance(answer, Taken) else None
+        self.holds = answer if isinstance(answer, TakenRequest) else None
         if self.holds is None:
-            self.line.let_go()
+            self.line.note_end()
         else:
-            self.line.hold(self.holds.id, self.holds.attempt)
+            self.line.note_start(self.holds.id, self.holds.attempt)
 
 
 @dataclass
@@ -76,7 +76,6 @@ class Books(RuleBasedStateMachine):
         self.clock = clock
         self.queues = Queues(redis)
         self.watcher = Watcher(redis, INTERVAL_S, 3)
-        self.accounting = Accounting(redis, Retrying("test"))
         self.clients: list[Submitter] = []
         self.workers: list[Worker] = []
         self.frozen: list[Worker] = []
@@ -141,20 +140,16 @@ class Books(RuleBasedStateMachine):
         """A worker finishes what it holds, and takes the next."""
         self._work(self._chosen(self.workers, who), outcome, take)
 
+    def _accounting(self, worker: Worker) -> Accounting:
+        return Accounting(self.redis, Retrying("test"), "q", worker.name)
+
     def _work(
         self, worker: Worker, outcome: Outcome = Outcome.SUCCEEDED, take: bool = True
     ) -> None:
         before = self._count("stale")
         if worker.holds is not None and not worker.holds.client:
             # RQ's own code ran it
-            taken_job = TakenJob(
-                worker.holds.id,
-                "q",
-                worker.name,
-                worker.holds.attempt,
-                started_us=worker.holds.started_us,
-            )
-            self.accounting.settle(taken_job, outcome, 0.1, 0.1)
+            self._accounting(worker).settle(worker.holds, outcome, 0.1, 0.1)
             worker.sent = None
         else:
             worker.sent = None if worker.holds is None else done(worker.holds, outcome)
@@ -180,8 +175,7 @@ class Books(RuleBasedStateMachine):
         worker = self._chosen(self.workers, who)
         self.workers.remove(worker)
         if worker.holds is not None:
-            taken = worker.holds
-            self.accounting.release(TakenJob(taken.id, "q", worker.name, taken.attempt))
+            self._accounting(worker).release(worker.holds)
         worker.line.forget()
 
     @rule(who=st.integers(0, 9))
@@ -315,7 +309,7 @@ def requeued(redis: VirtualRedis, queues: Queues) -> str:
     with Client(redis) as gone:
         request = Request(gone.new_id(), "q")
         gone.submit_one(request)
-        assert isinstance(lane_of(redis).cycle(None), Taken)
+        assert isinstance(lane_of(redis).cycle(None), TakenRequest)
     redis.zadd(keys.leases("q"), {f"{request.id}:1:w": 1})
     reap(redis, "q", 1, 600_000_000)
     assert queues.state("q").counters["lost"] == 1
@@ -343,5 +337,5 @@ def test_books_balance_where_a_requeued_request_ends_late(
     redis: VirtualRedis, queues: Queues, requeued: str
 ) -> None:
     # when the worker that lost it finishes it all the same
-    assert lane_of(redis).cycle(done(Taken(requeued, 1, 1, 1, "gone", b""))) is None
+    assert lane_of(redis).cycle(done(TakenRequest(requeued, 1, 1, 1, "gone", b""))) is None
     assert counted_again(queues) == ["succeeded"]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.broker import Client, Queues, jobs, keys
-from scaletest.broker.fast_lane import Taken
+from scaletest.broker.fast_lane import TakenRequest
 from scaletest.model import Outcome, Reason, Record, Request
 from scaletest.model.errors import InvalidValue, QueueFull, UndeclaredQueue
 from tests.conftest import wait_for
@@ -169,7 +169,7 @@ def test_a_client_asks_now_and_then_for_what_redis_forgot_without_a_restart(
     redis.delete(keys.rq_job(first))
     redis.lrem("rq:queue:q", 1, first)
     assert (client.shaken, client.recover(requests)) == (False, 0)
-    monkeypatch.setattr("scaletest.broker.client.ASK_S", 0.0)
+    monkeypatch.setattr("scaletest.broker.client.ASK_EVERY_S", 0.0)
     assert client.shaken
     assert client.recover(requests) == 1
     assert redis.lrange("rq:queue:q", 0, -1) == [name.encode() for name in (*requests,)[::-1]]
@@ -193,6 +193,6 @@ def test_a_foreign_key_in_place_of_the_counts_costs_no_reply_and_no_worker(
     # when a worker ends a request, expect its reply, and the next request for the worker
     lane = lane_of(redis)
     first = lane.cycle(None)
-    assert isinstance(lane.cycle(done(first, Outcome.FAILED)), Taken)
+    assert isinstance(lane.cycle(done(first, Outcome.FAILED)), TakenRequest)
     assert redis.xlen(keys.replies(client.name)) == 1
     assert key is not keys.failures or queues.state("q").counters["failed"] == 1

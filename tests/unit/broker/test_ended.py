@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scaletest.broker import Client, Queues, keys
-from scaletest.broker.accounting import Accounting, TakenJob
+from scaletest.broker.accounting import Accounting
 from scaletest.broker.failures import FailedRequest, last_failures
-from scaletest.broker.fast_lane import Done, FastLane, Taken
+from scaletest.broker.fast_lane import FastLane, FinishedRequest, TakenRequest
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.scripts import LONGEST_FAILURE, MOST_FAILURES, script
 from scaletest.broker.snapshot import read_snapshot
@@ -131,17 +131,17 @@ def lane(redis: VirtualRedis, queues: Queues) -> FastLane:
     return lane_of(redis)
 
 
-def failed(taken: Taken, **changes: Any) -> Done:
+def failed(taken: TakenRequest, **changes: Any) -> FinishedRequest:
     """A finished request that failed as REPLY says."""
     reply = {**REPLY, "id": taken.id, **changes}
-    return Done(taken, reply["outcome"], 1, 1, json.dumps(reply), False)
+    return FinishedRequest(taken, reply["outcome"], 1, 1, json.dumps(reply), False)
 
 
-def taken(client: Client, lane: FastLane) -> Taken:
+def taken(client: Client, lane: FastLane) -> TakenRequest:
     """The next request, in a worker's lane."""
     client.submit_one(Request(client.new_id(), "q"))
     request = lane.cycle(None)
-    assert isinstance(request, Taken)
+    assert isinstance(request, TakenRequest)
     return request
 
 
@@ -199,9 +199,7 @@ def test_a_job_that_nobody_may_execute_is_kept(redis: VirtualRedis) -> None:
     redis.hset(keys.rq_job("refused"), mapping={"origin": "q", "data": "x"})
     redis.rpush(keys.rq_queue("q"), "empty", "refused")
     refused = lane_of(redis).cycle(None)
-    Accounting(redis, Retrying("test")).poison(
-        TakenJob("refused", "q", "w", refused.attempt), "function 'x' is not allowed"
-    )
+    Accounting(redis, Retrying("test"), "q", "w").poison(refused, "function 'x' is not allowed")
     assert [(row.id, row.reason, row.error) for row in last_failures(redis, "q")] == [
         ("refused", "poison", "function 'x' is not allowed"),
         ("empty", "poison", "it has no data"),
@@ -210,10 +208,10 @@ def test_a_job_that_nobody_may_execute_is_kept(redis: VirtualRedis) -> None:
 
 @pytest.mark.usefixtures("queues")
 def test_a_request_that_rq_ran_is_kept_once_and_only_when_it_failed(redis: VirtualRedis) -> None:
-    accounting = Accounting(redis, Retrying("test"))
+    accounting = Accounting(redis, Retrying("test"), "q", "w")
     for name, outcome in (("good", "succeeded"), ("bad", "failed"), ("bad", "failed")):
         reply = json.dumps({**REPLY, "id": name, "outcome": outcome})
-        accounting.settle(TakenJob(name, "q", "w", None), outcome, 0.1, 0.1, reply)
+        accounting.settle(TakenRequest(name, 0, 0), outcome, 0.1, 0.1, reply)
     assert [row.id for row in last_failures(redis, "q")] == ["bad"]
 
 
@@ -242,7 +240,7 @@ def test_a_reply_that_cannot_be_read_is_counted_and_not_kept(
     client: Client, redis: VirtualRedis, queues: Queues, foreign: str, lane: FastLane
 ) -> None:
     request = taken(client, lane)
-    lane.cycle(Done(request, "failed", 1, 1, foreign, False), take=False)
+    lane.cycle(FinishedRequest(request, "failed", 1, 1, foreign, False), take=False)
     assert queues.state("q").counters["failed"] == 1
     assert last_failures(redis, "q") == []
 

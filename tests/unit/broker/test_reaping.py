@@ -4,7 +4,7 @@ import pytest
 
 from scaletest.broker import Client, Queues, keys
 from scaletest.broker.client import CLIENT_TTL_S
-from scaletest.broker.reaping import PIECE, Watcher
+from scaletest.broker.reaping import CHECK_BATCH, Watcher
 from scaletest.model import Outcome, Request
 from tests.conftest import wait_for
 from tests.integration.lanes import abandon, waiting
@@ -55,7 +55,7 @@ def test_the_order_of_what_stays_is_kept(
     # given requests of a living and a dead client in turns, over two pieces of the queue
     redis.zadd(keys.CLIENTS, {"alive": 9e18})
     staying = []
-    for number in range(PIECE + PIECE // 2):
+    for number in range(CHECK_BATCH + CHECK_BATCH // 2):
         abandon(redis, f"dead-{number}")
         if number % 3 == 0:
             staying.append(f"alive-{number}")
@@ -63,7 +63,7 @@ def test_the_order_of_what_stays_is_kept(
     watcher.tick()
     assert waiting(redis) == staying
     state = queues.state("q")
-    assert (state.counters["client_gone"], state.balance) == (PIECE + PIECE // 2, 0)
+    assert (state.counters["client_gone"], state.balance) == (CHECK_BATCH + CHECK_BATCH // 2, 0)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from scaletest.broker import Client, Queues, keys
-from scaletest.broker.accounting import Accounting, TakenJob
-from scaletest.broker.fast_lane import Done
+from scaletest.broker.accounting import Accounting
+from scaletest.broker.fast_lane import FinishedRequest, TakenRequest
 from scaletest.broker.heartbeat import LEASE_INTERVALS, Heartbeat
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.samples import (
@@ -41,12 +41,12 @@ from tests.unit.virtual_redis import Clock, VirtualRedis, beats_for
 SLOT_S, SLOTS = 10.0, 64
 
 
-def done(taken: Any, run_s: float, pod: str = "pod-1") -> Done:
+def done(taken: Any, run_s: float, pod: str = "pod-1") -> FinishedRequest:
     """A request that waited for a second."""
     reply = json.dumps(
         {"id": taken.id, "outcome": "succeeded", "node": "node-1", "pod": pod, "exit_code": 0}
     )
-    return Done(taken, "succeeded", bucket_of(1.0), bucket_of(run_s), reply, False)
+    return FinishedRequest(taken, "succeeded", bucket_of(1.0), bucket_of(run_s), reply, False)
 
 
 def test_events_are_counted_in_the_slot_of_their_time(
@@ -89,9 +89,8 @@ def test_a_slot_of_an_earlier_turn_is_begun_anew(
 
 @pytest.mark.usefixtures("queues")
 def test_the_slow_lane_and_stock_workers_are_in_the_slots(redis: VirtualRedis) -> None:
-    Accounting(redis, Retrying("test")).settle(
-        TakenJob("stock", "q", "w", None), "succeeded", 0.0, 7.0, "not json"
-    )
+    accounting = Accounting(redis, Retrying("test"), "q", "w")
+    accounting.settle(TakenRequest("stock", 0, 0), "succeeded", 0.0, 7.0, "not json")
     (slot,) = read_snapshot(redis).queues[0].slots
     assert (slot.submitted, slot.ended, slot.pod) == (1, 1, "")
     assert slot.max_run_s == pytest.approx(7.0, rel=0.01)
@@ -227,10 +226,11 @@ class Sampling:
 
     def come(self) -> None:
         self.line._beat()
-        self.line._reap_in_turn()
+        if self.line._has_turn:
+            self.line._reap()
 
     def owns_lease(self) -> bool:
-        return self.lease._owned.is_set()
+        return self.lease._holds_lease.is_set()
 
     def send(self, sampled: NodeSample | None = None) -> None:
         self.lease.offer(sampled or sample())
@@ -356,7 +356,7 @@ def test_a_key_of_another_type_stops_no_heartbeat(
     redis: VirtualRedis, queues: Queues, clock: Clock, key: str
 ) -> None:
     worker = Sampling(redis, "w", clock)
-    worker.line.hold("r", 1)
+    worker.line.note_start("r", 1)
     redis.zadd(keys.leases("q"), {"r:1:w": 1})
     redis.delete(key)
     redis.set(key, "x")
@@ -475,7 +475,7 @@ def test_samples_are_taken_at_first_and_while_there_is_work(
     redis: VirtualRedis, queues: Queues, sampling: Sampling, clock: Clock
 ) -> None:
     begun = 0
-    sampler = NodeSampler(sampling.lease, begun=lambda: begun, clock=clock.seconds)
+    sampler = NodeSampler(sampling.lease, requests_begun=lambda: begun, clock=clock.seconds)
 
     def after(seconds: int) -> int:
         """How many samples come in that time."""
@@ -555,7 +555,7 @@ def test_the_thread_ends_whatever_it_waits_for(
     for lease in (busy, broken):
         lease.take_answer([1, 1, 1])
     busy.interval_s = 600.0
-    samplers = [waiting, NodeSampler(busy), NodeSampler(broken, begun=lambda: 1 // 0)]
+    samplers = [waiting, NodeSampler(busy), NodeSampler(broken, requests_begun=lambda: 1 // 0)]
     for sampler in samplers:
         sampler.start()
     for sampler in (*samplers, never_started):
@@ -577,4 +577,4 @@ def test_a_heartbeat_that_ends_with_the_lease_keeps_no_thread_waiting(row: list[
     lease.end()
     lease.take_answer(row)
     # expect its next look to find the end at once
-    assert lease._owned.is_set() and not lease.wait()
+    assert lease._holds_lease.is_set() and not lease.wait()

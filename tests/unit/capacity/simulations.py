@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from scaletest.capacity.autoscale.choice import PlayedRule
+from scaletest.capacity.autoscale.best_rule import PlayedRule
 from scaletest.capacity.autoscale.hpa import (
     Behavior,
     Hpa,
@@ -30,7 +30,7 @@ def syncs(
     )
     course = []
     for number, demand in enumerate(demands):
-        replicas = hpa.sync(15.0 * number, replicas, replicas, replicas, [round(demand * 1000)])
+        replicas = hpa.sync(15.0 * number, replicas, replicas, replicas, round(demand * 1000))
         course.append(replicas)
     return course
 

@@ -1,6 +1,4 @@
-"""An HPA and KEDA compute as their controllers do."""
-
-from dataclasses import replace
+"""An HPA computes as its controller does."""
 
 import pytest
 from hypothesis import given
@@ -15,7 +13,6 @@ from scaletest.capacity.autoscale.hpa import (
     TargetType,
     propose,
 )
-from scaletest.capacity.autoscale.keda import ScaledJob, ScaledObject
 from tests.unit.capacity.simulations import syncs
 
 AVERAGE_5 = HpaSpec(0, 100, TargetType.AVERAGE_VALUE, 5000)
@@ -59,11 +56,11 @@ def test_inside_the_tolerance_average_value_goes_by_the_status() -> None:
 def test_the_first_recommendation_is_the_first_number_of_replicas_also_zero() -> None:
     slow = Behavior(up=ScalingRules(60, (ScalingPolicy("Percent", 100, 15),)))
     hpa = Hpa(HpaSpec(1, 10, TargetType.AVERAGE_VALUE, 1000, slow))
-    assert hpa.sync(0, 0, 0, 0, [5000]) == 0
+    assert hpa.sync(0, 0, 0, 0, 5000) == 0
     # when something else makes the first replica, expect the 0 to hold it back until it is older
     # than the window
-    assert [hpa.sync(at, 1, 1, 1, [5000]) for at in (15, 30, 45)] == [1, 1, 1]
-    assert hpa.sync(60, 1, 1, 1, [5000]) == 2
+    assert [hpa.sync(at, 1, 1, 1, 5000) for at in (15, 30, 45)] == [1, 1, 1]
+    assert hpa.sync(60, 1, 1, 1, 5000) == 2
 
 
 def test_replicas_rise_as_fast_as_the_policies_allow() -> None:
@@ -85,9 +82,6 @@ def test_replicas_fall_only_after_the_stabilisation_window() -> None:
 def test_policies_limit_the_way_down() -> None:
     pods = ScalingRules(0, (ScalingPolicy("Pods", 2, 60), ScalingPolicy("Percent", 10, 60)))
     assert syncs(Behavior(down=pods), [10] + [1] * 9, 10) == [10, 8, 8, 8, 8, 6, 6, 6, 6, 4]
-    least = replace(pods, select="Min")
-    assert syncs(Behavior(down=least), [10] + [1] * 5, 10) == [10, 9, 9, 9, 9, 8]
-    assert syncs(Behavior(down=replace(pods, select="Disabled")), [10] + [1] * 9, 10) == [10] * 10
 
 
 def test_an_upward_window_waits_for_a_lasting_need() -> None:
@@ -96,27 +90,11 @@ def test_an_upward_window_waits_for_a_lasting_need() -> None:
     assert syncs(slow, [2, 8, 2, 8, 2, 8, 2], 2) == [2] * 7
 
 
-def test_replicas_follow_bounds_zero_and_failed_metrics() -> None:
+def test_replicas_follow_bounds_and_zero() -> None:
     assert syncs(None, [50], 200) == [100]
     assert syncs(None, [50], 1, minimum=5) == [5]
     assert syncs(None, [50], 0) == [0]  # scaling is off while replicas are 0 and minReplicas is not
     assert syncs(None, [50], 0, minimum=0) == [4]
-    hpa = Hpa(HpaSpec(1, 10, TargetType.AVERAGE_VALUE, 1000))
-    assert hpa.sync(0, 5, 5, 5, [None]) == 5
-    assert hpa.sync(15, 5, 5, 5, [None, 1000]) == 5  # some failed and the rest would shrink
-    assert hpa.sync(30, 5, 5, 5, [None, 8000]) == 8
-    assert hpa.sync(45, 8, 8, 8, [1000, 9000]) == 9  # the largest
-
-
-def test_tolerance_of_one_direction() -> None:
-    spec = replace(
-        AVERAGE_5,
-        behavior=Behavior(
-            up=ScalingRules(0, (), tolerance=0.0), down=ScalingRules(0, (), tolerance=0.5)
-        ),
-    )
-    assert propose(spec, 2, 2, 2, 10_001) == 3
-    assert propose(spec, 2, 2, 2, 5_000) == 2
 
 
 @given(st.lists(st.floats(0, 200), min_size=1, max_size=60), st.booleans(), st.integers(0, 120))
@@ -131,45 +109,3 @@ def test_replicas_stay_within_bounds_and_hold_still_when_demand_does(
     else:
         assert all(1 <= number <= 100 for number in course)
         assert 18 <= course[-1] <= 23
-
-
-@pytest.mark.parametrize(
-    ("strategy", "length", "running", "pending", "created"),
-    [
-        ("default", 10, 4, 0, 6),
-        ("default", 3, 5, 0, 0),
-        ("default", 100, 4, 0, 16),
-        ("custom", 10, 4, 0, 7),
-        ("custom", 1, 4, 0, 0),
-        ("accurate", 10, 4, 2, 8),
-        ("accurate", 18, 4, 1, 16),
-        ("accurate", 0, 4, 2, 0),
-        ("eager", 100, 4, 3, 13),
-        ("eager", 5, 4, 3, 5),
-    ],
-)
-def test_a_scaled_job_creates_jobs_by_length_running_and_pending(
-    strategy: str, length: int, running: int, pending: int, created: int
-) -> None:
-    assert (
-        ScaledJob(strategy, maximum=20, deduction=1, share=0.5).create(length, running, pending)
-        == created
-    )
-
-
-def test_jobs_are_never_fewer_than_the_minimum() -> None:
-    assert ScaledJob(maximum=20, minimum=3).create(0, 1, 0) == 2
-    assert ScaledJob(maximum=20, minimum=3).create(5, 4, 0) == 4
-
-
-def test_keda_wakes_at_once_and_sleeps_after_its_cooldown() -> None:
-    keda = ScaledObject(minimum=0)
-    assert keda.hpa_minimum == 1
-    assert [
-        keda.poll(at, value, replicas)
-        for at, value, replicas in ((0, 0, 0), (30, 1, 0), (60, 0, 3))
-    ] == [0, 1, 3]
-    assert keda.poll(330, 0, 3) == 3
-    assert keda.poll(331, 0, 3) == 0
-    assert ScaledObject(minimum=2).poll(9999, 0, 5) == 5
-    assert ScaledObject(activation=5).poll(0, 5, 0) == 0  # strictly more

@@ -5,7 +5,7 @@ import yaml
 
 from scaletest.capacity.autoscale.load import Arrivals
 from scaletest.capacity.autoscale.rule import parse_rule, to_values
-from scaletest.capacity.report import Simulation, charts, simulation_report
+from scaletest.capacity.report import Simulation, draw_courses, simulation_report
 from scaletest.render.chart import Chart
 from scaletest.report import formats
 from tests.unit.capacity.simulations import LOAD, figures, played
@@ -38,7 +38,7 @@ def test_the_page_names_the_best_rule_with_its_settings_before_anything_else() -
 
 def test_charts_of_rules_have_labelled_axes_with_whole_counts_on_one_scale() -> None:
     simulated = played(*RULES_PLAYED)
-    drawn = charts(simulated, simulated.choice)
+    drawn = draw_courses(simulated, simulated.choice)
     assert drawn[0].title.startswith("desired:window=300 (best): 0 direction changes, 0 killed")
     for chart in drawn:
         assert (chart.x.label, chart.y.label) == ("time, min", "requests, replicas")
@@ -52,7 +52,7 @@ def test_charts_of_rules_have_labelled_axes_with_whole_counts_on_one_scale() -> 
         LOAD,
         1,
     )
-    assert all(map(whole, charts(quiet, quiet.choice)))
+    assert all(map(whole, draw_courses(quiet, quiet.choice)))
 
 
 def whole(chart: Chart) -> bool:

@@ -101,7 +101,7 @@ def test_no_simulated_request_is_lost(
     result = simulate(
         work,
         RULES[name],
-        SimulationSetting(start_s, 0.5, grace_s, until_s=20_000),
+        SimulationSetting(start_s, 0.5, grace_s),
         random.Random(1),
     )
     assert result.ended <= result.requests == len(rows)

@@ -13,9 +13,9 @@ from scaletest.capacity.sizing import (
     formula_nodes,
     formula_pods,
     packed_nodes,
-    per_pod,
+    pod_rate,
     pods_that_fit,
-    sizes,
+    size_alternatives,
 )
 from scaletest.cluster.node_size import NodeSize
 from scaletest.model.errors import InvalidValue
@@ -31,7 +31,7 @@ def test_sizes_match_the_example_of_the_published_article() -> None:
 
 @pytest.mark.parametrize(("latency_s", "rate"), [(0.020, 600.0), (0.5, 24.0), (1.0, 12.0)])
 def test_the_rate_of_twelve_pods_follows_from_their_latency(latency_s: float, rate: float) -> None:
-    assert 12 * per_pod(
+    assert 12 * pod_rate(
         CapacityDemand(1.0, latency_s, PodSize(0.5), NodeSize(4.0))
     ) == pytest.approx(rate)
 
@@ -41,7 +41,9 @@ def test_the_formula_overcounts_what_does_not_fit() -> None:
     demand = CapacityDemand(16.0, 0.5, PodSize(0.75), NodeSize(4.0))
     pods = formula_pods(demand)
     assert (pods, formula_nodes(demand, pods), pods_that_fit(demand, 3)) == (8, 3, 6)
-    assert "only 6 of these pods fit on 3 nodes" in [size.note for size in sizes(demand)]
+    assert "only 6 of these pods fit on 3 nodes" in [
+        size.note for size in size_alternatives(demand)
+    ]
     assert packed_nodes(demand, pods) == 4
 
 
@@ -59,14 +61,14 @@ def test_short_requests_reach_a_lower_efficiency(latency_s: float, low: float, h
 
 
 def test_alternatives_grow_from_the_bare_formula_to_a_lost_node() -> None:
-    alternatives_ = sizes(ARTICLE)
+    alternatives_ = size_alternatives(ARTICLE)
     assert [size.pods for size in alternatives_] == [12, 15, 15, 21, 21]
     assert [size.nodes for size in alternatives_] == [3, 4, 4, 5, 6]
 
 
 def test_a_measured_rate_per_pod_replaces_formula_and_table() -> None:
     demand = CapacityDemand(400.0, 0.02, PodSize(0.5), NodeSize(4.0), per_pod=50.0)
-    assert [(size.method, size.pods) for size in sizes(demand)] == [
+    assert [(size.method, size.pods) for size in size_alternatives(demand)] == [
         ("placed", 8),
         ("placed, at 70%", 12),
         ("placed, at 70%, N-1", 12),
@@ -90,7 +92,7 @@ def test_memory_devices_and_pods_limit_a_node_as_well(
 
 
 def test_a_pod_that_fits_on_no_node_is_reported() -> None:
-    alternatives_ = sizes(CapacityDemand(1.0, 1.0, PodSize(6.0), NodeSize(4.0)))
+    alternatives_ = size_alternatives(CapacityDemand(1.0, 1.0, PodSize(6.0), NodeSize(4.0)))
     assert alternatives_[-1].nodes is None and "fits on no such node" in alternatives_[-1].note
 
 
@@ -107,7 +109,7 @@ def test_a_pod_that_fits_on_no_node_is_reported() -> None:
 )
 def test_an_invalid_demand_is_refused(demand: CapacityDemand) -> None:
     with pytest.raises(InvalidValue):
-        sizes(demand)
+        size_alternatives(demand)
 
 
 @given(
@@ -136,4 +138,4 @@ def test_placed_pods_fit_and_one_node_less_does_not_hold_them(
 @pytest.mark.parametrize("spare", [-1, 1001])
 def test_losing_all_nodes_is_refused(spare: int) -> None:
     with pytest.raises(InvalidValue, match="may be lost"):
-        sizes(CapacityDemand(24.0, 0.5, PodSize(0.5), NodeSize(4.0)), spare=spare)
+        size_alternatives(CapacityDemand(24.0, 0.5, PodSize(0.5), NodeSize(4.0)), spare=spare)

@@ -162,11 +162,11 @@ def test_an_empty_result_fits_its_schema() -> None:
     checked(evaluate(Plan(), [], {}, random.Random(1)).to_dict())
 
 
-SETTINGS = plan_file.settings(saturate.command)
+SETTINGS = plan_file.options_by_key(saturate.command)
 
 
 def test_a_plan_file_of_saturate_has_its_schema() -> None:
-    schema = plan_file.schema(saturate.command)
+    schema = plan_file.plan_file_schema(saturate.command)
     jsonschema.Draft202012Validator.check_schema(schema)
     fits = jsonschema.Draft202012Validator(schema)
     assert fits.is_valid(

@@ -125,5 +125,5 @@ def test_a_plan_takes_no_limit_of_the_settings_for_a_typed_one(tmp_path: Path) -
     with validate.make_context(
         "validate", arguments, parent=root, default_map={"limit": 1}
     ) as context:
-        plan, is_limited = validate_options.plan(context)
-    assert HERE.prepared(plan, device_names, is_limited=is_limited).limit == 4
+        plan, is_limited = validate_options.read_plan(context)
+    assert HERE.prepare(plan, device_names, is_limited=is_limited).limit == 4

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from scaletest.cluster.api_calls import ApiCalls, Missing
 from scaletest.cluster.bulk_objects import Objects
-from scaletest.cluster.connection import ApiCalls, Missing
 from scaletest.model.errors import ScaletestError
 from tests.unit.fake_api import Answer, api, status
 

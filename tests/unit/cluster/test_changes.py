@@ -11,6 +11,7 @@ import pytest
 
 from scaletest.cli.main import run
 from scaletest.cluster import hold_autoscalers
+from scaletest.cluster.api_calls import Busy, Refused
 from scaletest.cluster.changes import (
     BEFORE,
     TRIES,
@@ -20,10 +21,10 @@ from scaletest.cluster.changes import (
     refuse_changed,
     undo_patch,
 )
-from scaletest.cluster.connection import Busy, Cluster, Refused
+from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import PAUSED, Autoscalers
-from scaletest.cluster.objects import DEPLOYMENTS, HPAS, SCALED_OBJECTS
+from scaletest.cluster.resources import DEPLOYMENTS, HPAS, SCALED_OBJECTS
 from scaletest.model.errors import InvalidValue, UsageError
 from tests.unit.cluster.conftest import BUSY, changes_of
 from tests.unit.fake_api import Answer, thing

@@ -8,7 +8,7 @@ from scaletest.cluster.changes import (
 )
 from scaletest.cluster.connection import Cluster
 from scaletest.cluster.hold_autoscalers import PAUSED, RELEASE_S, Autoscalers
-from scaletest.cluster.objects import HPAS, SCALED_OBJECTS
+from scaletest.cluster.resources import HPAS, SCALED_OBJECTS
 from scaletest.model.errors import UsageError, WaitTimeout
 from tests.unit.cluster.conftest import BUSY, changes_of
 from tests.unit.fake_api import Answer, page

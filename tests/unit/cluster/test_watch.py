@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scaletest.cluster.connection import LONGEST_OBEYED_S, ApiCalls
+from scaletest.cluster.api_calls import LONGEST_OBEYED_S, ApiCalls
 from scaletest.cluster.watch import Collection, Feeds, WatchEvent
 from scaletest.model.errors import Unreachable
 from tests.unit.fake_api import Act, Answer, api, event, page, status, thing

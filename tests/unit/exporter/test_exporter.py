@@ -107,9 +107,9 @@ def test_every_metric_of_the_table_is_exposed(openmetrics: bool) -> None:
     assert ("openmetrics" in answer.content_type) == openmetrics
     exposed = samples(answer.text, openmetrics)
     names = {row[0] for row in exposed}
-    for metric in metrics.METRICS:
+    for metric in metrics.QUEUE_METRICS:
         assert (metric.name + "_bucket" if metric.counts else metric.name) in names
-    for name, _, _ in metrics.OWN:
+    for name, _, _ in metrics.GLOBAL_METRICS:
         assert name in names
     assert exposed["scaletest_queue_desired_workers", "queue=q"] == 6
     assert exposed["scaletest_workers", "queue=q", "state=suspect"] == 1
@@ -270,8 +270,8 @@ def test_metrics_of_the_predecessor_keep_their_names_and_meaning() -> None:
         "hpa_queue_maxwait_seconds": 4.0,
         "hpa_queue_maxtotal_seconds": 5.0,
     }
-    assert len(intel.QUEUES) + len(intel.TOTALS) == 11
-    assert sum(alias.longest for alias in intel.QUEUES) == 3
+    assert len(intel.QUEUE_ALIASES) + len(intel.TOTAL_ALIASES) == 11
+    assert sum("_max" in alias.name for alias in intel.QUEUE_ALIASES) == 3
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.benchmarks.commands import bench_explain
 from scaletest.benchmarks.kinds import fio, registry
 from scaletest.benchmarks.kinds.kind import Kind
 from scaletest.model.errors import InvalidValue, UsageError
@@ -64,8 +63,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (folder / "entry_points.txt").write_text(entry_points)
     monkeypatch.syspath_prepend(tmp_path)
     kinds = Registry("scaletest.kinds", Kind, registry.BUILT_IN, taken=[registry.SET])
-    for module in (registry, bench_explain):
-        monkeypatch.setattr(module, "KINDS", kinds)
+    monkeypatch.setattr(registry, "KINDS", kinds)
     monkeypatch.setattr(formats, "_PLUGINS", Plugins("scaletest.reports", formats.names()))
 
 

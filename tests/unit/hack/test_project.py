@@ -149,7 +149,7 @@ def test_keys_are_documented() -> None:
     # and each key of a queue
     parts = set(re.findall(r"^scaletest:queue:<q>:([a-z]+)", table, re.MULTILINE))
     source = (ROOT / "scaletest" / "broker" / "keys.py").read_text("utf-8")
-    assert parts == set(re.findall(r'_named\(OWN_QUEUE, ":([a-z]+)"\)', source))
+    assert parts == set(re.findall(r'_key_of\(OWN_QUEUE, ":([a-z]+)"\)', source))
     for part in parts:
         assert f"`scaletest:queue:<q>:{part}`" in page or f"`:{part}`" in page
 

@@ -30,7 +30,7 @@ def stored(
     plan = LifecyclePlan("0a1b2c", "job", "n", COUNT, api_version="batch/v1", object_kind="Job")
     store.begin(plan, read_environment(["scaletest", "lifecycle", "run"]))
     names = list(plan.names())
-    with store.submitting() as file:
+    with store.open_submissions() as file:
         file.writelines(submission(name).to_json() + "\n" for name in names)
     store.keep({name: workload(name) for name in names}, {}, project="")
     capsys.readouterr()

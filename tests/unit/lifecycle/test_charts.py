@@ -115,18 +115,18 @@ def test_thinned_points_keep_the_slowest_and_the_density() -> None:
 
 def test_pods_are_counted_over_time_by_hand() -> None:
     # two pods: scheduled after 4 s, ready after 6 s, finished after 7 s; both are 0.1 s apart
-    counted = chart_data.pods_over_time(of(workload("j", pods=2)).courses)
+    counted = chart_data.pods_over_time(of(workload("j", pods=2)).timelines)
     at_end = {name: counts[-1] for name, counts in counted.counts.items()}
     assert at_end == {"submitted": 2, "scheduled": 2, "ready": 2, "ready now": 0}
     assert (counted.moments_s[0], counted.moments_s[-1]) == (0.0, pytest.approx(7.1))
     assert counted.counts["submitted"][0] == 2 and counted.counts["scheduled"][0] == 0
     assert max(counted.counts["ready now"]) == 2
-    assert chart_data.pods_over_time(of(workload("j", pods=0)).courses) is None
+    assert chart_data.pods_over_time(of(workload("j", pods=0)).timelines) is None
 
 
 @given(st.integers(1, 60), st.integers(1, 4), st.integers(0, 99))
 def test_counts_over_time_never_fall(count: int, pods: int, seed: int) -> None:
-    counted = chart_data.pods_over_time(of(*made(count, pods, seed=seed)).courses)
+    counted = chart_data.pods_over_time(of(*made(count, pods, seed=seed)).timelines)
     for name in ("submitted", "scheduled", "ready"):
         counts = counted.counts[name]
         assert all(before <= after for before, after in pairwise(counts))
@@ -140,7 +140,7 @@ def test_counts_over_time_never_fall(count: int, pods: int, seed: int) -> None:
 
 
 def test_the_waterfall_goes_from_the_fastest_to_the_slowest_workload() -> None:
-    rows = chart_data.waterfall(of(*made(200)).courses)
+    rows = chart_data.waterfall(of(*made(200)).timelines)
     assert len(rows) == 11
     totals = [row.ends[-1][1] for row in rows]
     assert totals == sorted(totals)
@@ -187,7 +187,7 @@ def seen_until(stamps: Stamps, end_s: float) -> Stamps:
 
 def test_nodes_are_ordered_by_their_median_and_compared() -> None:
     lifecycle = of(*made(60))
-    nodes = chart_data.by_node(lifecycle.courses)
+    nodes = chart_data.pods_by_node(lifecycle.timelines)
     assert nodes[0].node == "node-00000" and sum(node.pods for node in nodes) == 60
     assert nodes[0].median_s > 2 * nodes[1].median_s
     page = formats.render(lifecycle_report(LifecycleRun("", "/r", lifecycle, title="l")), "html")
@@ -226,7 +226,7 @@ def test_a_run_of_which_nothing_is_known_draws_nothing() -> None:
     bare = of(LifecycleObject("j"), until="ready")
     assert pods_figure(bare) is None and waterfall_figure(bare) is None
     assert list(everything_drawn(bare)) == [] == main_charts(bare)
-    assert chart_data.by_node(lifecycle.courses) == []
+    assert chart_data.pods_by_node(lifecycle.timelines) == []
 
 
 @pytest.mark.parametrize("form", ["text", "md"])

@@ -1,4 +1,4 @@
-"""The result of a lifecycle: courses, books and percentiles, durations between milestones, and
+"""The result of a lifecycle: timelines, books and percentiles, durations between milestones, and
 thresholds.
 """
 
@@ -20,7 +20,7 @@ def test_defect_09_all_series_are_ordered_alike() -> None:
     # given workloads that were submitted in the same second, with values that differ
     rows = [workload(f"j-{index}", submitted=0.0, step=1.0 + index) for index in (3, 1, 2)]
     lifecycle = of(*rows)
-    assert [course.workload.name for course in lifecycle.courses] == ["j-1", "j-2", "j-3"]
+    assert [timeline.workload.name for timeline in lifecycle.timelines] == ["j-1", "j-2", "j-3"]
     for name in ("created", "scheduled", "ready"):
         step = lifecycle.step(name)
         assert list(step.values) == sorted(step.values, key=lambda value: value or 0.0)
@@ -88,7 +88,7 @@ def test_workloads_are_selected_by_head_tail_and_errors() -> None:
     )  # older than its pod: the pod was replaced
 
     def shown(view: WorkloadSelection) -> list[str]:
-        return [course.workload.name for course in of(*rows, view=view).courses]
+        return [timeline.workload.name for timeline in of(*rows, view=view).timelines]
 
     assert shown(WorkloadSelection()) == ["j-0", "j-1", "j-3", "j-4", "j-5"]
     assert shown(WorkloadSelection(skip_errors=False)) == [f"j-{index}" for index in range(6)]

@@ -76,7 +76,7 @@ class Gone:
     def resource(self, api_version: str, kind: str) -> str:
         return kind
 
-    def names(self, resource: str, namespace: str, selector: str) -> list[str]:
+    def list_names(self, resource: str, namespace: str, selector: str) -> list[str]:
         self.selector = selector
         return list(self.names_left)
 
@@ -86,7 +86,7 @@ class Gone:
 
 def test_the_switch_interval_of_threads_is_short_only_while_events_are_stamped() -> None:
     before = sys.getswitchinterval()
-    with pytest.raises(KeyError), measuring.attentive():
+    with pytest.raises(KeyError), measuring.short_switch_interval():
         assert sys.getswitchinterval() < before
         raise KeyError
     assert sys.getswitchinterval() == before

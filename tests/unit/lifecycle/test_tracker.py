@@ -7,7 +7,7 @@ import pytest
 from scaletest.lifecycle.judging.books import count_workloads
 from scaletest.lifecycle.judging.timeline import duration_between, timeline_of
 from scaletest.lifecycle.measure.tracker import Tracker
-from scaletest.lifecycle.records import Stamp, TimeSource
+from scaletest.lifecycle.records import Stamp, Submission, TimeSource
 from scaletest.model.times import parse_time
 from scaletest.model.verdict import VerdictKind
 from tests.unit.lifecycles import BEGAN, iso, job, of, pod, sighting, submission
@@ -57,7 +57,9 @@ def test_a_job_is_finished_by_its_own_status_and_not_by_that_of_a_pod() -> None:
     for name in ("j", "k"):
         tracker.see(sighting("workload", "MODIFIED", job(name, done=9.0), 9.0))
     assert of(*rows).books.measured == 2
-    assert {course.milestones["finished"].watch_s for course in of(*rows).courses} == {BEGAN + 9}
+    assert {timeline.milestones["finished"].watch_s for timeline in of(*rows).timelines} == {
+        BEGAN + 9
+    }
 
 
 def test_a_failed_pod_of_an_unseen_workload_is_no_success() -> None:
@@ -106,8 +108,10 @@ def test_an_end_without_a_time_is_counted_and_its_duration_is_missing(kind: str)
 
 def test_a_workload_that_vanishes_unobserved_is_counted_as_lost() -> None:
     tracker = Tracker({"j", "k"})
-    tracker.submitted("j", "n", BEGAN, BEGAN)
-    tracker.submitted("k", "n", BEGAN, BEGAN + 50)  # accepted after the list was asked for
+    tracker.note_submission(Submission("j", "n", "", True, BEGAN, BEGAN))
+    tracker.note_submission(
+        Submission("k", "n", "", True, BEGAN, BEGAN + 50)
+    )  # accepted after the list was asked for
     tracker.see(sighting("workload", "SYNCED", {"uids": set()}, 10.0))
     account = count_workloads(
         [timeline_of(tracked) for tracked in tracker.workloads.values()],

@@ -24,7 +24,7 @@ SOURCES = "*/scaletest/*"
 def statistics_and_clock(**options: int) -> tuple[Statistics, Clock]:
     clock = Clock(1000.0)
     statistics = Statistics("q", clock=clock, wall=lambda: 1_700_000_000.0, **options)
-    statistics.watch(lambda: Gauges("closed", 4, 16, 3))
+    statistics.read_gauges_by(lambda: Gauges("closed", 4, 16, 3))
     return statistics, clock
 
 
@@ -38,7 +38,7 @@ def test_a_snapshot_has_counts_rate_and_times() -> None:
     # given two requests that succeeded and one that failed, within two seconds of the first
     # submission
     statistics, clock = statistics_and_clock()
-    statistics.late(0.0)
+    statistics.note_lateness(0.0)
     clock.now += 2.0
     statistics.add(record(run_s=0.2, total_s=0.25))
     statistics.add(record(run_s=0.4, total_s=0.45))
@@ -145,9 +145,9 @@ def test_tables_are_bounded_and_nothing_is_lost_from_the_sums() -> None:
         )
     assert len(tally.places()) == PLACES
     assert sum(row.succeeded for row in tally.places()) + tally.other_succeeded == 3 * PLACES
-    groups = tally.failures()
+    groups = tally.failures.groups()
     assert len(groups) == FAILURES
-    assert sum(group.count for group in groups) + tally.other_failures == 3 * PLACES
+    assert sum(group.count for group in groups) + tally.failures.others == 3 * PLACES
     # what was seen last is there
     assert f"error x{3 * PLACES - 1}" in {group.error for group in groups}
 
@@ -156,7 +156,7 @@ def test_a_failure_keeps_when_it_was_seen_first_and_last() -> None:
     tally = LoadTally()
     for at in (10.0, 20.0, 30.0):
         tally.add_failure(replied(outcome=Outcome.TIMED_OUT, error="late"), at)
-    (group,) = tally.failures()
+    (group,) = tally.failures.groups()
     assert (group.count, group.first_s, group.last_s) == (3, 10.0, 30.0)
 
 
@@ -204,7 +204,7 @@ def test_snapshots_while_records_come() -> None:
     def feed() -> None:
         while not stop.is_set():
             statistics.add(record())
-            statistics.turn(0.001, 3)
+            statistics.note_turn(0.001, 3)
 
     thread = threading.Thread(target=feed)
     thread.start()
@@ -224,9 +224,9 @@ def test_snapshots_while_records_come() -> None:
 def test_the_number_in_flight_is_known_for_every_second_also_when_nothing_ends() -> None:
     statistics, clock = statistics_and_clock()
     for level in (5, 9, 2):
-        statistics.turn(0.001, level)
+        statistics.note_turn(0.001, level)
         clock.now += 1.0
-    statistics.turn(0.001, 4)
+    statistics.note_turn(0.001, 4)
     assert [point.in_flight for point in statistics.snapshot().points] == [5, 9, 2]
 
 
@@ -243,12 +243,12 @@ def test_a_point_has_a_95th_percentile_only_where_its_requests_can_tell() -> Non
 
 def test_what_is_asked_for_is_known_for_every_second() -> None:
     statistics, clock = statistics_and_clock()
-    statistics.ask(4)
+    statistics.note_asked(4)
     clock.now += 2.0
     # given a change long after the last turn of the loop, and a pause within a second
-    statistics.ask(8)
+    statistics.note_asked(8)
     clock.now += 1.5
-    statistics.ask(0)
+    statistics.note_asked(0)
     clock.now += 2.5
     asked = [point.asked for point in statistics.snapshot().points]
     assert asked == [4, 4, 8, 8, 0, 0]

@@ -147,7 +147,7 @@ def test_a_run_is_for_its_owner_only(tmp_path: Path) -> None:
 def test_a_lifecycle_is_for_its_owner_only(tmp_path: Path) -> None:
     store = LifecycleFolder(tmp_path / "runs" / "r")
     store.make()
-    with store.locked(".lock"), store.submitting() as lines:
+    with store.locked(".lock"), store.open_submissions() as lines:
         lines.write("{}\n")
         store.put("environment.json", "{}")
     assert modes(store.path) == {("folder", 0o700), ("file", 0o600)}

@@ -12,7 +12,7 @@ import pytest
 
 from scaletest.lifecycle.judging.books import Fate, LifecycleProgress
 from scaletest.lifecycle.report.charts import phase_charts
-from scaletest.lifecycle.report.report import DETAILED, placement_line
+from scaletest.lifecycle.report.report import DETAILED, describe_throughput
 from scaletest.model import Measurement, Record, Verdict, VerdictKind
 from scaletest.model.texts import short_number
 from scaletest.model.verdict import while_running
@@ -104,12 +104,12 @@ def without(milestone: str, *names: str) -> list[Any]:
 def test_pods_with_unknown_scheduling_are_not_counted_as_unscheduled() -> None:
     unknown = of(*without("scheduled", "a", "b"))
     assert unknown.books.measured == 2
-    assert placement_line(unknown) == "2 pods seen, none with a known time of scheduling"
-    assert placement_line(of(*without("scheduled", "a"), workload("b"))).startswith(
+    assert describe_throughput(unknown) == "2 pods seen, none with a known time of scheduling"
+    assert describe_throughput(of(*without("scheduled", "a"), workload("b"))).startswith(
         "1 of 2 pods scheduled"
     )
-    assert placement_line(of(workload("a", pods=0))) == "no pod was seen"
-    assert placement_line(of(workload("a"), workload("b", submitted=9.0))).startswith(
+    assert describe_throughput(of(workload("a", pods=0))) == "no pod was seen"
+    assert describe_throughput(of(workload("a"), workload("b", submitted=9.0))).startswith(
         "2 pods scheduled, "
     )
 

@@ -12,8 +12,8 @@ from msgspec import structs
 from scaletest.broker.rendezvous import Rendezvous
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.model.attempt import OK, Attempt
-from scaletest.saturation.judging.step import assess
-from scaletest.saturation.measure.agent import serve
+from scaletest.saturation.judging.step import assess_step
+from scaletest.saturation.measure.agent import follow_orders
 from scaletest.saturation.measure.agents import AgentsLoad, merge_results
 from tests.unit.simulated import PLAN, step
 
@@ -52,7 +52,7 @@ def test_merged_agents_are_one_tester_bit_for_bit(agents: int, seed: int) -> Non
     joined = merge_results(json.loads(json.dumps(brought)), agents).samples
     # expect every request once, and the same percentiles and intervals
     assert sorted(attempt.request for attempt in joined) == list(range(2000))
-    mine, theirs = assess(PLAN, step(), joined), assess(PLAN, step(), rows)
+    mine, theirs = assess_step(PLAN, step(), joined), assess_step(PLAN, step(), rows)
     assert (mine.latency, mine.goodput, mine.growth) == (
         theirs.latency,
         theirs.goodput,
@@ -83,7 +83,7 @@ class Table(Rendezvous):
     def order(self, orders: list[dict[str, Any]]) -> None:
         self.orders = {index: [agent_order] for index, agent_order in enumerate(orders)}
         for _ in range(self.agents):
-            serve(self, lambda plan, name: self.load, sleep=lambda seconds: None)
+            follow_orders(self, lambda plan, name: self.load, sleep=lambda seconds: None)
 
     def next_order(self, index: int) -> dict[str, Any] | None:
         return self.orders[index].pop() if self.orders[index] else None

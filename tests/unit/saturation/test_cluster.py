@@ -106,7 +106,7 @@ def test_the_use_of_cpu_is_over_the_time_that_the_figures_say(
         )
         return 200, text.encode(), {}  # type: ignore[return-value]
 
-    monkeypatch.setattr(cadvisor._raw, "fetch", fetch)
+    monkeypatch.setattr(cadvisor._api, "fetch", fetch)
     assert [cadvisor.sample(["node"])["p"] for _ in pages] == [(None, 5.0), (None, 5.0), (0.2, 5.0)]
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from scaletest.model import VerdictKind
 from scaletest.saturation.judging.evaluation import conclude
-from scaletest.saturation.judging.sequence import LONGEST, SaturationSequence
-from scaletest.saturation.judging.step import assess
+from scaletest.saturation.judging.step import assess_step
+from scaletest.saturation.judging.step_sequence import LONGEST, SaturationSequence
 from scaletest.saturation.plan import SaturationPlan
 from tests.unit.simulated import PLAN, Simulated, run, step
 
@@ -117,7 +117,7 @@ def test_a_repeat_that_contradicts_a_step_is_counted() -> None:
         rows = Simulated(slots=1, service_s=1 / per_s).open(
             [n / level for n in range(int(level * 4))]
         )
-        course.tell(assess(plan, step(level, 4.0, phase=course.next.phase), rows))
+        course.tell(assess_step(plan, step(level, 4.0, phase=course.next.phase), rows))
     result = conclude(course)
     assert result.verdict.kind is VerdictKind.PASS, result.verdict
     assert "same when repeated" not in result.verdict.reason

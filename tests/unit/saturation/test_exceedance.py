@@ -6,7 +6,12 @@ import random
 
 import pytest
 
-from scaletest.saturation.judging.exceedance import ERROR, Exceedance, at_least, at_most
+from scaletest.saturation.judging.exceedance import (
+    ERROR,
+    Exceedance,
+    chance_of_at_least,
+    chance_of_at_most,
+)
 from scaletest.saturation.plan import QUANTILES
 from tests.unit.oracle import oracle
 
@@ -22,10 +27,10 @@ def test_both_tails_are_those_of_the_binomial_distribution(name: str, count: int
         {0, 1, expected // 2, expected, expected + 1, 2 * expected, count - 1, count}
     ):
         if 0 <= over <= count:
-            assert at_least(count, over, share) == pytest.approx(
+            assert chance_of_at_least(count, over, share) == pytest.approx(
                 binom.sf(over - 1, count, share), rel=1e-9, abs=1e-15
             )
-            assert at_most(count, over, share) == pytest.approx(
+            assert chance_of_at_most(count, over, share) == pytest.approx(
                 binom.cdf(over, count, share), rel=1e-9, abs=1e-15
             )
 
@@ -44,30 +49,30 @@ def test_a_limit_is_refuted_and_shown_where_the_one_sided_bounds_of_clopper_and_
         exceedance = Exceedance(name, 0.05, over, count)
         # expect the ends of a two-sided interval of 90 %, which has 5 % beyond each of them
         interval = test(over, count).proportion_ci(1 - 2 * ERROR, method="exact")
-        assert exceedance.refuted == (interval.low > share)
-        assert exceedance.shown == (interval.high <= share)
+        assert exceedance.is_refuted == (interval.low > share)
+        assert exceedance.is_shown == (interval.high <= share)
 
 
 def test_few_requests_can_refute_a_limit_but_not_show_that_it_is_met() -> None:
-    assert Exceedance("p99", 0.05, 20, 20).refuted
-    assert Exceedance("p99", 0.05, 1, 1).refuted
+    assert Exceedance("p99", 0.05, 20, 20).is_refuted
+    assert Exceedance("p99", 0.05, 1, 1).is_refuted
     none_over = Exceedance("p99", 0.05, 0, 298)
-    assert not none_over.refuted and not none_over.shown
-    assert (none_over + Exceedance("p99", 0.05, 0, 1)).shown
+    assert not none_over.is_refuted and not none_over.is_shown
+    assert (none_over + Exceedance("p99", 0.05, 0, 1)).is_shown
     nothing = Exceedance("p99", 0.05, 0, 0)
-    assert not nothing.refuted and not nothing.shown and not nothing.decidable(1000)
+    assert not nothing.is_refuted and not nothing.is_shown and not nothing.may_be_decided_by(1000)
 
 
 def test_more_requests_are_worth_while_only_where_they_may_decide() -> None:
     # given 23 requests, none over the limit; 276 more may show it, 69 more cannot
-    assert Exceedance("p99", 0.05, 0, 23).decidable(276)
-    assert not Exceedance("p99", 0.05, 0, 23).decidable(69)
+    assert Exceedance("p99", 0.05, 0, 23).may_be_decided_by(276)
+    assert not Exceedance("p99", 0.05, 0, 23).may_be_decided_by(69)
     # given 2 of 100, which is too many but may be chance; ten times as many would be no chance
-    assert Exceedance("p99", 0.05, 2, 100).decidable(900)
-    assert not Exceedance("p99", 0.05, 2, 100).decidable(1)
+    assert Exceedance("p99", 0.05, 2, 100).may_be_decided_by(900)
+    assert not Exceedance("p99", 0.05, 2, 100).may_be_decided_by(1)
 
 
-@pytest.mark.parametrize(("share", "wrong"), [(0.05, "refuted"), (0.0501, "shown")])
+@pytest.mark.parametrize(("share", "wrong"), [(0.05, "is_refuted"), (0.0501, "is_shown")])
 def test_at_the_limit_itself_a_look_is_wrong_in_one_of_twenty_runs(
     share: float, wrong: str
 ) -> None:

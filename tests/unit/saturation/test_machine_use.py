@@ -22,11 +22,11 @@ from scaletest.observe.node.used_time import cpu_used_s, machine_time, parse_mac
 from scaletest.observe.sockets import CLIENTS, is_here, server_processes
 from scaletest.processes.proc import TICKS_PER_S
 from scaletest.saturation.judging.evaluation import evaluate
-from scaletest.saturation.judging.step import assess
+from scaletest.saturation.judging.step import assess_step
 from scaletest.saturation.judging.tester import machine_full
 from scaletest.saturation.measure.machine_use import WatchedMachine, idle_between_requests
 from scaletest.saturation.plan import SaturationPlan, SaturationStep
-from scaletest.saturation.report.report import sentences, service_time
+from scaletest.saturation.report.report import sentences, service_time_sentence
 
 QUIET = MachineUse(cores=4, busy=0.6, tester=0.3, service=0.2)
 OTHERS = MachineUse(cores=4, busy=3.9, tester=0.3, service=0.2)
@@ -59,16 +59,18 @@ def step(around: MachineUse | None, **more: float) -> SaturationStep:
 def test_a_late_step_blames_who_had_the_cores(
     around: MachineUse | None, cpu: float, blamed: str
 ) -> None:
-    assert assess(SaturationPlan("t"), step(around, cpu=cpu), LATE).tester.startswith(blamed)
+    assert assess_step(SaturationPlan("t"), step(around, cpu=cpu), LATE).tester.startswith(blamed)
 
 
 def test_a_cpu_limit_of_the_tester_makes_the_tester_the_bottleneck() -> None:
     plan = SaturationPlan("t")
-    assessed = assess(plan, step(OTHERS, cpu=0.2, throttled_s=3.0, throttled_periods=0.4), LATE)
+    assessed = assess_step(
+        plan, step(OTHERS, cpu=0.2, throttled_s=3.0, throttled_periods=0.4), LATE
+    )
     assert assessed.tester.startswith("the tester was the bottleneck")
     assert assessed.tester.endswith(", and its CPU limit throttled it in 40% of the periods")
     # hardly at all, which is no reason
-    rare = assess(plan, step(OTHERS, cpu=0.2, throttled_s=0.01, throttled_periods=0.01), LATE)
+    rare = assess_step(plan, step(OTHERS, cpu=0.2, throttled_s=0.01, throttled_periods=0.01), LATE)
     assert rare.tester.startswith("the machine was busy")
 
 
@@ -107,7 +109,7 @@ def test_the_report_says_what_limits_the_service() -> None:
     )
     result = evaluate(plan, [first, second], {0: steady, 1: late})
     assert result.steps[-1].saturated
-    ceiling = service_time(result)
+    ceiling = service_time_sentence(result)
     assert (
         ceiling
         == "at 200/s the service's time: file lock 90% (/l), on a CPU 10%; of 4 cores it used 0.20,"
@@ -136,7 +138,7 @@ def test_a_service_that_waits_for_its_clients_is_idle() -> None:
     )
     assert (
         "idle 65% (waiting for requests), on a CPU 20%, network 15% (127.0.0.1:6379)"
-        in service_time(result)
+        in service_time_sentence(result)
     )
 
 
@@ -146,7 +148,7 @@ def test_the_report_names_no_limit_of_a_service_on_another_machine() -> None:
         [replace(step(QUIET), phase="ramp")],
         {0: LATE},
     )
-    assert service_time(result) == ""
+    assert service_time_sentence(result) == ""
 
 
 def test_busy_cpu_time_of_the_machine_is_read_from_proc_stat() -> None:

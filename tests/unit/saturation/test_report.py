@@ -24,7 +24,7 @@ from scaletest.runs.environment import read_environment
 from scaletest.saturation.folder import SaturationFolder
 from scaletest.saturation.judging.evaluation import evaluate
 from scaletest.saturation.plan import SaturationPlan, SaturationStep
-from scaletest.saturation.report.figures import charts, state
+from scaletest.saturation.report.charts import draw_charts, step_state
 from scaletest.saturation.report.report import saturation_report
 from scaletest.saturation.run_type import SaturationRun
 from scaletest.stats.estimate import Estimate
@@ -229,9 +229,9 @@ def test_a_level_that_completed_much_less_than_was_offered_has_not_held(
     grown: float, expected: str
 ) -> None:
     # given 56 requests/s offered, and a backlog whose growth may be chance
-    held = next(step for step in example_run().result.steps if state(step) == "held")
+    held = next(step for step in example_run().result.steps if step_state(step) == "held")
     growth = Estimate(grown, grown - 10.0, grown + 10.0)
-    assert state(replace(held, offered=56.0, growth=growth)) == expected
+    assert step_state(replace(held, offered=56.0, growth=growth)) == expected
 
 
 def test_the_picture_of_a_saturation_has_both_charts() -> None:
@@ -239,7 +239,9 @@ def test_the_picture_of_a_saturation_has_both_charts() -> None:
         missing("matplotlib")
     example = example_run()
     assert formats.content(saturation_report(example), "png").startswith(b"\x89PNG")
-    latency, goodput, *_ = png.draw_figure(charts(example.result, "the point").charts, "title").axes
+    latency, goodput, *_ = png.draw_figure(
+        draw_charts(example.result, "the point").charts, "title"
+    ).axes
     assert (latency.get_yscale(), goodput.get_yscale()) == ("log", "linear")
     assert latency.get_yticklabels()[0].get_text() == "10 ms"
 

@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from scaletest.load.level_load import LoadOrder, LoadResult
 from scaletest.model import VerdictKind
 from scaletest.model.attempt import Attempt
-from scaletest.saturation.judging.backlog import pool
-from scaletest.saturation.judging.bracket import Bracket, Finding, Probe, Trial
+from scaletest.saturation.judging.backlog import pool_estimates
 from scaletest.saturation.judging.forecast import forecast, most_measured
-from scaletest.saturation.judging.open_search import open_search
-from scaletest.saturation.judging.sequence import LONGEST, search
-from scaletest.saturation.judging.step import timing
+from scaletest.saturation.judging.search_bracket import Bracket, Finding, Probe, Trial
+from scaletest.saturation.judging.search_closed_load import search_closed_load
+from scaletest.saturation.judging.search_open_load import search_open_load
+from scaletest.saturation.judging.step import step_timing
+from scaletest.saturation.judging.step_sequence import LONGEST
 from scaletest.saturation.measure.runner import Runner
 from scaletest.saturation.plan import SaturationPlan
 from scaletest.stats.estimate import Estimate
@@ -154,7 +155,7 @@ def test_a_level_with_unknown_growth_makes_the_run_invalid() -> None:
 def test_a_level_refuted_by_all_trials_together_is_no_limit_of_the_tester() -> None:
     # given an upper end whose trials each leave open what they refute together
     plan = SaturationPlan("x", precision=0.25, start=100.0, maximum=125.0)
-    course = open_search(plan, 100.0)
+    course = search_open_load(plan, 100.0)
     probe, end = next(course), None
     while end is None:
         grown = 3.0 if probe.level > 100 else 0.0
@@ -182,9 +183,9 @@ def test_undecided_trials_may_refute_a_level_together() -> None:
             level, level > 900, min(level, 800.0), growth=unsure if level > 800 else steady
         )
 
-    bracket = answer_with(open_search(PLAN, 100.0), measure)
+    bracket = answer_with(search_open_load(PLAN, 100.0), measure)
     assert bracket.low is not None and bracket.low <= 800
-    assert pool([unsure] * 4) == Estimate(50.0, 20.0, 80.0)
+    assert pool_estimates([unsure] * 4) == Estimate(50.0, 20.0, 80.0)
 
 
 def test_closed_load_finds_the_plateau_and_the_fewest_in_flight() -> None:
@@ -213,7 +214,9 @@ def test_a_number_in_flight_that_fails_when_repeated_is_off_the_plateau() -> Non
             level, level == 32 and calls[level] > 1, 10 * min(level, 32.0) if level < 64 else 300.0
         )
 
-    bracket = answer_with(search(replace(PLAN, load="closed", maximum=64.0), 1.0), measure)
+    bracket = answer_with(
+        search_closed_load(replace(PLAN, load="closed", maximum=64.0), 1), measure
+    )
     assert calls[32.0] == 2
     assert (bracket.low, bracket.plateau_per_s) == (31.0, 310.0)
 
@@ -245,9 +248,9 @@ def test_any_capacity_ends_in_a_bracket_around_it(
     capacity: float, left: float, start: float
 ) -> None:
     # given a service without noise that keeps `left` of its capacity under overload
-    with patch("scaletest.saturation.judging.open_search.MOST_STEPS", 40):
+    with patch("scaletest.saturation.judging.search_open_load.MOST_STEPS", 40):
         bracket = answer_with(
-            open_search(PLAN, start),
+            search_open_load(PLAN, start),
             lambda level: Trial(level, level > capacity, min(level, capacity * left)),
         )
     if bracket.low is not None and bracket.high is not None:
@@ -264,7 +267,7 @@ def test_an_end_of_the_bracket_that_fails_when_repeated_moves() -> None:
         calls[level] = calls.get(level, 0) + 1
         return Trial(level, level > 800 or (level > 700 and calls[level] > 1), min(level, 800.0))
 
-    bracket = answer_with(open_search(PLAN, 100.0), measure)
+    bracket = answer_with(search_open_load(PLAN, 100.0), measure)
     assert bracket.low is not None and bracket.low <= 700 and bracket.confirmed
 
 
@@ -281,7 +284,7 @@ def test_a_limit_of_the_tester_is_never_taken_for_one_of_the_service() -> None:
             unfit=level > 800 and calls[level] > 1,
         )
 
-    assert answer_with(open_search(PLAN, 100.0), measure).unfit
+    assert answer_with(search_open_load(PLAN, 100.0), measure).unfit
 
 
 def test_open_load_bends_at_one_knee() -> None:
@@ -302,7 +305,7 @@ def test_a_capacity_is_bracketed_from_either_side(
     start: float, capacity: float, overloaded: float
 ) -> None:
     bracket = answer_with(
-        open_search(PLAN, start),
+        search_open_load(PLAN, start),
         lambda level: Trial(level, level > capacity, level if level <= capacity else overloaded),
     )
     assert bracket.low <= capacity < bracket.high
@@ -340,13 +343,14 @@ def test_a_search_ends_within_the_steps_that_its_plan_is_said_to_take(
             level, finding is Finding.FAILED, part * level, undecided=finding is Finding.OPEN
         )
 
-    answer_with(search(plan, 100.0 if load == "open" else 1.0), measure)
+    search = search_open_load(plan, 100.0) if load == "open" else search_closed_load(plan, 1)
+    answer_with(search, measure)
     assert steps <= most_measured(plan)
 
 
 def test_slow_requests_get_longer_steps_and_warm_ups() -> None:
-    assert timing(10.0, 0.01) == (10.0, 1.0)
-    assert timing(10.0, 5.0) == (50.0, 10.0)
+    assert step_timing(10.0, 0.01) == (10.0, 1.0)
+    assert step_timing(10.0, 5.0) == (50.0, 10.0)
 
 
 class OnItsOwnClock:

@@ -10,10 +10,15 @@ from msgspec import structs
 from scaletest.load import pace
 from scaletest.model import VerdictKind
 from scaletest.model.attempt import OK, UNSENT, Attempt
-from scaletest.saturation.judging.backlog import growth, mean_backlog, rate, scarce_growth
+from scaletest.saturation.judging.backlog import (
+    backlog_growth,
+    completion_rate,
+    mean_backlog,
+    scarce_backlog_growth,
+)
 from scaletest.saturation.judging.evaluation import conclude
-from scaletest.saturation.judging.sequence import MOST_AGAIN, SaturationSequence
-from scaletest.saturation.judging.step import assess
+from scaletest.saturation.judging.step import assess_step
+from scaletest.saturation.judging.step_sequence import MOST_AGAIN, SaturationSequence
 from scaletest.saturation.plan import SaturationStep
 from tests.unit.simulated import PLAN, Simulated, step
 
@@ -24,7 +29,7 @@ def test_errors_are_counted_by_kind() -> None:
         at = number / 100
         kind = "503" if number % 10 == 0 else "refused" if number % 10 == 1 else OK
         rows.append(Attempt(number, at, at, at, at + 0.02, kind))
-    assessed = assess(PLAN, step(), rows)
+    assessed = assess_step(PLAN, step(), rows)
     assert assessed.errors == {"503": 90, "refused": 90}
     assert assessed.saturated.startswith("80.0% succeeded")
 
@@ -32,7 +37,7 @@ def test_errors_are_counted_by_kind() -> None:
 def test_requests_never_sent_count_as_backlog_and_not_as_errors() -> None:
     rows = [Attempt(n, n / 100, n / 100, n / 100, n / 100 + 0.01, OK) for n in range(900)]
     rows += [Attempt(900 + n, 9 + n / 100, 9.0, 30.0, 30.0, UNSENT) for n in range(100)]
-    assessed = assess(PLAN, step(), rows)
+    assessed = assess_step(PLAN, step(), rows)
     assert assessed.errors == {} and assessed.success == 1.0
 
 
@@ -44,7 +49,7 @@ def test_a_fixed_number_of_requests_saturates_by_its_backlog_too(
     # last one has
     rows = Simulated().open([n / per_s for n in range(2000)])
     whole = step(per_s, max(attempt.ended_s for attempt in rows))
-    assessed = assess(replace(PLAN, count=2000), whole, rows)
+    assessed = assess_step(replace(PLAN, count=2000), whole, rows)
     assert bool(assessed.saturated) is saturated
     assert assessed.growth is not None and assessed.growth.value == pytest.approx(
         max(0, per_s - 800), abs=5
@@ -56,7 +61,7 @@ def test_a_late_tester_is_named_and_the_step_measured_again() -> None:
     rows = [
         Attempt(n, n / 100, n / 100 + 0.08, n / 100 + 0.08, n / 100 + 0.09, OK) for n in range(1000)
     ]
-    assessed = assess(PLAN, step(cpu=0.2, throttled_s=3.0, throttled_periods=0.4), rows)
+    assessed = assess_step(PLAN, step(cpu=0.2, throttled_s=3.0, throttled_periods=0.4), rows)
     assert "the tester was the bottleneck" in assessed.tester and "CPU limit" in assessed.tester
     course = SaturationSequence(replace(PLAN, warm_s=0.0, start=100.0))
     asked = course.next
@@ -85,7 +90,7 @@ def test_where_the_tester_is_the_limit_there_is_no_saturation_point() -> None:
             )
             for attempt in rows
         ]
-        course.tell(assess(PLAN, step(probe.level, 4.0, phase=probe.phase), late))
+        course.tell(assess_step(PLAN, step(probe.level, 4.0, phase=probe.phase), late))
     result = conclude(course)
     # expect no figure that is the tester's own, and no warning about its precision
     assert result.verdict.kind is VerdictKind.INVALID
@@ -116,7 +121,7 @@ def test_a_disturbed_operating_point_is_a_warning_beside_the_saturation_point() 
             for attempt in rows
         ]
         course.tell(
-            assess(
+            assess_step(
                 plan, SaturationStep(0, probe.phase, kind, probe.level, 10.0, 0, 1.0, cpu=0.1), late
             )
         )
@@ -131,7 +136,7 @@ def test_a_disturbed_operating_point_is_a_warning_beside_the_saturation_point() 
 def test_the_backlog_of_an_overload_grows_by_what_is_too_much() -> None:
     due = [index / 900 for index in range(9000)]
     ended = [index / 800 for index in range(8000)]
-    backlog = growth(due, ended, 1.0, 10.0)
+    backlog = backlog_growth(due, ended, 1.0, 10.0)
     assert backlog is not None and backlog.low > 0
     assert backlog.value == pytest.approx(100, rel=0.02)
     assert mean_backlog([0.0, 1.0], [1.5], 0.0, 2.0) == pytest.approx((2 + 1 - 0.5) / 2)
@@ -140,22 +145,22 @@ def test_the_backlog_of_an_overload_grows_by_what_is_too_much() -> None:
 def test_a_steady_backlog_does_not_grow() -> None:
     chance = random.Random(1)
     due = sorted(chance.uniform(0, 10) for _ in range(5000))
-    backlog = growth(due, sorted(at + 0.5 for at in due), 1.0, 10.0)
+    backlog = backlog_growth(due, sorted(at + 0.5 for at in due), 1.0, 10.0)
     assert backlog is not None and backlog.low < 0 < backlog.high
 
 
 def test_few_completions_of_many_that_were_due_say_that_the_backlog_grows() -> None:
     due = [index / 4 for index in range(40)]
-    backlog = scarce_growth(due, [float(index) for index in range(10)], 2.0, 10.0)
+    backlog = scarce_backlog_growth(due, [float(index) for index in range(10)], 2.0, 10.0)
     assert backlog is not None and backlog.value == 3.0 and 0 < backlog.low < 3.0 < backlog.high
     # of many slots that take long, all is due and ended alike
-    steady = scarce_growth(
+    steady = scarce_backlog_growth(
         [index / 2 for index in range(40)], [index / 1.4 for index in range(20)], 2.0, 10.0
     )
     assert steady is not None and steady.low < 0 < steady.high
-    assert scarce_growth(due[:15], [], 0.0, 10.0) is None
+    assert scarce_backlog_growth(due[:15], [], 0.0, 10.0) is None
 
 
 def test_too_few_completions_give_no_growth_of_the_backlog() -> None:
-    assert growth([0.0, 1.0], [0.5, 1.5], 0.0, 2.0) is None
-    assert rate([0.5, 1.5], 0.0, 2.0).high == math.inf
+    assert backlog_growth([0.0, 1.0], [0.5, 1.5], 0.0, 2.0) is None
+    assert completion_rate([0.5, 1.5], 0.0, 2.0).high == math.inf

@@ -10,7 +10,7 @@ from scaletest.saturation.judging import tuning
 
 
 def test_settings_are_all_combinations_and_ranked_by_what_they_cost() -> None:
-    combinations = tuning.settings(["cpu=250m,1", "replicas=1,2"])
+    combinations = tuning.parse_settings(["cpu=250m,1", "replicas=1,2"])
     assert combinations == [
         {"cpu": "250m", "replicas": "1"},
         {"cpu": "250m", "replicas": "2"},
@@ -26,13 +26,13 @@ def test_settings_are_all_combinations_and_ranked_by_what_they_cost() -> None:
 
 
 def test_variables_and_arguments_of_the_program_are_tuned_by_their_names() -> None:
-    assert tuning.settings(["WORKERS=1,2", "--threads=4"]) == [
+    assert tuning.parse_settings(["WORKERS=1,2", "--threads=4"]) == [
         {"WORKERS": "1", "--threads": "4"},
         {"WORKERS": "2", "--threads": "4"},
     ]
     for wrong in ("workers=1", "cpu", "replicas=x"):
         with pytest.raises(InvalidValue):
-            tuning.settings([wrong])
+            tuning.parse_settings([wrong])
 
 
 @given(
@@ -43,7 +43,7 @@ def test_variables_and_arguments_of_the_program_are_tuned_by_their_names() -> No
 )
 def test_any_settings_are_read_or_an_error(texts: list[str]) -> None:
     try:
-        combinations = tuning.settings(texts)
+        combinations = tuning.parse_settings(texts)
     except InvalidValue:
         return
     assert len(combinations) <= tuning.MOST_SETTINGS

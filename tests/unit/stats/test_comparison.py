@@ -34,7 +34,7 @@ from scaletest.stats.rank_test import mann_whitney
 from scaletest.validation.judging.step_parts import pairs_of, throughput_of_parts
 from scaletest.validation.judging.steps import Step, summarise
 from scaletest.validation.plan import Background, Plan
-from scaletest.validation.run_type import RUN_TYPE, of_step
+from scaletest.validation.run_type import RUN_TYPE, measures_of_step
 from tests.unit.made import measured
 from tests.unit.oracle import oracle
 from tests.unit.valid import checked
@@ -83,7 +83,9 @@ def run(
 
 def side(name: str, run: Measured) -> Side:
     """A validation as one side of a comparison."""
-    return Side(name, "", list(chain.from_iterable(of_step(step, None) for step in run.steps)))
+    return Side(
+        name, "", list(chain.from_iterable(measures_of_step(step, None) for step in run.steps))
+    )
 
 
 def contrast(base: Measured, candidate: Measured) -> Contrast:

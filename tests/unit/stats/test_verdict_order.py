@@ -21,7 +21,7 @@ from scaletest.stats.verdict_order import Ground, Rank, verdict_of_grounds
 from scaletest.validation.judging.evaluation import evaluate as evaluate_validation
 from scaletest.validation.plan import Plan
 from tests.unit.simulated import PLAN, Simulated, stored
-from tests.unit.validation.test_analysis import slow_tester, step_of
+from tests.unit.validation.test_judge import slow_tester, step_of
 
 # What may come together in a run, in the order in which it decides, with the verdict.
 DEFECTS = {

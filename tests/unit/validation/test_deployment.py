@@ -14,11 +14,11 @@ import pytest
 
 from scaletest.cli.main import run
 from scaletest.cluster import connection, discovery, rights
+from scaletest.cluster.api_calls import Busy, Refused
 from scaletest.cluster.changes import BEFORE, Patch
-from scaletest.cluster.connection import Busy, Refused
 from scaletest.cluster.hold_autoscalers import Autoscaler, Autoscalers
-from scaletest.cluster.objects import DEPLOYMENTS, HPAS, SCALED_OBJECTS, Resource
 from scaletest.cluster.pods import PodState
+from scaletest.cluster.resources import DEPLOYMENTS, HPAS, SCALED_OBJECTS, Resource
 from scaletest.cluster.rights import Right
 from scaletest.model import NodeSample, Outcome, Record, Reply
 from scaletest.model.errors import WaitTimeout

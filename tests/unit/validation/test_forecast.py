@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from scaletest.cli.output import Output
 from scaletest.validation.commands.validate_run import show_plan
-from scaletest.validation.judging.forecast import at_most_s, forecast, longest_s
+from scaletest.validation.judging.forecast import forecast, longest_load_s, longest_run_s
 from scaletest.validation.plan import Plan
 
 
@@ -37,9 +37,9 @@ def test_a_forecast_follows_from_scatter_precision_and_the_longest_step(
 def test_each_part_of_a_step_has_a_warm_up_of_its_own() -> None:
     fixed = Plan(limit=1, seconds=1.0, step_s=20.0, warmup_s=4.0)
     # two parts of 20 / 2 + 4 / 2 + 1, a drain of 1 s each and the start of a worker
-    assert longest_s(fixed) == pytest.approx(26.0)
+    assert longest_load_s(fixed) == pytest.approx(26.0)
     assert forecast(fixed, 0.0).seconds == pytest.approx(26.0 + 2 * 1.0 + 0.3)
-    assert longest_s(replace(fixed, step_s=0.0, max_step_s=20.0)) == pytest.approx(24.0)
+    assert longest_load_s(replace(fixed, step_s=0.0, max_step_s=20.0)) == pytest.approx(24.0)
 
 
 @given(
@@ -56,7 +56,7 @@ def test_any_plan_has_a_forecast(
     forecasted = forecast(plan, spread)
     assert 0 < forecasted.seconds < float("inf")
     assert len(forecasted.half_widths) == len(plan.steps)
-    assert forecasted.seconds <= 1.000001 * at_most_s(plan)
+    assert forecasted.seconds <= 1.000001 * longest_run_s(plan)
 
 
 def test_a_dry_run_tells_how_long_the_run_may_take(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,8 +14,8 @@ from scaletest.validation.judging.quick import (
     QuickAnswer,
     QuickSteps,
     cores_needed,
+    fit_quick_steps,
     quick_answer,
-    quick_steps,
 )
 from scaletest.validation.plan import Plan
 from scaletest.validation.report.quick import quick_lines
@@ -40,7 +40,7 @@ MOST_LINES = 15
 def test_longer_requests_get_fewer_steps(
     run_s: float, limit: int, steps: QuickSteps | None
 ) -> None:
-    assert quick_steps(run_s, limit) == steps
+    assert fit_quick_steps(run_s, limit) == steps
 
 
 def test_the_command_to_use_says_how_long_a_long_request_takes(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_the_command_to_use_says_how_long_a_long_request_takes(tmp_path: Path) -
 
 @given(st.floats(0.0, 2.1), st.integers(2, 4096))
 def test_the_steps_never_take_longer_than_they_may(run_s: float, limit: int) -> None:
-    steps = quick_steps(run_s, limit)
+    steps = fit_quick_steps(run_s, limit)
     plan = Plan(limit=steps.limit, step_s=steps.step_s)
     assert len(plan.steps) * (steps.step_s + run_s) <= LONGEST_S
     assert steps.step_s >= CYCLES * run_s

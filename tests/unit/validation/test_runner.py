@@ -18,7 +18,7 @@ from scaletest.runs.environment import read_environment
 from scaletest.runs.progress import Progress
 from scaletest.validation.folder import StoredValidation, ValidationFolder
 from scaletest.validation.judging.stopping import Stop
-from scaletest.validation.measure.runner import ValidationRunner, complete
+from scaletest.validation.measure.runner import ValidationRunner, complete_measurements
 from scaletest.validation.plan import Plan
 from scaletest.validation.run_type import RUN_TYPE
 from tests.unit.valid import checked
@@ -280,7 +280,9 @@ def test_an_interrupted_step_is_measured_again(folder: ValidationFolder) -> None
         ((2, 0), Stop.ENDED)
     ]
     # when it goes on, expect that step anew, and a result as if nothing had happened
-    stored = replace(stored, measurements=complete(stored.measurements, stored.records))
+    stored = replace(
+        stored, measurements=complete_measurements(stored.measurements, stored.records)
+    )
     folder.forget_unfinished(stored)
     result = validated(plan, folder, Site(shared(0)), stored)
     assert result["verdict"]["kind"] == "PASS", result["verdict"]

@@ -13,10 +13,10 @@ from scaletest.model import Record, VerdictKind
 from scaletest.model.errors import UsageError
 from scaletest.validation.before_run import device_names
 from scaletest.validation.judging.evaluation import Evaluation, evaluate
-from scaletest.validation.judging.sharing import sharing
+from scaletest.validation.judging.sharing import compare_sharing
 from scaletest.validation.judging.steps import summarise, work_rates
 from scaletest.validation.judging.throughput import Throughput
-from scaletest.validation.measure.launch import same_devices
+from scaletest.validation.measure.launch import refuse_other_devices
 from scaletest.validation.measure.local import LocalBackend, WorkerOptions
 from scaletest.validation.options import DeploymentOptions, ValidationPlace
 from scaletest.validation.plan import Background, Plan
@@ -109,7 +109,7 @@ def test_of_equal_numbers_one_is_seldom_called_worse() -> None:
         numbers = {1: 64, 2: 32, 4: 16, 8: 8, 16: 6}
         measurements, records = measured(cycles, count=numbers, scatter=0.05, seed=seed)
         comparison = plan(1, 2, 4, 8, 16)
-        shared = sharing(comparison, summarise(comparison, measurements, records))
+        shared = compare_sharing(comparison, summarise(comparison, measurements, records))
         wrong += any(candidate.worse for candidate in shared.candidates)
     # expect one run in twenty, and room for chance: 16 is exceeded in 2 of 100 series
     assert wrong <= 16
@@ -205,7 +205,7 @@ def test_a_device_that_went_away_ends_the_run_before_its_next_step(tmp_path: Pat
         WorkerOptions("redis://", "q", HERE, Background("main")),
         tmp_path / "log",
         lambda: 0,
-        lambda: same_devices(device_plan, device_names),
+        lambda: refuse_other_devices(device_plan, device_names),
     )
     backend.scale(0)
     (tmp_path / "f1").unlink()

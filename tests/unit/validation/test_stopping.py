@@ -37,7 +37,7 @@ def stopped(
     for tenth in range(1, 100000):
         now = tenth / 10
         ends = course(workers, plan.seconds, now, spread)
-        stop = rule.look(ends.total, now, lambda ends=ends: (ends, 0.0))  # type: ignore[misc]
+        stop = rule.decide(ends.total, now, lambda ends=ends: (ends, 0.0))  # type: ignore[misc]
         if stop:
             return stop, now
     raise AssertionError("it never stopped")
@@ -98,7 +98,7 @@ def test_few_alike_requests_do_not_end_a_part_of_scattering_ones() -> None:
         chance = random.Random(seed)
         ends = Completions({"w0": list(accumulate(chance.gauss(1, 0.1) for _ in range(3)))})
         rule = Stopping(plan, 1, None, True)
-        early += rule.look(3, 3.3, lambda ends=ends: (ends, 0.0)) is not None  # type: ignore[misc]
+        early += rule.decide(3, 3.3, lambda ends=ends: (ends, 0.0)) is not None  # type: ignore[misc]
     assert early <= 4
 
 
@@ -132,7 +132,7 @@ def test_requests_that_end_after_the_last_look_leave_a_step_steady() -> None:
         rule = Stopping(Plan(limit=8, seconds=0.4, precision=0.5), 8, None, True)
         by_worker = whole.by_worker.items()
         so_far = Completions({name: [at for at in row if at < 2] for name, row in by_worker})
-        if rule.look(so_far.total, 2.0, lambda so_far=so_far: (so_far, 0.0)) is None:  # type: ignore[misc]
+        if rule.decide(so_far.total, 2.0, lambda so_far=so_far: (so_far, 0.0)) is None:  # type: ignore[misc]
             continue
         # when the requests in flight have ended, expect the cut of that look, and a rate
         warm = cut_warm_up(whole, None, 0.0, rule.warm_at_s)
@@ -148,7 +148,7 @@ def test_requests_that_end_after_the_last_look_leave_a_step_steady() -> None:
 
 def test_a_look_that_ends_no_step_sets_no_warm_up() -> None:
     rule = Stopping(Plan(limit=1), 1, None, True)
-    assert rule.look(2, 2.0, lambda: (Completions({"w0": [1.0, 2.0]}), 0.0)) is None
+    assert rule.decide(2, 2.0, lambda: (Completions({"w0": [1.0, 2.0]}), 0.0)) is None
     assert rule.warm_at_s is None
 
 

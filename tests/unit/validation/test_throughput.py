@@ -17,7 +17,7 @@ from scaletest.validation.judging.drift import (
     may_rise,
 )
 from scaletest.validation.judging.throughput import throughput
-from scaletest.validation.judging.warm_up import cut_by_mser, mser
+from scaletest.validation.judging.warm_up import cut_by_mser, mser_cut
 
 
 def even(workers: int, seconds: float, count: int, offset: float = 0.0) -> Completions:
@@ -197,8 +197,8 @@ def test_no_cut_takes_what_a_rate_needs(gaps: list[list[float]]) -> None:
 
 
 def test_mser_cuts_the_warm_up_where_throughput_becomes_flat() -> None:
-    assert mser([1, 2, 3, 4, *[9.9, 10.1] * 8]) == 4
-    assert mser([10.0] * 20) == 0
+    assert mser_cut([1, 2, 3, 4, *[9.9, 10.1] * 8]) == 4
+    assert mser_cut([10.0] * 20) == 0
 
 
 @pytest.mark.parametrize(("limit", "share"), [(CUSUM_5, 0.05), (CUSUM_1, 0.01)])

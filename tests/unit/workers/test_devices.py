@@ -18,7 +18,8 @@ from scaletest.processes.wake import Wake
 from scaletest.validation.before_run import check_plan
 from scaletest.validation.plan import Background, Plan
 from scaletest_workers import before_run, devices
-from scaletest_workers.devices import Chosen, DeviceChooser, DeviceOptions, by_number, identify
+from scaletest_workers.device_identity import identify, identify_number
+from scaletest_workers.devices import ChosenDevice, DeviceChooser, DeviceOptions
 from scaletest_workers.runtime import Runtime
 from scaletest_workers.settings import Settings
 from scaletest_workers.workloads.base import ProgramOptions
@@ -57,7 +58,7 @@ def test_a_device_is_known_by_its_pci_address(tmp_path: Path) -> None:
     sysfs = made_sysfs(tmp_path, NULL_NUMBER, "0000:03:00.0", "0x8086", label="Flex 170")
     device = identify(NULL, sysfs, tmp_path)
     assert device == Device(NULL, "0000:03:00.0", "0000:03:00.0", "0x8086", "Intel", "Flex 170")
-    assert Chosen(device).info() == {
+    assert ChosenDevice(device).info() == {
         "id": "0000:03:00.0",
         "pci": "0000:03:00.0",
         "vendor": "Intel",
@@ -95,7 +96,7 @@ def test_nvidia_is_found_in_its_drivers_own_list(tmp_path: Path) -> None:
         " GPU-6a5c1bd2-0000-1111-2222-333344445555\nBus Location: \t 0000:4f:00.0\nDevice Minor:"
         " \t 3\n"
     )
-    device = by_number("/dev/nvidia3", "195:3", tmp_path, tmp_path)
+    device = identify_number("/dev/nvidia3", "195:3", tmp_path, tmp_path)
     assert (device.id, device.model, device.vendor) == ("0000:4f:00.0", "NVIDIA H200", "NVIDIA")
     assert device.unique == "GPU-6a5c1bd2-0000-1111-2222-333344445555"
 
@@ -227,6 +228,7 @@ def test_a_lost_slot_is_asked_for_again(tmp_path: Path) -> None:
     chooser = DeviceChooser(DeviceOptions(pattern))
     assert chooser.current == ""
     chooser.attach(leases)
+    chooser.choose()
     assert chooser.current == str(tmp_path / "renderD128")
     leases.slot, leases.free = None, [str(tmp_path / "renderD129")]
     assert chooser.current == ""
@@ -240,6 +242,7 @@ def test_a_device_that_went_away_is_replaced(tmp_path: Path) -> None:
     pattern = files(tmp_path, "renderD128", "renderD129")
     chooser = DeviceChooser(DeviceOptions(pattern))
     chooser.attach(FakeLeases([str(tmp_path / "renderD128"), str(tmp_path / "renderD129")]))
+    chooser.choose()
     (tmp_path / "renderD128").unlink()
     assert chooser.choose().device.path.endswith("129")
 

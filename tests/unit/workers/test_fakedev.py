@@ -19,7 +19,13 @@ from scaletest.processes.wake import Wake
 from scaletest_workers.runtime import Runtime
 from scaletest_workers.settings import Settings
 from scaletest_workers.workloads.base import Interrupted, Result
-from scaletest_workers.workloads.fakedev import FOLDER_VARIABLE, FakeWork, folder, from_words, uses
+from scaletest_workers.workloads.fakedev import (
+    FOLDER_VARIABLE,
+    FakeWork,
+    from_words,
+    meeting_folder,
+    running_uses,
+)
 from tests.conftest import eventually
 
 
@@ -27,7 +33,7 @@ from tests.conftest import eventually
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of our own, where the runs of a worker without a device meet."""
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
-    return folder() / "none"
+    return meeting_folder() / "none"
 
 
 def run(wake: Wake, *arguments: str, limit_s: float = 0.0) -> Result:
@@ -108,7 +114,7 @@ def in_background(wake: Wake, *arguments: str) -> threading.Thread:
 def test_memory_that_does_not_fit_fails_the_run(wake: Wake, place: Path) -> None:
     other = Wake()
     thread = in_background(other, "--seconds", "600", "--memory", "600", "--device-memory", "1000")
-    eventually(lambda: uses(place))
+    eventually(lambda: running_uses(place))
     result = run(wake, "--seconds", "0", "--memory", "600", "--device-memory", "1000")
     other.set()
     thread.join()
@@ -130,11 +136,11 @@ def test_a_killed_run_is_not_counted(place: Path) -> None:
         "600",
     ]
     process = subprocess.Popen(line, env=dict(os.environ))
-    eventually(lambda: uses(place))
+    eventually(lambda: running_uses(place))
     assert list(place.iterdir())
     process.kill()
     process.wait()
-    assert uses(place) == []
+    assert running_uses(place) == []
     assert list(place.iterdir()) == []
 
 
@@ -145,7 +151,7 @@ def test_metrics_of_all_runs_of_a_machine_are_served(
     address = f"127.0.0.1:{free_port()}"
     wake = Wake()
     runs = [in_background(wake, "--seconds", "600", "--memory", "5") for _ in range(2)]
-    eventually(lambda: len(uses(place)) == 2)
+    eventually(lambda: len(running_uses(place)) == 2)
     settings = Settings(command=("fakedev", "--metrics", address))
     with closing(Runtime(settings, wake)) as first, closing(Runtime(settings, wake)) as second:
         first.prepare()

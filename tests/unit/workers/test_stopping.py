@@ -26,7 +26,7 @@ def test_a_copy_of_the_first_signal_before_the_stop_has_begun_forces_nothing() -
     assert not stop.interrupt.wait(0)
     # and that the stop begins as usual, whose next copies force nothing either
     stop.begin()
-    assert stop.begun.wait(0)
+    assert stop.draining.wait(0)
     assert not stop.force()
     stop.end()
 

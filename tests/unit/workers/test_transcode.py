@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scaletest.model.errors import InvalidValue
 from scaletest_workers.workloads.command import READERS
 from scaletest_workers.workloads.transcode import ffmpeg, onevpl
-from scaletest_workers.workloads.transcode.media import container, refusal
+from scaletest_workers.workloads.transcode.media import container_of_head, refuse_container
 from scaletest_workers.workloads.transcode.options import (
     Acceleration,
     EncodedOutput,
@@ -106,7 +106,7 @@ def test_any_arguments_are_read_or_refused(given_words: list[str]) -> None:
 def line(text: str, device: str = DEVICE) -> str:
     transcode = transcode_of(text)
     engine = ffmpeg if transcode.engine is TranscodeEngine.FFMPEG else onevpl
-    return " ".join(engine.arguments(transcode, device))
+    return " ".join(engine.command_line(transcode, device))
 
 
 def test_onevpl_as_the_media_deployment_does_it() -> None:
@@ -118,7 +118,7 @@ def test_onevpl_as_the_media_deployment_does_it() -> None:
         " /dev/null -u medium -w 3840 -h 2160 -n 600"
     )
     assert line(text) == expected
-    assert onevpl.par(transcode_of(text), DEVICE) == ""
+    assert onevpl.par_file(transcode_of(text), DEVICE) == ""
 
 
 def test_cascade_scales_each_smaller_output_from_the_one_before() -> None:
@@ -126,13 +126,13 @@ def test_cascade_scales_each_smaller_output_from_the_one_before() -> None:
         "--engine onevpl --input v.h264 --size 640x360 --also h265:1920x1080,h264:1280x720"
         " --frames 9"
     )
-    assert onevpl.par(transcode, DEVICE).splitlines() == [
+    assert onevpl.par_file(transcode, DEVICE).splitlines() == [
         "-hw -device /dev/dri/renderD128 -i::h264 v.h264 -o::sink -join -n 9",
         "-i::source -join -o::h265 /dev/null -u medium -w 1920 -h 1080",
         "-i::source -join -cs -o::h264 /dev/null -u medium -w 1280 -h 720",
         "-i::source -join -cs -o::h264 /dev/null -u medium -w 640 -h 360",
     ]
-    assert onevpl.arguments(transcode, DEVICE, "x.par") == [
+    assert onevpl.command_line(transcode, DEVICE, "x.par") == [
         "sample_multi_transcode",
         "-par",
         "x.par",
@@ -140,7 +140,7 @@ def test_cascade_scales_each_smaller_output_from_the_one_before() -> None:
 
 
 def test_parallel_encoders_share_one_stream() -> None:
-    lines = onevpl.par(
+    lines = onevpl.par_file(
         transcode_of("--engine onevpl --input v.h265 --parallel 2 --output o.h264 --depth 30"),
         DEVICE,
     ).splitlines()
@@ -155,7 +155,7 @@ def test_parallel_encoders_share_one_stream() -> None:
 def test_a_path_with_spaces_cannot_stand_in_a_par_file() -> None:
     transcode = from_words(["--engine", "onevpl", "--input", "a b.h264", "--parallel", "2"])
     with pytest.raises(InvalidValue, match="par file"):
-        onevpl.par(transcode, DEVICE)
+        onevpl.par_file(transcode, DEVICE)
 
 
 @pytest.mark.parametrize(
@@ -326,13 +326,13 @@ def test_a_line_of_a_session_is_read_back(frames: int, fps: float, seconds: floa
     ],
 )
 def test_containers_are_known_by_their_first_bytes(head: bytes, name: str) -> None:
-    assert container(head) == name
+    assert container_of_head(head) == name
 
 
 def test_a_container_gets_the_command_that_extracts_it() -> None:
-    text = refusal("/data/video.mp4", b"\0\0\0\x20ftypisom", "h265")
-    assert "ffmpeg -i /data/video.mp4 -an -c:v copy /data/video.h265" in text
-    assert refusal("v.h265", b"\0\0\0\x01\x40", "h265") == ""
+    with pytest.raises(InvalidValue, match=r"ffmpeg -i /data/v.mp4 -an -c:v copy /data/v.h265"):
+        refuse_container("/data/v.mp4", b"\0\0\0\x20ftypisom", "h265")
+    refuse_container("v.h265", b"\0\0\0\x01\x40", "h265")
 
 
 @pytest.mark.parametrize(

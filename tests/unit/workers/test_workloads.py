@@ -14,6 +14,7 @@ import pytest
 from scaletest.benchmarks.documents.result import read_framed_result
 from scaletest.benchmarks.kinds.failure import Failure
 from scaletest.benchmarks.kinds.registry import KINDS
+from scaletest.broker.fast_lane import TakenRequest
 from scaletest.model import Outcome, Reason, Reply
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.json_schema import json_type
@@ -24,7 +25,7 @@ from scaletest_workers.runtime import Runtime
 from scaletest_workers.settings import Settings
 from scaletest_workers.workloads.base import Interrupted, ProgramOptions, Result
 from scaletest_workers.workloads.bench import BenchWorkload
-from scaletest_workers.workloads.program import Ended, Program
+from scaletest_workers.workloads.program import Program, ProgramEnd
 from tests.conftest import eventually, processes_with
 
 
@@ -46,9 +47,9 @@ class FakeProgram(Program):
     def __init__(self) -> None:
         self.lines: list[list[str]] = []
 
-    def run(self, argv: Any, *_: Any, **__: Any) -> Ended:
+    def run(self, argv: Any, *_: Any, **__: Any) -> ProgramEnd:
         self.lines.append(argv)
-        return Ended(Result(Outcome.SUCCEEDED, exit_code=0), "", "")
+        return ProgramEnd(Result(Outcome.SUCCEEDED, exit_code=0), "", "")
 
 
 def document(kind: str, **spec: Any) -> str:
@@ -140,9 +141,8 @@ def test_a_transcode_reads_plain_files_only(wake: Wake, tmp_path: Path, path: st
 def test_figures_that_are_no_numbers_stay_out_of_the_reply(wake: Wake) -> None:
     runtime = Runtime(Settings(), wake)
     figures = {"fps": float("nan"), "mbps": float("inf"), "frames": 25, "mean": 0.5, "text": "nan"}
-    text, _ = runtime.reply_json(
-        "r", "w", Result(Outcome.SUCCEEDED, exit_code=0, figures=figures), 1.0, 0, 0, 1
-    )
+    result = Result(Outcome.SUCCEEDED, exit_code=0, figures=figures)
+    text, _ = runtime.reply_json(TakenRequest("r", 1, 0), "w", result, 1.0)
     assert Reply.from_json(text).figures == {"frames": 25, "mean": 0.5, "text": "nan"}
     runtime.close()
 

@@ -1,22 +1,21 @@
 """The interface of a workload, and what it is made from.
 
 A workload runs one request and returns how it ended. It never raises for a bad request, and knows
-nothing of queues and Redis. While it waits, `interrupt` can end the run, so that a
-worker that must stop now can put the request back. The runtime chooses its device and adds it to
-the result.
+nothing of queues and Redis. While it waits, `interrupt` can end the run, so that a worker that must
+stop now can put the request back. The runtime chooses its device and adds it to the result.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 from scaletest.model import Activity, Outcome, Reason, checks
 from scaletest.model.errors import ScaletestError
 from scaletest.model.record import Figures
 from scaletest.model.wording import as_options
 from scaletest.processes.wake import Wake
-from scaletest_workers.devices import Chosen, DeviceChooser
+from scaletest_workers.devices import ChosenDevice, DeviceChooser
 
 if TYPE_CHECKING:  # it takes a while to import, and options need none of it
     from scaletest.observe.sampler import RequestSampler
@@ -63,22 +62,25 @@ def timed_out_result(limit_s: float, program: str = "") -> Result:
     )
 
 
-class ServedWorkload(Protocol):
+class ServedWorkload:
     """Runs requests of one type."""
 
-    def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
+    def run(
+        self, arguments: tuple[str, ...], limit_s: float, device: ChosenDevice | None
+    ) -> Result:
         """Run once. limit_s: seconds, 0 for none. Raises Interrupted, nothing for bad requests."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """End the processes that it keeps."""
 
 
-@runtime_checkable
-class PreparedWorkload(Protocol):
-    """A workload that can get ready before the first request."""
+class PreparedWorkload(ServedWorkload):
+    """A workload that gets ready before the first request."""
 
-    def prepare(self, device: Chosen | None) -> None:
+    def prepare(self, device: ChosenDevice | None) -> None:
         """Get ready. UsageError when that fails; raises Interrupted."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ class ProgramOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Making:
+class WorkloadSetup:
     """What a worker hands to a workload when it makes it."""
 
     command: tuple[str, ...]  # the worker's words, the workload's name first

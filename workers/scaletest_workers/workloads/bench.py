@@ -1,5 +1,4 @@
-"""Benchmarks as requests: the request's one argument is a document; a child process runs it on this
-node.
+"""Benchmarks as requests: the one argument is a document, which a child process runs on this node.
 
 Whoever may submit to the queue decides what a worker measures, but not what runs on its node: a
 document that names a command, arguments of a tool, a directory or objects of the cluster is refused
@@ -23,8 +22,8 @@ from scaletest.model import Outcome, Reason, wire
 from scaletest.model.errors import InvalidValue
 from scaletest.model.wording import as_options
 from scaletest.processes.children import python_module
-from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import Making, Result, failed_result
+from scaletest_workers.devices import ChosenDevice
+from scaletest_workers.workloads.base import Result, ServedWorkload, WorkloadSetup, failed_result
 from scaletest_workers.workloads.program import Program
 
 _REASONS = {Failure.NO_DEVICE: Reason.NO_DEVICE, Failure.NO_BINARY: Reason.NO_BINARY}
@@ -34,30 +33,32 @@ _TRUST = (
 )
 
 
-def make(making: Making) -> BenchWorkload:
+def make(setup: WorkloadSetup) -> BenchWorkload:
     """Make the workload of a worker."""
     return BenchWorkload(
-        Program.make(making),
-        allow_commands=making.allow_commands,
-        no_causes=making.sampler is None,
+        Program(setup.program, setup.interrupt, setup.sampler),
+        allow_commands=setup.allow_commands,
+        no_causes=setup.sampler is None,
     )
 
 
-class BenchWorkload:
-    """Runs `scaletest bench execute DOCUMENT`. allow_commands: also documents that decide what
-    runs.
-
-    no_causes: leave out where the time of the benchmark's parts goes.
-    """
+class BenchWorkload(ServedWorkload):
+    """Runs `scaletest bench execute DOCUMENT`."""
 
     def __init__(
-        self, programs: Program, *, allow_commands: bool = False, no_causes: bool = False
+        self, program: Program, *, allow_commands: bool = False, no_causes: bool = False
     ) -> None:
-        self._program = programs
+        """Prepare to run. allow_commands: also documents that decide what runs.
+
+        no_causes: leave out where the time of the benchmark's parts goes.
+        """
+        self._program = program
         self._options = ["--no-causes"] if no_causes else []
         self._allow_commands = allow_commands
 
-    def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
+    def run(
+        self, arguments: tuple[str, ...], limit_s: float, device: ChosenDevice | None
+    ) -> Result:
         """Run one benchmark to its end. Raises Interrupted."""
         if len(arguments) != 1:
             return Result(
@@ -78,21 +79,24 @@ class BenchWorkload:
                 " a benchmark, which decides what runs on its node",
                 remedy=_TRUST,
             )
-            refused = _framed(refusal, None)
+            refused = _framed_result(refusal, None)
             return replace(refused, error=as_options(f"{refused.error} ({_TRUST})"))
         # serialized again: the child must not read fields that were not checked here
         line = python_module("scaletest", "bench", "execute", *self._options)
         line.append(wire.dump(benchmark.document()))
         ended = self._program.run(line, limit_s, {}, capture=True, quiet=True)
         measured = read_framed_result(ended.output)
-        return ended.result if measured is None else _framed(measured, ended.result.exit_code)
+        if measured is None:
+            return ended.result
+        return _framed_result(measured, ended.result.exit_code)
 
     def close(self) -> None:
         """End the guard of its programs."""
         self._program.close()
 
 
-def _framed(ended: BenchmarkResult, exit_code: int | None) -> Result:
+def _framed_result(ended: BenchmarkResult, exit_code: int | None) -> Result:
+    """Return how a run ended that measured `ended`, which becomes one of its figures."""
     numbers = {name: value for name, value in ended.headlines.items() if name != "result"}
     figures: dict[str, float | int | str] = {**numbers, "result": frame_result(ended)}
     if ended.ok:

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from scaletest.model import Outcome, Reason
-from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import Making, Result
-from scaletest_workers.workloads.program import Ended, Program
+from scaletest_workers.devices import ChosenDevice
+from scaletest_workers.workloads.base import Result
+from scaletest_workers.workloads.program import ProgramEnd, ProgramWorkload
 from scaletest_workers.workloads.transcode import ffmpeg, onevpl
 from scaletest_workers.workloads.transcode.reading import TranscodeReading
 
@@ -27,21 +27,18 @@ READERS: dict[str, Reader] = {
 }
 
 
-class Command:
+class Command(ProgramWorkload):
     """Runs the worker's program with the request's arguments; FILENAME becomes the device path."""
 
-    def __init__(self, making: Making) -> None:
-        self._command = making.command
-        self._program = Program.make(making)
-        self._devices = making.devices
-
-    def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
+    def run(
+        self, arguments: tuple[str, ...], limit_s: float, device: ChosenDevice | None
+    ) -> Result:
         """Run the program to its end or limit; then all of its processes are gone."""
-        argv = [*self._command, *arguments]
+        argv = [*self._setup.command, *arguments]
         environment: Mapping[str, str] = {}
         if device is not None:
             argv = [part.replace(PLACEHOLDER, device.device.path) for part in argv]
-            environment = self._devices.environment(device)
+            environment = self._setup.devices.environment(device)
         elif any(PLACEHOLDER in part for part in argv):
             return Result(
                 Outcome.FAILED,
@@ -52,15 +49,9 @@ class Command:
         ended = self._program.run(argv, limit_s, environment, capture=reader is not None)
         return ended.result if reader is None else result_with_figures(ended, reader)
 
-    def close(self) -> None:
-        """End the guard of its programs."""
-        self._program.close()
 
-
-def result_with_figures(ended: Ended, reader: Reader) -> Result:
-    """Return the result with the tool's figures, and a better reason where its messages have
-    one.
-    """
+def result_with_figures(ended: ProgramEnd, reader: Reader) -> Result:
+    """Return the result with the tool's figures, and a reason from its messages."""
     reading = reader(ended.output, ended.errors)
     result = replace(ended.result, figures=reading.figures) if reading.figures else ended.result
     if result.outcome is not Outcome.FAILED or not reading.complaint:

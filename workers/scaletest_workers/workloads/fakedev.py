@@ -1,5 +1,4 @@
-"""A simulated device as a workload, so that queues, dashboards, sharing and scaling laws can be
-tried without hardware.
+"""A simulated device as a workload, to try queues, dashboards and scaling laws without hardware.
 
 A run takes `seconds` on the device alone. With n runs each has the speed `SharingLaw.speed(n)`, so
 throughput follows a known law, which a validation must recover.
@@ -18,7 +17,8 @@ import random
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -31,11 +31,12 @@ from scaletest.model import Outcome, Reason, State, checks
 from scaletest.model.declared import Count, Positive, Seconds, named_in_files, parsed_by
 from scaletest.model.document import Document
 from scaletest.model.errors import InvalidValue
-from scaletest_workers.devices import Chosen
+from scaletest_workers.devices import ChosenDevice
 from scaletest_workers.workloads.base import (
     Interrupted,
-    Making,
+    PreparedWorkload,
     Result,
+    WorkloadSetup,
     failed_result,
     timed_out_result,
 )
@@ -55,16 +56,16 @@ _LAWS = {
 Share = Annotated[float, Meta(ge=0, le=1)]
 FOLDER_VARIABLE = "SCALETEST_FAKEDEV"
 MIB = 2**20
-logger = logging.getLogger("scaletest.worker")
-
 # How often a run counts the others, and how often it removes dead ones.
-LOOK_S = 0.02
-CLEAN_S = 0.5
+COUNT_EVERY_S = 0.02
+CLEAN_EVERY_S = 0.5
+
+logger = logging.getLogger("scaletest.worker")
 
 
 @dataclass(frozen=True, slots=True)
 class SharingLaw:
-    """Cost of sharing a device."""
+    """How much slower each run becomes where several share a device."""
 
     # parameters of Gunther's universal scalability law
     contention: float = 0.0
@@ -73,12 +74,13 @@ class SharingLaw:
 
     def speed(self, runs: int) -> float:
         """Return the speed of each of `runs`, from 0 to 1."""
-        slowed = 1 + self.contention * (runs - 1) + self.coherency * runs * (runs - 1)
+        cost = 1 + self.contention * (runs - 1) + self.coherency * runs * (runs - 1)
         share = self.ceiling / runs if self.ceiling else 1.0
-        return min(1.0, share) / slowed
+        return min(1.0, share) / cost
 
 
 def _parse_address(text: str) -> tuple[str, int]:
+    """Split HOST:PORT."""
     host, colon, port = text.rpartition(":")
     if not (host and colon and port.isdecimal() and int(port) < 65536):
         raise InvalidValue(
@@ -88,6 +90,7 @@ def _parse_address(text: str) -> tuple[str, int]:
 
 
 def _parse_law(text: str) -> SharingLaw:
+    """Read NAME or NAME:NUMBER:... as _LAWS has them."""
     name, *numbers = text.split(":")
     try:
         values = [checks.seconds(float(part), "law", zero=name != "capped") for part in numbers]
@@ -132,10 +135,10 @@ class DeviceUse:
     device_memory_mib: int
 
 
-def folder(environment: Mapping[str, str] = os.environ) -> Path:
+def meeting_folder() -> Path:
     """Return where the runs of this machine meet: SCALETEST_FAKEDEV, else a folder of this user."""
     return Path(
-        environment.get(FOLDER_VARIABLE)
+        os.environ.get(FOLDER_VARIABLE)
         or Path(tempfile.gettempdir()) / f"scaletest-fakedev-{os.getuid()}"
     )
 
@@ -143,26 +146,26 @@ def folder(environment: Mapping[str, str] = os.environ) -> Path:
 @contextmanager
 def locked_file(root: Path, use: DeviceUse) -> Iterator[Path]:
     """Keep a locked file of this run in its device's folder, which is yielded."""
-    place = root / use.device.replace("/", "_")
-    place.mkdir(parents=True, exist_ok=True)
+    folder = root / use.device.replace("/", "_")
+    folder.mkdir(parents=True, exist_ok=True)
     # created under a hidden name and renamed when locked and written, so others see it whole
     hidden = root / f".{uuid.uuid4().hex}"
-    path = place / f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    path = folder / f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
     with hidden.open("w", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             json.dump(asdict(use), file)
             file.flush()
             hidden.rename(path)
-            yield place
+            yield folder
         finally:
             path.unlink(missing_ok=True)
 
 
-def uses(place: Path) -> list[DeviceUse]:
-    """Return the runs in a device's folder; files of dead ones are removed."""
+def running_uses(folder: Path) -> list[DeviceUse]:
+    """Return the runs in a device's folder, and remove files of dead ones."""
     running = []
-    for path in place.iterdir() if place.is_dir() else ():
+    for path in folder.iterdir() if folder.is_dir() else ():
         try:
             with path.open(encoding="utf-8") as file:
                 try:
@@ -176,20 +179,6 @@ def uses(place: Path) -> list[DeviceUse]:
     return running
 
 
-def device_totals(uses: Sequence[DeviceUse]) -> dict[str, DeviceUse]:
-    """Return what all runs together take of each device: all of it at most."""
-    totals: dict[str, DeviceUse] = {}
-    for use in uses:
-        so_far = totals.get(use.device, DeviceUse(use.device, 0.0, 0, use.device_memory_mib))
-        totals[use.device] = DeviceUse(
-            use.device,
-            min(100.0, so_far.activity + use.activity),
-            min(use.device_memory_mib, so_far.memory_mib + use.memory_mib),
-            use.device_memory_mib,
-        )
-    return totals
-
-
 class DeviceMetrics:
     """The metrics of all simulated devices of a node, for a registry of Prometheus."""
 
@@ -197,15 +186,25 @@ class DeviceMetrics:
         self._node = node
 
     def collect(self) -> Iterator[Metric]:
-        """Read the files of all runs."""
+        """Read the files of all runs, and yield what they take of each device together."""
         from prometheus_client.metrics_core import GaugeMetricFamily
 
-        places = folder().iterdir() if folder().is_dir() else ()
-        totals = device_totals([use for place in places for use in uses(place)])
+        root = meeting_folder()
+        percent: dict[str, float] = defaultdict(float)
+        used_mib: dict[str, int] = defaultdict(int)
+        device_mib: dict[str, int] = {}
+        for folder in root.iterdir() if root.is_dir() else ():
+            for use in running_uses(folder):
+                percent[use.device] += use.activity
+                used_mib[use.device] += use.memory_mib
+                device_mib[use.device] = use.device_memory_mib
+        # together they take all of a device at most
         figures: dict[str, dict[str, float]] = {
-            "busy_ratio": {name: use.activity / 100 for name, use in totals.items()},
-            "memory_used_bytes": {name: use.memory_mib * MIB for name, use in totals.items()},
-            "memory_bytes": {name: use.device_memory_mib * MIB for name, use in totals.items()},
+            "busy_ratio": {name: min(100.0, percent[name]) / 100 for name in device_mib},
+            "memory_used_bytes": {
+                name: min(most, used_mib[name]) * MIB for name, most in device_mib.items()
+            },
+            "memory_bytes": {name: most * MIB for name, most in device_mib.items()},
         }
         for figure, by_device in figures.items():
             family = GaugeMetricFamily(
@@ -216,17 +215,17 @@ class DeviceMetrics:
             yield family
 
 
-class FakeDevice:
+class FakeDevice(PreparedWorkload):
     """Runs the worker's description with the request's changes."""
 
-    def __init__(self, making: Making) -> None:
-        """InvalidValue for words that cannot be read."""
-        self._metrics = from_words(making.options).metrics
-        self._making = making
+    def __init__(self, setup: WorkloadSetup) -> None:
+        """Check the worker's description. InvalidValue for words that cannot be read."""
+        self._metrics = from_words(setup.options).metrics
+        self._setup = setup
         self._chance = random.Random()
         self._server: WSGIServer | None = None
 
-    def prepare(self, device: Chosen | None) -> None:
+    def prepare(self, device: ChosenDevice | None) -> None:
         """Serve the metrics of this machine's simulated devices, where the options say so."""
         if self._metrics is None:
             return
@@ -234,17 +233,19 @@ class FakeDevice:
 
         host, port = self._metrics
         registry = CollectorRegistry()
-        registry.register(DeviceMetrics(self._making.node))
+        registry.register(DeviceMetrics(self._setup.node))
         try:
             self._server, _ = start_http_server(port, host, registry)
         except OSError as error:
             # workers of one machine may have the same address: the first one serves for all
             logger.warning("metrics are not served on %s:%d: %s", host, port, error)
 
-    def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
+    def run(
+        self, arguments: tuple[str, ...], limit_s: float, device: ChosenDevice | None
+    ) -> Result:
         """Take the device's time once. Raises Interrupted."""
         try:
-            work = from_words((*self._making.options, *arguments))
+            work = from_words((*self._setup.options, *arguments))
         except InvalidValue as error:
             return failed_result(error)
         use = DeviceUse(
@@ -253,49 +254,50 @@ class FakeDevice:
             work.memory_mib,
             work.device_memory_mib,
         )
-        with locked_file(folder(), use) as place:
-            taken = sum(run.memory_mib for run in uses(place))
-            if work.memory_mib and taken > work.device_memory_mib:
+        with locked_file(meeting_folder(), use) as folder:
+            # this run's file is there already, so that its own memory counts
+            wanted_mib = sum(run.memory_mib for run in running_uses(folder))
+            if work.memory_mib and wanted_mib > work.device_memory_mib:
                 return Result(
                     Outcome.FAILED,
                     Reason.EXIT,
-                    error=f"the device is out of memory: {taken} of {work.device_memory_mib} MiB"
-                    " wanted",
+                    error=f"the device is out of memory: {wanted_mib} of {work.device_memory_mib}"
+                    " MiB wanted",
                     figures={"memory_limit_hits": 1},
                 )
-            watch = self._making.sampler.begin() if self._making.sampler else None
-            result = self._work(work, limit_s, place)
+            if self._setup.sampler is None:
+                return self._wait_for_device(work, limit_s, folder)
+            watch = self._setup.sampler.begin()
+            result = self._wait_for_device(work, limit_s, folder)
             path = device.device.path if device else ""
-            return (
-                replace(result, activity=watch.close_own(State.DEVICE, path)) if watch else result
-            )
+            return replace(result, activity=watch.close_own(State.DEVICE, path))
 
-    def _work(self, work: FakeWork, limit_s: float, place: Path) -> Result:
+    def _wait_for_device(self, work: FakeWork, limit_s: float, folder: Path) -> Result:
         """Wait until the device has done the work, at the speed that its present runs leave."""
         left_s = max(0.0, work.seconds * self._chance.gauss(1.0, work.jitter))
         began = before = cleaned = time.monotonic()
         run_seconds = 0.0  # of all runs together
         while left_s > 0:
-            runs = max(1, sum(1 for _ in place.iterdir()))
+            runs = max(1, sum(1 for _ in folder.iterdir()))
             speed = work.law.speed(runs)
-            if self._making.interrupt.wait(min(LOOK_S, left_s / speed)):
+            if self._setup.interrupt.wait(min(COUNT_EVERY_S, left_s / speed)):
                 raise Interrupted
             now = time.monotonic()
             left_s -= (now - before) * speed
             run_seconds += (now - before) * runs
             if limit_s and now - began >= limit_s:
                 return timed_out_result(limit_s)
-            if now - cleaned >= CLEAN_S:
+            if now - cleaned >= CLEAN_EVERY_S:
+                running_uses(folder)
                 cleaned = now
-                uses(place)
             before = now
         if self._chance.random() < work.failure_rate:
             return Result(Outcome.FAILED, Reason.EXIT, 1, "the simulated device failed")
-        mean = round(run_seconds / (before - began), 3) if before > began else 1.0
-        return Result(Outcome.SUCCEEDED, exit_code=0, figures={"device_runs": mean})
+        mean_runs = round(run_seconds / (before - began), 3) if before > began else 1.0
+        return Result(Outcome.SUCCEEDED, exit_code=0, figures={"device_runs": mean_runs})
 
     def close(self) -> None:
-        """Stop to serve metrics."""
+        """Stop serving metrics."""
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()

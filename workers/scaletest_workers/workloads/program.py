@@ -1,5 +1,7 @@
-"""Run programs one after the other: without a shell, each in a process group that ends with it, its
-limit or the worker. Their output is passed on while it comes, and its end kept.
+"""Run programs one after the other, without a shell.
+
+Each has a process group that ends with it, its limit or the worker. Their output is passed on while
+it comes, and its end kept.
 """
 
 from __future__ import annotations
@@ -27,9 +29,10 @@ from scaletest_workers.devices import DEVICE_VARIABLE
 from scaletest_workers.workloads.base import (
     SUCCEEDED,
     Interrupted,
-    Making,
     ProgramOptions,
     Result,
+    ServedWorkload,
+    WorkloadSetup,
     timed_out_result,
 )
 
@@ -40,7 +43,7 @@ TAIL_BYTES = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ProgramEnd:
     """How a program ended, with the ends of what it wrote."""
 
     result: Result  # derived from the exit code alone
@@ -54,17 +57,12 @@ class Program:
     def __init__(
         self, options: ProgramOptions, interrupt: Wake, sampler: RequestSampler | None = None
     ) -> None:
-        """sampler: None to leave out where programs spend their time."""
+        """Prepare to run. sampler: None to leave out where programs spend their time."""
         self._options = options
         self._sampler = sampler
         self._interrupt = interrupt
         self._guard = Guard("KILL")
         self._environment = self._guard.environment(without_secrets(os.environ))
-
-    @classmethod
-    def make(cls, making: Making) -> Program:
-        """Return what runs the programs of a workload."""
-        return cls(making.program, making.interrupt, making.sampler)
 
     def run(
         self,
@@ -74,28 +72,30 @@ class Program:
         *,
         capture: bool = False,
         quiet: bool = False,
-    ) -> Ended:
-        """Run it to its end, or to the limit; all of its processes are gone afterwards. Raises
-        Interrupted.
+    ) -> ProgramEnd:
+        """Run it to its end, or to the limit; all of its processes are gone afterwards.
 
         capture: keep standard output to be read. quiet: keep what it writes, and pass nothing on.
+        Raises Interrupted.
         """
         watch = self._sampler.draw(environment.get(DEVICE_VARIABLE, "")) if self._sampler else None
         options, name = self._options, argv[0]
-        uncaptured = subprocess.DEVNULL if options.null_output else None
         children_before = own_children()
+
+        # start it, with readers of its output
+        shown_output = subprocess.DEVNULL if options.null_output else None
         try:
             process = subprocess.Popen(
                 list(argv),
                 cwd=options.directory or None,
                 env={**self._environment, **environment},
                 stdin=subprocess.DEVNULL if options.null_input else None,
-                stdout=subprocess.PIPE if capture else uncaptured,
+                stdout=subprocess.PIPE if capture else shown_output,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
             )
         except OSError as error:
-            return Ended(
+            return ProgramEnd(
                 Result(
                     Outcome.FAILED, Reason.NO_BINARY, error=why_not_started(name, error, options)
                 )
@@ -106,6 +106,8 @@ class Program:
         is_silent = quiet or options.null_output
         errors = OutputTail(process.stderr, None if is_silent else sys.stderr)
         output = OutputTail(process.stdout, None if is_silent else sys.stdout)
+
+        # wait for its end, and end what it leaves behind
         try:
             deadline = time.monotonic() + (limit_s or float("inf"))
             has_ended = wait_child(process, deadline, self._interrupt.fileno(), watch=watch)
@@ -116,30 +118,45 @@ class Program:
             self._guard.watch(None)
             texts = output.close(), errors.close()
             activity = watch.close(usage) if watch is not None else None
+
+        # say how it ended
         code = process.returncode
-        if has_ended and code == 0:
-            result = SUCCEEDED
-        elif has_ended and code < 0:
-            error_text = f"{name} was ended by {signal_name(-code)}{last_words(texts[1])}"
-            result = Result(Outcome.FAILED, Reason.SIGNAL, code, error_text)
-        elif has_ended:
-            error_text = f"{name} returned error code {code}{last_words(texts[1])}"
-            result = Result(Outcome.FAILED, Reason.EXIT, code, error_text)
-        elif is_late:
-            result = replace(timed_out_result(limit_s, name), exit_code=code)
-        else:
+        if not has_ended and not is_late:
             raise Interrupted
-        return Ended(result if activity is None else replace(result, activity=activity), *texts)
+        if not has_ended:
+            result = replace(timed_out_result(limit_s, name), exit_code=code)
+        elif code == 0:
+            result = SUCCEEDED
+        else:
+            end = (
+                f"was ended by {signal_name(-code)}" if code < 0 else f"returned error code {code}"
+            )
+            reason = Reason.SIGNAL if code < 0 else Reason.EXIT
+            result = Result(Outcome.FAILED, reason, code, f"{name} {end}{last_words(texts[1])}")
+        return ProgramEnd(
+            result if activity is None else replace(result, activity=activity), *texts
+        )
 
     def close(self) -> None:
         """End the guard."""
         self._guard.close()
 
 
+class ProgramWorkload(ServedWorkload):
+    """A workload that runs a program for each request."""
+
+    def __init__(self, setup: WorkloadSetup) -> None:
+        """Prepare to run programs as the worker's options say."""
+        self._setup = setup
+        self._program = Program(setup.program, setup.interrupt, setup.sampler)
+
+    def close(self) -> None:
+        """End the guard of its programs."""
+        self._program.close()
+
+
 def last_words(errors: str) -> str:
-    """Return the end of what a program wrote, behind a colon and safe for a reply; "" for
-    nothing.
-    """
+    """Return the end of what a program wrote, behind a colon; "" for nothing."""
     detail = checks.cut_text(errors[-TAIL_BYTES:].strip(), TAIL_BYTES)
     return f": {detail}" if detail else ""
 
@@ -173,7 +190,7 @@ class OutputTail:
         most_bytes: float = float("inf"),
         full: Wake | None = None,
     ) -> None:
-        """full: set when there are more than most_bytes since `begin`."""
+        """Forward `stream` to `echo`, where given. full: set by more than most_bytes."""
         self._stream = stream
         self._echo = echo
         self._end = b""
@@ -184,7 +201,7 @@ class OutputTail:
             self._thread.start()
 
     def begin(self) -> None:
-        """Count, and keep, from now on."""
+        """Forget what was kept and counted so far, as a new request begins."""
         self._end, self._left = b"", self._most_bytes
 
     def close(self) -> str:

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from scaletest import plugins
 from scaletest.model.checks import cut_text
 from scaletest.model.errors import UsageError, suggestion
 from scaletest.model.workload import REFERENCE
-from scaletest.plugins import BUILT_IN as SCALETEST
-from scaletest.plugins import Plugins
 
 if TYPE_CHECKING:  # they take a while to import, and names need none of them
-    from scaletest_workers.workloads.base import Making, ServedWorkload
+    from scaletest_workers.workloads.base import ServedWorkload, WorkloadSetup
 
 GROUP = "scaletest.workloads"
 SLEEP = "sleep"
@@ -29,13 +28,14 @@ _PYTHON = "scaletest_workers.workloads.python:PythonWorkload"
 _COMMAND = "scaletest_workers.workloads.command:Command"
 
 
-def make(making: Making) -> ServedWorkload:
-    """Make the workload that a worker's command names: built in, MODULE:NAME of Python, or a
-    program. UsageError when it cannot be made.
+def make(setup: WorkloadSetup) -> ServedWorkload:
+    """Make the workload that a worker's command names; UsageError when that fails.
+
+    It is built in, MODULE:NAME of Python, or a program.
     """
-    target = BUILT_IN.get(making.command[0]) or (_PYTHON if is_python(making.command) else _COMMAND)
+    target = BUILT_IN.get(setup.command[0]) or (_PYTHON if is_python(setup.command) else _COMMAND)
     module, _, function = target.partition(":")
-    workload: ServedWorkload = getattr(import_module(module), function)(making)
+    workload: ServedWorkload = getattr(import_module(module), function)(setup)
     return workload
 
 
@@ -45,32 +45,34 @@ def is_python(command: tuple[str, ...]) -> bool:
 
 
 def resolve_name(name: str) -> str:
-    """Return the first word of a worker's command for a workload's name. UsageError for an unknown
-    one.
+    """Return the first word of a worker's command for a workload's name.
+
+    UsageError for an unknown name.
     """
     if name in BUILT_IN or REFERENCE.fullmatch(name):
         return name
-    plugins = Plugins(GROUP, BUILT_IN).by_name
-    if name not in plugins:
+    by_name = plugins.Plugins(GROUP, BUILT_IN).by_name
+    if name not in by_name:
         raise UsageError(
             f"there is no workload {cut_text(repr(name), 60)}",
-            hint=f"{suggestion(name, [*BUILT_IN, *plugins])}; or name a class or function of Python"
+            hint=f"{suggestion(name, [*BUILT_IN, *by_name])}; or name a class or function of Python"
             " as PACKAGE.MODULE:NAME",
         )
-    plugin = plugins[name]
+    plugin = by_name[name]
     if not REFERENCE.fullmatch(plugin.target):
         raise plugin.unusable("it is not MODULE:NAME")
     return plugin.target
 
 
 def list_workloads() -> tuple[list[dict[str, str]], list[str]]:
-    """Return name, package and target of every workload, and why others cannot be used, a
-    sentence each.
+    """Return name, package and target of every workload, and why others cannot be used.
+
+    The reasons are a sentence each.
     """
-    plugins = Plugins(GROUP, BUILT_IN)
-    rows = [{"workload": name, "package": SCALETEST, "target": ""} for name in BUILT_IN]
+    found = plugins.Plugins(GROUP, BUILT_IN)
+    rows = [{"workload": name, "package": plugins.BUILT_IN, "target": ""} for name in BUILT_IN]
     rows += [
         {"workload": plugin.name, "package": plugin.package, "target": plugin.target}
-        for plugin in plugins.by_name.values()
+        for plugin in found.by_name.values()
     ]
-    return sorted(rows, key=lambda row: row["workload"]), plugins.problems
+    return sorted(rows, key=lambda row: row["workload"]), found.problems

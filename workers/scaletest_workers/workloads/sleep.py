@@ -5,12 +5,13 @@ from dataclasses import replace
 
 from scaletest.model import Outcome, Reason, State
 from scaletest.model.checks import MAX_TIME_LIMIT_S, cut_text
-from scaletest_workers.devices import Chosen
+from scaletest_workers.devices import ChosenDevice
 from scaletest_workers.workloads.base import (
     SUCCEEDED,
     Interrupted,
-    Making,
     Result,
+    ServedWorkload,
+    WorkloadSetup,
     timed_out_result,
 )
 
@@ -18,17 +19,17 @@ from scaletest_workers.workloads.base import (
 SHORTEST_S = 0.01
 
 
-class Sleep:
+class Sleep(ServedWorkload):
     """Sleeps for the seconds in its first argument, the worker's if given, else the request's."""
 
-    def __init__(self, making: Making) -> None:
-        self._sampler = making.sampler
-        self._own_arguments = making.options
-        self._interrupt = making.interrupt
+    def __init__(self, setup: WorkloadSetup) -> None:
+        self._setup = setup
 
-    def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
+    def run(
+        self, arguments: tuple[str, ...], limit_s: float, device: ChosenDevice | None
+    ) -> Result:
         """Sleep; timed out after `limit_s` when that is shorter."""
-        arguments = self._own_arguments or arguments
+        arguments = self._setup.options or arguments
         try:
             seconds = float(arguments[0]) if arguments else math.nan
         except ValueError:
@@ -43,16 +44,13 @@ class Sleep:
         if 0 < limit_s < seconds:
             self._wait(limit_s)
             return timed_out_result(limit_s)
-        if self._sampler is None or seconds < SHORTEST_S:
+        if self._setup.sampler is None or seconds < SHORTEST_S:
             self._wait(seconds)
             return SUCCEEDED
-        watch = self._sampler.begin()
+        watch = self._setup.sampler.begin()
         self._wait(seconds)
         return replace(SUCCEEDED, activity=watch.close_own(State.SLEEP))
 
-    def close(self) -> None:
-        """It keeps no process."""
-
     def _wait(self, seconds: float) -> None:
-        if seconds and self._interrupt.wait(seconds):
+        if seconds and self._setup.interrupt.wait(seconds):
             raise Interrupted

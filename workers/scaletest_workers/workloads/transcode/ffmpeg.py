@@ -51,12 +51,12 @@ _BENCH = re.compile(r"bench: utime=[\d.]+s stime=[\d.]+s rtime=([\d.]+)s")
 _FAULT = re.compile(r"\[(?:error|fatal|panic)\]")
 
 
-def arguments(transcode: Transcode, device: str) -> list[str]:
+def command_line(transcode: Transcode, device: str) -> list[str]:
     """Return the command line. device: path of its node, "" for none."""
     line = [
         *(transcode.command, "-hide_banner", "-nostdin", *_LOG, "-y"),
         *option_words("-filter_threads", transcode.threads),
-        *_decoder(transcode, device),
+        *_decoder_options(transcode, device),
         *option_words("-threads", transcode.threads),
         *("-protocol_whitelist", "file", "-i", f"file:{transcode.input}"),
     ]
@@ -66,7 +66,7 @@ def arguments(transcode: Transcode, device: str) -> list[str]:
             *("-map", "0:v:0"),
             *option_words("-frames:v", transcode.frames),
             *option_words("-vf", scaler if output.width else ""),
-            *_encoder(transcode, output),
+            *_encoder_options(transcode, output),
             *option_words("-threads", transcode.threads),
             # without a file the null muxer counts the encoded frames and discards them
             *([transcode.output] if transcode.output else ["-f", "null", "-"]),
@@ -74,7 +74,7 @@ def arguments(transcode: Transcode, device: str) -> list[str]:
     return line
 
 
-def _decoder(transcode: Transcode, device: str) -> list[str]:
+def _decoder_options(transcode: Transcode, device: str) -> list[str]:
     """Return options of the decoder, with which frames stay in the device's memory."""
     if transcode.acceleration is Acceleration.SOFTWARE:
         return []
@@ -96,7 +96,7 @@ def _decoder(transcode: Transcode, device: str) -> list[str]:
     ]
 
 
-def _encoder(transcode: Transcode, output: EncodedOutput) -> list[str]:
+def _encoder_options(transcode: Transcode, output: EncodedOutput) -> list[str]:
     """Return options of the encoder; none to decode only."""
     if output.codec == NULL:
         return []
@@ -138,15 +138,17 @@ def read_output(output: str, errors: str) -> TranscodeReading:
     line stream_<file>_<stream>_q for each. FFmpeg reports 0 frames/s in its first second; then
     its benchmark line has the time.
     """
-    progress: dict[str, str] = {}
-    if "frame=" in output:
-        progress = dict(_PROGRESS.findall(output[output.rfind("frame=") :]))
+    # frames and rate of the first output
+    start = output.rfind("frame=")
+    progress: dict[str, str] = dict(_PROGRESS.findall(output[start:])) if start >= 0 else {}
     count, rate = progress.get("frame", ""), progress.get("fps", "")
-    if not progress:
-        status: list[tuple[str, str]] = [("", ""), *_STATS.findall(errors)]
+    status = _STATS.findall(errors)
+    if not progress and status:
         count, rate = status[-1]
     if not count.isdigit():
         return TranscodeReading.explain({}, errors)
+
+    # figures of all outputs
     streams = sum(name.startswith("stream_") for name in progress) or 1
     frames = int(count[:15])
     figures: Figures = {"frames": frames * streams, "sessions": streams}

@@ -2,6 +2,8 @@
 
 from pathlib import PurePath
 
+from scaletest.model.errors import InvalidValue
+
 CODECS = ("h264", "h265", "av1", "mpeg2", "vp9")
 # Suffixes of files that hold nothing but one stream.
 _SUFFIXES = {
@@ -27,23 +29,17 @@ _CONTAINERS = {
     b"OggS": "Ogg",
     b"\x00\x00\x01\xba": "MPEG program stream",
 }
-# Bytes of a file that `container` needs.
+# Bytes of a file that `container_of_head` needs.
 HEAD_BYTES = 400
 
 
 def codec_of_name(name: str) -> str:
     """Return the codec of a file's suffix; "" if unknown."""
-    return next(
-        (
-            codec
-            for codec, suffixes in _SUFFIXES.items()
-            if PurePath(name).suffix.lower() in suffixes
-        ),
-        "",
-    )
+    suffix = PurePath(name).suffix.lower()
+    return next((codec for codec, suffixes in _SUFFIXES.items() if suffix in suffixes), "")
 
 
-def container(head: bytes) -> str:
+def container_of_head(head: bytes) -> str:
     """Return the container by a file's first bytes, "" for an elementary stream or if unknown.
 
     Signatures: ISO/IEC 14496-12 (ftyp), RFC 8794 (EBML), RIFF, ISO/IEC 13818-1 (both MPEG
@@ -63,13 +59,12 @@ def codec_of_head(head: bytes) -> str:
     return {b"DKIFVP90": "vp9", b"DKIFAV01": "av1"}.get(head[:4] + head[8:12], "")
 
 
-def refusal(name: str, head: bytes, codec: str) -> str:
-    """Say why oneVPL's tool cannot read a file, with a command that converts it; "" if it can."""
-    kind = container(head)
-    if not kind:
-        return ""
-    target = PurePath(name).with_suffix(_STREAM_SUFFIXES[codec or "h264"])
-    return (
-        f"{name} is in a container ({kind}), and oneVPL's tool reads elementary streams only;"
-        f" extract the video with: ffmpeg -i {name} -an -c:v copy {target}"
-    )
+def refuse_container(name: str, head: bytes, codec: str) -> None:
+    """Raise InvalidValue, with a command that helps, for a file that oneVPL's tool cannot read."""
+    container = container_of_head(head)
+    if container:
+        target = PurePath(name).with_suffix(_STREAM_SUFFIXES[codec or "h264"])
+        raise InvalidValue(
+            f"{name} is in a container ({container}), and oneVPL's tool reads elementary streams"
+            f" only; extract the video with: ffmpeg -i {name} -an -c:v copy {target}"
+        )

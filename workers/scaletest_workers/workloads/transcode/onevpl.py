@@ -29,19 +29,19 @@ _SESSION = re.compile(
 )
 
 
-def arguments(transcode: Transcode, device: str, par_file: str = "") -> list[str]:
-    """Return the command line. par_file: path of the written `par`."""
+def command_line(transcode: Transcode, device: str, par_file: str = "") -> list[str]:
+    """Return the command line. par_file: path of the written `par_file`."""
     if par_file:
         return [transcode.command, "-par", par_file]
     return [
         transcode.command,
-        *_source(transcode, device),
-        *_encoder(transcode, transcode.outputs[0], transcode.output or "/dev/null"),
+        *_source_options(transcode, device),
+        *_encoder_options(transcode, transcode.outputs[0], transcode.output or "/dev/null"),
         *option_words("-n", transcode.frames),
     ]
 
 
-def par(transcode: Transcode, device: str) -> str:
+def par_file(transcode: Transcode, device: str) -> str:
     """Return the text of the par file; "" if a command line is sufficient."""
     outputs = transcode.outputs
     if transcode.parallel == 1 and len(outputs) == 1:
@@ -51,7 +51,7 @@ def par(transcode: Transcode, device: str) -> str:
     flags = ["-parallel_encoding"] if is_parallel else []
     lines = [
         [
-            *(*_source(transcode, device), "-o::sink", "-join", *flags),
+            *(*_source_options(transcode, device), "-o::sink", "-join", *flags),
             *option_words("-n", transcode.frames),
         ]
     ]
@@ -60,14 +60,18 @@ def par(transcode: Transcode, device: str) -> str:
     if is_parallel:
         # encoders that alternate by groups of pictures; the first one writes the stream
         for path in [transcode.output or "/dev/null", *["/dev/null"] * (transcode.parallel - 1)]:
-            lines.append([*source, *depth, *_CLOSED_GROUPS, *_encoder(transcode, outputs[0], path)])
+            lines.append(
+                [*source, *depth, *_CLOSED_GROUPS, *_encoder_options(transcode, outputs[0], path)]
+            )
     else:
         # Each smaller output is scaled from the one before (-cs). The largest comes first; 0 is the
         # size of the input.
         area_before = 0
         for output in sorted(outputs, key=lambda output: -(output.area or 10**12)):
             smaller = ["-cs"] if area_before and output.area < area_before else []
-            lines.append([*source, *smaller, *depth, *_encoder(transcode, output, "/dev/null")])
+            lines.append(
+                [*source, *smaller, *depth, *_encoder_options(transcode, output, "/dev/null")]
+            )
             area_before = output.area
     for line in lines:
         for argument in line:
@@ -81,7 +85,7 @@ def par(transcode: Transcode, device: str) -> str:
     return "".join(" ".join(line) + "\n" for line in lines)
 
 
-def _source(transcode: Transcode, device: str) -> list[str]:
+def _source_options(transcode: Transcode, device: str) -> list[str]:
     return [
         "-sw" if transcode.acceleration is Acceleration.SOFTWARE else "-hw",
         *option_words("-async", transcode.depth),
@@ -91,7 +95,7 @@ def _source(transcode: Transcode, device: str) -> list[str]:
     ]
 
 
-def _encoder(transcode: Transcode, output: EncodedOutput, path: str) -> list[str]:
+def _encoder_options(transcode: Transcode, output: EncodedOutput, path: str) -> list[str]:
     line = [f"-o::{'raw' if output.codec == NULL else output.codec}", path]
     if output.codec != NULL:
         line += ["-u", _USAGE[transcode.quality], *option_words("-b", transcode.bitrate_kbps)]
@@ -106,19 +110,18 @@ def read_output(output: str, errors: str) -> TranscodeReading:
     A decoder that feeds others does not count: its line of the par file, printed below, has a sink.
     """
     sessions = [match.groups(default="") for match in _SESSION.finditer(output)]
-    frames = encoders = 0
+    frames: list[int] = []
     fps = 0.0
     for _, _, seconds, count, rate, par_line in sessions:
         if "-o::sink" not in par_line:
-            encoders += 1
-            frames += int(count[:15])
-            fps += frames_per_s(rate, int(count[:15]), seconds)
+            frames.append(int(count[:15]))
+            fps += frames_per_s(rate, frames[-1], seconds)
     figures: Figures = {}
-    if encoders:
+    if frames:
         figures = {
-            "frames": frames,
+            "frames": sum(frames),
             "fps": round(fps, 3),
-            "sessions": encoders,
+            "sessions": len(frames),
             "encode_errors": sum(session[1] == "FAILED" for session in sessions),
         }
     return TranscodeReading.explain(figures, output + errors)

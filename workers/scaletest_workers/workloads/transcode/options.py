@@ -32,11 +32,6 @@ class TranscodeEngine(StrEnum):
     FFMPEG = "ffmpeg"
     ONEVPL = "onevpl"
 
-    @property
-    def program(self) -> str:
-        """Name of the program on the search path."""
-        return "ffmpeg" if self is TranscodeEngine.FFMPEG else "sample_multi_transcode"
-
 
 class Acceleration(StrEnum):
     """The hardware interface for decoding, scaling and encoding."""
@@ -139,7 +134,8 @@ class Transcode:
     @property
     def command(self) -> str:
         """Path or name of the program to start."""
-        return self.program or self.engine.program
+        is_ffmpeg = self.engine is TranscodeEngine.FFMPEG
+        return self.program or ("ffmpeg" if is_ffmpeg else "sample_multi_transcode")
 
     @property
     def known_codec(self) -> str:
@@ -156,12 +152,9 @@ def option_words(name: str, setting: object) -> list[str]:
 
 
 def from_words(own: Sequence[str], requested: Sequence[str] = ()) -> Transcode:
-    """Parse the worker's options and those of a request, which override them.
-
-    Raises InvalidValue.
-    """
+    """Parse the worker's options and those of a request, which override them."""
     words = TypedArguments(Transcode, "transcode")
-    options, changes = words.values(own), words.values(requested)
+    changes = words.values(requested)
     forbidden = sorted(_WORKER_ONLY & changes.keys())
     raise_first_mistake(
         (
@@ -170,7 +163,7 @@ def from_words(own: Sequence[str], requested: Sequence[str] = ()) -> Transcode:
             "set it for the worker: scaletest worker -- transcode ...",
         )
     )
-    options = {"input": "", **options, **changes}
+    options = {"input": "", **words.values(own), **changes}
     options["codec"] = options.get("codec") or codec_of_name(options["input"])
     if options.get("engine") is TranscodeEngine.ONEVPL:
         options.setdefault("acceleration", Acceleration.QSV)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from scaletest.model import Outcome, Reason
 from scaletest.model.errors import InvalidValue
-from scaletest_workers.devices import Chosen
-from scaletest_workers.workloads.base import Making, Result, failed_result
+from scaletest_workers.devices import ChosenDevice
+from scaletest_workers.workloads.base import Result, WorkloadSetup, failed_result
 from scaletest_workers.workloads.command import result_with_figures
-from scaletest_workers.workloads.program import Program
+from scaletest_workers.workloads.program import ProgramWorkload
 from scaletest_workers.workloads.transcode import ffmpeg, onevpl
-from scaletest_workers.workloads.transcode.media import HEAD_BYTES, codec_of_head, refusal
+from scaletest_workers.workloads.transcode.media import HEAD_BYTES, codec_of_head, refuse_container
 from scaletest_workers.workloads.transcode.options import (
     Acceleration,
     Transcode,
@@ -22,29 +22,27 @@ from scaletest_workers.workloads.transcode.options import (
 )
 
 
-class TranscodeWorkload:
+class TranscodeWorkload(ProgramWorkload):
     """Runs the worker's description with the request's changes."""
 
-    def __init__(self, making: Making) -> None:
-        """InvalidValue for words that cannot be read."""
-        from_words(("--input", "any", *making.options))
-        self._options = making.options
-        self._program = Program.make(making)
-        self._devices = making.devices
-        # base of relative paths
-        self._directory = Path(making.program.directory)
+    def __init__(self, setup: WorkloadSetup) -> None:
+        """Check the worker's description. InvalidValue for words that cannot be read."""
+        from_words(("--input", "any", *setup.options))
+        super().__init__(setup)
 
-    def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
+    def run(
+        self, arguments: tuple[str, ...], limit_s: float, device: ChosenDevice | None
+    ) -> Result:
         """Transcode once. Raises Interrupted."""
         try:
-            work = self._read_head(from_words(self._options, arguments))
+            work = self._read_head(from_words(self._setup.options, arguments))
             path = (
                 device.device.path
                 if device and work.acceleration is not Acceleration.SOFTWARE
                 else ""
             )
             with _command_line(work, path) as argv:
-                environment = self._devices.environment(device) if device else {}
+                environment = self._setup.devices.environment(device) if device else {}
                 ended = self._program.run(argv, limit_s, environment, capture=True, quiet=True)
         except InvalidValue as error:
             return failed_result(error)
@@ -59,15 +57,12 @@ class TranscodeWorkload:
             )
         return result
 
-    def close(self) -> None:
-        """End the guard of its programs."""
-        self._program.close()
-
     def _read_head(self, work: Transcode) -> Transcode:
-        """Return the description with the codec that the file's first bytes name. InvalidValue for
-        an unusable file.
+        """Return the description with the codec that the file's first bytes name.
+
+        InvalidValue for a file that the engine cannot use.
         """
-        file = self._directory / work.input
+        file = Path(self._setup.program.directory, work.input)
         try:
             if file.exists() and not file.is_file():
                 # reading a pipe could block without a limit, and a device never ends
@@ -80,10 +75,8 @@ class TranscodeWorkload:
             raise InvalidValue(f"the input {file} cannot be read: {error.strerror}") from error
         if not head:
             raise InvalidValue(f"the input {file} is empty")
-        if work.engine is TranscodeEngine.ONEVPL and (
-            text := refusal(work.input, head, work.codec)
-        ):
-            raise InvalidValue(text)
+        if work.engine is TranscodeEngine.ONEVPL:
+            refuse_container(work.input, head, work.codec)
         return work if work.codec else replace(work, codec=codec_of_head(head))
 
 
@@ -91,15 +84,15 @@ class TranscodeWorkload:
 def _command_line(work: Transcode, device: str) -> Iterator[list[str]]:
     """Yield the command line, while its par file exists, where the engine wants one."""
     if work.engine is TranscodeEngine.FFMPEG:
-        yield ffmpeg.arguments(work, device)
+        yield ffmpeg.command_line(work, device)
         return
-    text = onevpl.par(work, device)
+    text = onevpl.par_file(work, device)
     if not text:
-        yield onevpl.arguments(work, device)
+        yield onevpl.command_line(work, device)
         return
     with tempfile.NamedTemporaryFile(
         "w", prefix="scaletest-", suffix=".par", encoding="utf-8"
     ) as file:
         file.write(text)
         file.flush()
-        yield onevpl.arguments(work, device, file.name)
+        yield onevpl.command_line(work, device, file.name)

@@ -41,24 +41,20 @@ class RunTimes:
     values: list[float]
 
     def at(self, p: float) -> float:
-        """The p-quantile."""
+        """Return the p-quantile."""
         return quantile(self.values, p)
 
-    def up_to(self, longest_s: float) -> list[float]:
-        """The times that are not longer."""
-        return self.values[: bisect_right(self.values, longest_s)]
 
-
-def histograms(result: Evaluation, records: Rows) -> Charts:
-    """The run times of each step with requests enough, below each other on the same axes."""
+def step_histograms(result: Evaluation, records: Rows) -> Charts:
+    """Return the run times of each step with requests enough, all on the same axes."""
     steps = []
     for step in result.steps:
-        values = sorted(row.reply.run_s for row in _succeeded(step, records))
+        values = sorted(record.reply.run_s for record in _succeeded(step, records))
         if len(values) >= LEAST_FOR_HISTOGRAM:
             name = plural(step.workers, "worker")
             steps.append(RunTimes(f"run-{step.workers}", name, values))
     return Charts(
-        _histograms(steps) if steps else [],
+        _draw_histograms(steps) if steps else [],
         "one",
         title="Run times of each step",
         note=HISTOGRAM_NOTE,
@@ -66,11 +62,11 @@ def histograms(result: Evaluation, records: Rows) -> Charts:
     )
 
 
-def histograms_of_nodes(step: Step, records: Rows) -> Charts:
-    """The run times of the nodes with requests enough in a step, the slowest first, as above."""
+def node_histograms(step: Step, records: Rows) -> Charts:
+    """Return the run times of the nodes with requests enough in a step, the slowest first."""
     by_node: dict[str, list[float]] = defaultdict(list)
-    for row in _succeeded(step, records):
-        by_node[row.reply.node].append(row.reply.run_s)
+    for record in _succeeded(step, records):
+        by_node[record.reply.node].append(record.reply.run_s)
     nodes = [
         RunTimes(f"node-{number}", clean_text(name, LONGEST_NODE), sorted(values))
         for number, (name, values) in enumerate(sorted(by_node.items()))
@@ -78,7 +74,7 @@ def histograms_of_nodes(step: Step, records: Rows) -> Charts:
     ]
     nodes.sort(key=lambda times: -times.at(0.5))
     return Charts(
-        _histograms(nodes[:MOST_NODES]) if len(nodes) > 1 else [],
+        _draw_histograms(nodes[:MOST_NODES]) if len(nodes) > 1 else [],
         "one",
         title="Run times on each node",
         note=f"The slowest first, {MOST_NODES} at most, all on the same axes.",
@@ -88,46 +84,44 @@ def histograms_of_nodes(step: Step, records: Rows) -> Charts:
 
 def _succeeded(step: Step, records: Rows) -> Iterator[Record]:
     rows = chain.from_iterable(records.get(sample.measurement.key, ()) for sample in step.samples)
-    return (row for row in rows if row.ok)
+    return (record for record in rows if record.ok)
 
 
-def _histograms(steps: Sequence[RunTimes]) -> list[Chart]:
-    farthest_s = FARTHEST * max(step.at(0.95) for step in steps)
-    shown = [step.up_to(farthest_s) for step in steps]
-    least_s = NARROWEST * max(step.at(0.5) for step in steps) or 1e-6
-    low_s, high_s = histogram_ends(list(chain.from_iterable(shown)), least_s)
+def _draw_histograms(all_times: Sequence[RunTimes]) -> list[Chart]:
+    """Draw a histogram of each, all with the same axes."""
+    # the axis across: times that lie far beyond the others are counted, not drawn
+    farthest_s = FARTHEST * max(times.at(0.95) for times in all_times)
+    drawn = [times.values[: bisect_right(times.values, farthest_s)] for times in all_times]
+    least_s = NARROWEST * max(times.at(0.5) for times in all_times) or 1e-6
+    low_s, high_s = histogram_ends(list(chain.from_iterable(drawn)), least_s)
     if low_s < high_s / 2:
-        # from 0 on, doubled times lie twice as far
-        low_s = 0.0
-    ends_s = low_s, high_s
-    most = max(map(len, shown))
-    number = min(MOST_BINS, max(LEAST_BINS, round(3 * most**0.5)))
-    counted = [count_bins(values, number, *ends_s) for values in shown]
-    parts = [max(counts) / sum(counts) for counts in counted]
-    marks = marks_up_to(max(parts), 3)
-    up = Axis(
-        "requests", 0.0, marks[-1], marks=marks, names=[format_percent(at, 0) for at in marks]
-    )
+        low_s = 0.0  # so that doubled times lie twice as far
     length_s, unit = unit_of(high_s)
+
+    # the axis up: parts of the requests in each bin
+    number = min(MOST_BINS, max(LEAST_BINS, round(3 * max(map(len, drawn)) ** 0.5)))
+    counts_of_all = [count_bins(values, number, low_s, high_s) for values in drawn]
+    marks = marks_up_to(max(max(counts) / sum(counts) for counts in counts_of_all), 3)
+    names = [format_percent(mark, 0) for mark in marks]
+    up = Axis("requests", 0.0, marks[-1], marks=marks, names=names)
+
     charts = []
-    for step, counts in zip(steps, counted, strict=True):
-        slowest = len(step.values) - sum(counts)
-        left_out = f", {slowest} of them beyond {format_seconds(high_s)}" if slowest else ""
+    for times, counts in zip(all_times, counts_of_all, strict=True):
+        beyond = len(times.values) - sum(counts)
+        left_out = f", {beyond} of them beyond {format_seconds(high_s)}" if beyond else ""
+        median = f"median {format_seconds(times.at(0.5))}"
         # the lowest names the axis of all
-        label = f"run in {unit}" if step is steps[-1] else ""
+        label = f"run in {unit}" if times is all_times[-1] else ""
         chart = Chart(
-            f"histogram-{step.key}",
-            f"{step.name}, {plural(len(step.values), 'request')}{left_out}",
-            f"run from {format_seconds(step.values[0])} to {format_seconds(step.values[-1])},"
-            " median"
-            f" {format_seconds(step.at(0.5))}",
+            f"histogram-{times.key}",
+            f"{times.name}, {plural(len(times.values), 'request')}{left_out}",
+            f"run from {format_seconds(times.values[0])} to {format_seconds(times.values[-1])},"
+            f" {median}",
             Axis(label, low_s / length_s, high_s / length_s, max_marks=8),
             up,
             *HISTOGRAM_SIZE,
         )
-        draw_bars(chart, counts, ends_s, "request", sum(counts))
-        chart.vertical_line(
-            step.at(0.5) / length_s, "c-mark", f"median {format_seconds(step.at(0.5))}"
-        )
+        draw_bars(chart, counts, (low_s, high_s), "request", sum(counts))
+        chart.vertical_line(times.at(0.5) / length_s, "c-mark", median)
         charts.append(chart)
     return charts

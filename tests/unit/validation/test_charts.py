@@ -13,10 +13,11 @@ from scaletest.render.chart import Chart
 from scaletest.render.svg import draw_chart, interval_bar
 from scaletest.report import formats
 from scaletest.validation.plan import Plan
-from scaletest.validation.report import figures, times
-from scaletest.validation.report.course_charts import panels
+from scaletest.validation.report.course_charts import course_panels
+from scaletest.validation.report.histograms import node_histograms, step_histograms
 from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.report import validation_report
+from scaletest.validation.report.throughput_chart import throughput_figure
 from scaletest.validation.run_type import ValidationRun
 from tests.unit import made_runs as runs
 
@@ -34,7 +35,7 @@ def test_a_very_long_request_is_counted_and_does_not_squeeze_the_histograms(tmp_
     records = {key: list(rows) for key, rows in run.records.items()}
     row = records[1, 0][5]
     records[1, 0][5] = replace(row, reply=replace(row.reply, run_s=60.0))
-    first, second = times.histograms(run.result, records).charts
+    first, second = step_histograms(run.result, records).charts
     assert first.title.startswith("1 worker, 80 requests, 1 of them beyond 31")
     assert second.title == "2 workers, 160 requests"
     assert first.x.high < 400
@@ -60,7 +61,8 @@ def test_a_step_that_the_law_misses_is_named_in_every_form(tmp_path: Path) -> No
 def test_what_was_measured_fills_the_chart(tmp_path: Path, last: int) -> None:
     # given workers that share all, so that the ideal line lies far above
     plan = replace(COMMAND, limit=last)
-    chart = figures.throughput(run_of(tmp_path, plan, {n: 0.2 * n for n in plan.steps})).wide
+    run = run_of(tmp_path, plan, {n: 0.2 * n for n in plan.steps})
+    chart = throughput_figure(run.result).wide
     highest = max(mark.points[0][1] for mark in chart.marks if mark.shape == "dot")
     assert chart.y.position(highest) > (0.7 if chart.y.kind == "linear" else 0.4)
     # expect the ideal line to end at the frame, where it keeps its slope
@@ -99,7 +101,7 @@ def test_warning_and_chart_tell_the_same_second_of_a_change(tmp_path: Path) -> N
         runs.stored(tmp_path / "run", replace(COMMAND, limit=1, warmup_s=5.0), [rows])
     )
     warning, _ = [line for line in run.result.warnings if "throughput fell" in line]
-    chart, _ = panels(run.result)
+    chart, _ = course_panels(run.result)
     (mark,) = [mark for mark in chart.marks if mark.css == "c-mark"]
     assert run.result.steps[0].samples[0].warmup_s == pytest.approx(5.0, abs=0.5)
     assert re.findall(r"after (\d+) s", warning) == [f"{mark.points[0][0]:.0f}"]
@@ -120,7 +122,7 @@ def test_run_times_on_each_node_are_drawn_on_one_axis_the_slowest_first(tmp_path
         for key, rows in run.records.items()
     }
     step = run.result.steps[-1]
-    drawn = times.histograms_of_nodes(step, slow)
+    drawn = node_histograms(step, slow)
     # expect both, and that they compare
     rows = [row for key in slow if key[0] == step.workers for row in slow[key] if row.ok]
     assert [chart.title for chart in drawn.charts] == [
@@ -135,7 +137,7 @@ def test_run_times_on_each_node_are_drawn_on_one_axis_the_slowest_first(tmp_path
         key: [replace(row, reply=replace(row.reply, node="node-a")) for row in rows]
         for key, rows in run.records.items()
     }
-    assert not times.histograms_of_nodes(step, alike).charts
+    assert not node_histograms(step, alike).charts
 
 
 @pytest.mark.parametrize(

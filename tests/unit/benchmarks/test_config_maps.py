@@ -12,9 +12,9 @@ import pytest
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.config_maps import MOST_UNPACKED, Damaged, load_result
-from scaletest.cluster.connection import Busy
-from scaletest.cluster.objects import PODS
-from tests.unit.benchmarks.test_operator_gang import queued
+from scaletest.cluster.api_calls import Busy
+from scaletest.cluster.resources import PODS
+from tests.unit.benchmarks.test_gang_scheduling import queued
 from tests.unit.fake_cluster import FakeCluster, asked, cluster_with, look, look_at_set, until_ended
 
 

@@ -1,4 +1,4 @@
-"""The sequence of steps of a run: probe, search, operating point.
+"""The sequence of steps of a run: probe, search, operating point, and which of them are repeated.
 
 A stored run goes through the same sequence again, so that its report never differs from what was
 decided.
@@ -8,11 +8,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from scaletest.saturation.judging.bracket import Bracket, Probe, Search, Trial
-from scaletest.saturation.judging.closed_search import closed_search
 from scaletest.saturation.judging.exceedance import Exceedance
-from scaletest.saturation.judging.open_search import open_search
-from scaletest.saturation.judging.step import Assessed
+from scaletest.saturation.judging.search_bracket import Bracket, Probe, Search, Trial
+from scaletest.saturation.judging.search_closed_load import search_closed_load
+from scaletest.saturation.judging.search_open_load import search_open_load
+from scaletest.saturation.judging.step import AssessedStep
 from scaletest.saturation.plan import Phase, SaturationPlan
 
 # The operating point, as a part of the saturation point: services run considerably better there.
@@ -40,43 +40,45 @@ class SaturationSequence:
 
     def __init__(self, plan: SaturationPlan) -> None:
         self.plan = plan
-        self.steps: list[Assessed] = []
-        self.bracket: Bracket | None = None
-        self.warm: Assessed | None = None
-        self.operating: Assessed | None = None
+        self.steps: list[AssessedStep] = []
+        self.bracket: Bracket | None = None  # None until the search has ended
+        self.warm: AssessedStep | None = None
+        self.operating: AssessedStep | None = None
         self.next: Probe | None = None  # None when nothing is left to measure
-        self.spoilt: list[Assessed] = []  # steps in which the tester stayed late
+        self.spoilt: list[AssessedStep] = []  # steps in which the tester stayed late
         # the first step of a stored run that these rules would not have measured
-        self.strayed: Assessed | None = None
+        self.strayed: AssessedStep | None = None
         self.gone = ""  # how the service was lost, "" as long as it was not
         self._search: Search | None = None
-        self._again = 0  # how often in a row the step was measured again
-        self._dead = 0  # steps in a row in which the service seemed gone
-        self._pieces = 1  # lengths of a step at this level
+        self._repeats = 0  # how often in a row the step was measured again
+        self._dead_steps = 0  # steps in a row in which the service seemed gone
+        self._lengths = 1  # lengths of a step that were measured at this level
         self._exceeded: dict[float, Exceedance] = {}  # by level
-        self._held = 0.0  # the highest level that did
+        self._highest_held = 0.0  # level
         if plan.warm_s:
             self.next = Probe(1.0, Phase.WARM)
         else:
-            self._begin()
+            self._begin_search()
 
-    def tell(self, step: Assessed) -> None:
+    def tell(self, step: AssessedStep) -> None:
         """Take the step that `next` asked for, measured, and choose the next."""
         probe = self.next
-        if probe is None:
-            self.steps.append(step)
-            return
+        assert probe is not None
         if step.alone is not None and probe.phase not in OUTSIDE and not step.tester:
             # all steps at a level decide about its latency limit together
             before = self._exceeded.get(probe.level)
             exceeded = self._exceeded[probe.level] = before + step.alone if before else step.alone
             step = replace(step, exceeded=exceeded)
         self.steps.append(step)
-        if self._is_lost(probe, step) or self._is_repeated(step) or self._is_extended(probe, step):
+        self._notice_loss(probe, step)
+        if self.gone:
+            self.next = None
             return
+        if self._is_to_repeat(step) or self._is_to_extend(probe, step):
+            return  # `next` stays as it is
         if probe.phase is Phase.WARM:
             self.warm = step
-            self._begin()
+            self._begin_search()
         elif probe.phase is Phase.OPERATE:
             self.operating, self.next = step, None
         elif self._search:
@@ -98,48 +100,48 @@ class SaturationSequence:
                 rate = self.capacity
                 self.next = Probe(OPERATING_SHARE * rate, Phase.OPERATE) if rate else None
 
-    def _is_lost(self, probe: Probe, step: Assessed) -> bool:
-        """Whether the service is gone: then nothing more is measured."""
+    def _notice_loss(self, probe: Probe, step: AssessedStep) -> None:
+        """Set `gone` when nothing succeeded that must succeed wherever there is a service."""
         if probe.phase is Phase.WARM:
-            return False
+            return
         is_last = probe.phase is Phase.OPERATE
         # too much load does not count as lost, so that nothing succeeds counts only where nothing
         # listened, or where the level is not above one that held; the operating point lies below
         # that, in another unit perhaps
-        bearable = is_last or probe.level <= self._held or set(step.errors) <= REFUSED
-        is_dead = bool(step.errors) and step.success == 0 and bearable
-        self._dead = self._dead + 1 if is_dead else 0
+        is_bearable = is_last or probe.level <= self._highest_held or set(step.errors) <= REFUSED
+        is_dead = bool(step.errors) and step.success == 0 and is_bearable
+        self._dead_steps = self._dead_steps + 1 if is_dead else 0
         if not (step.saturated or step.tester or is_last):
-            self._held = max(self._held, probe.level)
-        times = ""
-        if self._dead >= GONE:
-            times = f"{GONE} steps in a row"
-        elif self._dead and is_last:
-            times = "the last step"
-        if times:
+            self._highest_held = max(self._highest_held, probe.level)
+        if self._dead_steps >= GONE or (is_dead and is_last):
+            times = f"{GONE} steps in a row" if self._dead_steps >= GONE else "the last step"
             kinds = ", ".join(step.errors)
             self.gone = f"the service is gone: nothing succeeded in {times} ({kinds})"
-            self.next = None
-        return bool(self.gone)
 
-    def _is_repeated(self, step: Assessed) -> bool:
+    def _is_to_repeat(self, step: AssessedStep) -> bool:
         """Whether the same step is measured again, since the tester was late."""
-        self._again = self._again + 1 if step.tester else 0
-        if 0 < self._again <= MOST_AGAIN:
+        if not step.tester:
+            self._repeats = 0
+            return False
+        if self._repeats < MOST_AGAIN:
+            self._repeats += 1
             return True
-        self._again = 0
-        if step.tester:
-            self.spoilt.append(step)
+        self._repeats = 0
+        self.spoilt.append(step)
         return False
 
-    def _is_extended(self, probe: Probe, step: Assessed) -> bool:
+    def _is_to_extend(self, probe: Probe, step: AssessedStep) -> bool:
         """Whether the level is measured on, since more requests may decide its latency limit."""
-        may = False
+        may_decide = False
         if step.undecided and step.exceeded and step.alone and probe.phase is not Phase.OPERATE:
-            left = LONGEST - self._pieces
-            may = left > 0 and not step.tester and step.exceeded.decidable(left * step.alone.count)
-        self._pieces = self._pieces + 1 if may else 1
-        return may
+            further = (LONGEST - self._lengths) * step.alone.count
+            may_decide = (
+                self._lengths < LONGEST
+                and not step.tester
+                and step.exceeded.may_be_decided_by(further)
+            )
+        self._lengths = self._lengths + 1 if may_decide else 1
+        return may_decide
 
     @property
     def usual_s(self) -> float:
@@ -153,55 +155,55 @@ class SaturationSequence:
             return None
         return self.bracket.low if self.plan.open else self.bracket.plateau_per_s
 
-    def _begin(self) -> None:
+    def _begin_search(self) -> None:
         """Begin the search at the level that the plan, or else the probe, says."""
-        start = 1.0
-        if self.plan.open:
-            start = UNPROBED_RATE
-            if self.warm is not None and self.warm.goodput.value:
-                start = max(LEAST_RATE, PROBED_SHARE * self.warm.goodput.value)
-        self._search = search(self.plan, self.plan.start or start)
+        start = self.plan.start
+        if not self.plan.open:
+            self._search = search_closed_load(self.plan, round(start or 1.0))
+        else:
+            probed_rate = self.warm.goodput.value if self.warm else 0.0
+            usual_start = UNPROBED_RATE
+            if probed_rate:
+                usual_start = max(LEAST_RATE, PROBED_SHARE * probed_rate)
+            self._search = search_open_load(self.plan, start or usual_start)
         self.next = next(self._search)
 
 
-def replay(plan: SaturationPlan, steps: Sequence[Assessed]) -> SaturationSequence:
+def replay(plan: SaturationPlan, steps: Sequence[AssessedStep]) -> SaturationSequence:
     """Return the sequence after these steps, in their order.
 
     Another version may have decided otherwise: `strayed` is then the first such step.
     """
-    course = SaturationSequence(plan)
+    sequence = SaturationSequence(plan)
     for step in steps:
-        wanted = course.next
-        follows = (
+        wanted = sequence.next
+        is_expected = (
             wanted is not None
             and wanted.phase == step.step.phase
-            and same(wanted.level, step.step.level)
+            and is_same_level(wanted.level, step.step.level)
         )
-        if follows and course.strayed is None:
-            course.tell(step)
+        if is_expected and sequence.strayed is None:
+            sequence.tell(step)
         else:
-            course.strayed = course.strayed or step
-            course.steps.append(step)
-    return course
+            sequence.strayed = sequence.strayed or step
+            sequence.steps.append(step)
+    return sequence
 
 
-def same(level: float, other: float) -> bool:
+def is_same_level(level: float, other: float) -> bool:
     """Whether two levels are equal: powers and roots of another machine may differ slightly."""
     return math.isclose(level, other, rel_tol=1e-6)
 
 
-def search_steps(course: SaturationSequence) -> list[Assessed]:
+def search_steps(sequence: SaturationSequence) -> list[AssessedStep]:
     """Return the steps at the levels of the search, without probe and operating point."""
-    return [step for step in course.steps if step.step.phase not in OUTSIDE]
+    return [step for step in sequence.steps if step.step.phase not in OUTSIDE]
 
 
-def at_level(course: SaturationSequence, level: float) -> list[Assessed]:
+def steps_at_level(sequence: SaturationSequence, level: float) -> list[AssessedStep]:
     """Return the steps of a level in which the tester was in time."""
     return [
-        step for step in search_steps(course) if same(step.step.level, level) and not step.tester
+        step
+        for step in search_steps(sequence)
+        if is_same_level(step.step.level, level) and not step.tester
     ]
-
-
-def search(plan: SaturationPlan, start: float) -> Search:
-    """Return the search of a plan. start: its first level."""
-    return open_search(plan, start) if plan.open else closed_search(plan, round(start))

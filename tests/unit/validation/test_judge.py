@@ -1,4 +1,4 @@
-"""Analysis: known truth in, known answer out."""
+"""The verdict of a validation: known truth in, known answer out."""
 
 import random
 from dataclasses import replace
@@ -9,8 +9,8 @@ import pytest
 from scaletest.model import Measurement, Outcome, Record, Reply, VerdictKind
 from scaletest.validation.judging.judge import judge
 from scaletest.validation.judging.steps import Step, summarise
-from scaletest.validation.judging.warnings import warnings
-from scaletest.validation.measure.runner import complete
+from scaletest.validation.judging.warnings import find_warnings
+from scaletest.validation.measure.runner import complete_measurements
 from scaletest.validation.plan import Plan
 
 
@@ -154,13 +154,13 @@ def test_a_base_step_that_is_a_little_slow_and_a_tester_that_costs_a_little_only
     plan = Plan(limit=2, scale=1.8)
     steps = steps_of(plan, {1: step_of(1, 1.05, 10), 2: step_of(2, 1, 10)})
     assert judge(plan, steps).kind is VerdictKind.PASS
-    assert "ratio 2.10" in warnings(steps)[0]
-    assert len(warnings(steps_of(plan, {1: slow_tester(step_of(1, 0.5, 30), 0.02)}))) == 1
+    assert "ratio 2.10" in find_warnings(steps)[0]
+    assert len(find_warnings(steps_of(plan, {1: slow_tester(step_of(1, 0.5, 30), 0.02)}))) == 1
 
 
 def test_an_interruption_is_invalid_whatever_was_measured() -> None:
     plan = Plan(limit=1)
-    verdict = judge(plan, steps_of(plan, {1: step_of(1, 1, 10)}), "Ctrl-C")
+    verdict = judge(plan, steps_of(plan, {1: step_of(1, 1, 10)}), interrupted="Ctrl-C")
     assert (verdict.kind, verdict.reason) == (VerdictKind.INVALID, "interrupted: Ctrl-C")
 
 
@@ -182,7 +182,10 @@ def test_a_measurement_that_is_not_whole_makes_a_run_invalid(
     verdict = judge(plan, summarise(plan, measurements, records))
     assert verdict.kind is VerdictKind.INVALID
     assert word in verdict.reason
-    assert "requests" not in change or complete(measurements, records) == measurements[:-1]
+    assert (
+        "requests" not in change
+        or complete_measurements(measurements, records) == measurements[:-1]
+    )
 
 
 def test_a_step_that_never_settled_can_neither_pass_nor_fail() -> None:
@@ -267,5 +270,5 @@ def test_a_worker_that_does_much_less_than_others_gives_a_warning() -> None:
         *step_of(1, 1, 60),
         *[record("slow", 100.0 + 3 * number, 2, total_s=3.0) for number in range(20)],
     ]
-    lines = warnings(steps_of(Plan(limit=2), {2: rows}))
+    lines = find_warnings(steps_of(Plan(limit=2), {2: rows}))
     assert any("worker w0 did 3.0 times as much as slow" in line for line in lines), lines

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.benchmarks.kinds import openfoam_case
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, openfoam_case
 from tests.unit.tool_outputs import (
     BOTH,
     CSV_STREAMS,

@@ -15,7 +15,7 @@ from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, Queues, jobs, keys
 from scaletest.broker.devices import DeviceLeases, Slot
-from scaletest.broker.fast_lane import FastLane, NothingTaken, PendingCall, Taken
+from scaletest.broker.fast_lane import FastLane, NothingTaken, PendingCall, TakenRequest
 from scaletest.broker.heartbeat import (
     DEFAULT_INTERVAL_S,
     LEASE_INTERVALS,
@@ -23,7 +23,7 @@ from scaletest.broker.heartbeat import (
     MAX_ATTEMPTS,
     Heartbeat,
 )
-from scaletest.broker.reaping import Reaped, Watcher, reap
+from scaletest.broker.reaping import ReapCounts, Watcher, reap
 from scaletest.broker.retrying import Retrying
 from scaletest.model import Outcome, Reason, Request
 from tests.conftest import eventually, wait_for
@@ -157,11 +157,11 @@ def test_a_lease_that_ends_with_its_request_is_no_loss(
 ) -> None:
     # the program lets nobody else have its log; another test may have run it
     monkeypatch.setattr(logging.getLogger("scaletest"), "propagate", True)
-    line.hold("r", 1, slow=True)
+    line.note_start("r", 1, slow=True)
     line.note_settling()
     line._beat()
     assert "lost its lease" not in caplog.text
-    line.hold("r", 1, slow=True)
+    line.note_start("r", 1, slow=True)
     line._beat()
     assert "lost its lease" in caplog.text
 
@@ -205,7 +205,7 @@ def test_a_worker_that_was_forgotten_beats_before_it_takes_anything(
     assert redis.lrange("rq:queue:q", 0, -1) == [request.id.encode()]
     # and all well after a heartbeat
     line._beat()
-    assert isinstance(lane.cycle(None), Taken)
+    assert isinstance(lane.cycle(None), TakenRequest)
 
 
 def test_a_worker_whose_deadline_is_over_beats_before_it_takes_anything(
@@ -228,7 +228,7 @@ def test_a_worker_whose_deadline_is_over_beats_before_it_takes_anything(
         state.waiting,
     ) == (1, None, 0, 1)
     line._beat()
-    assert isinstance(lane.cycle(None), Taken)
+    assert isinstance(lane.cycle(None), TakenRequest)
 
 
 def test_a_lease_ends_with_the_deadline_that_heartbeats_move(
@@ -249,9 +249,9 @@ def test_a_lease_ends_with_the_deadline_that_heartbeats_move(
         assert clock.seconds() + 8.0 <= lease_us / 1e6 <= until_us / 1e6
 
 
-def shown(line: Heartbeat, taken: Taken | None) -> None:
+def shown(line: Heartbeat, taken: TakenRequest | None) -> None:
     """A heartbeat shows the request in RQ's registries."""
-    line.hold(taken.id, taken.attempt)
+    line.note_start(taken.id, taken.attempt)
     line._beat()
 
 
@@ -315,14 +315,15 @@ def holds(line: Heartbeat, redis: Any) -> Heartbeat:
     """The worker w runs request r of queue q."""
     redis.hset("rq:job:r", "data", "")
     redis.zadd(keys.leases("q"), {LEASE: redis.zscore(keys.workers("q"), "w")})
-    line.hold("r", 1)
+    line.note_start("r", 1)
     return line
 
 
 def comes(line: Heartbeat) -> None:
     """One turn of a living worker."""
     line._beat()
-    line._reap_in_turn()
+    if line._has_turn:
+        line._reap()
 
 
 @pytest.mark.parametrize("seconds", STEPS)
@@ -426,7 +427,7 @@ def test_one_worker_of_a_queue_reaps_a_period(
     other = Heartbeat(redis, "other", "other")
     reaped: list[str] = []
 
-    def counted(client: Any, queue: str, *arguments: int) -> Reaped:
+    def counted(client: Any, queue: str, *arguments: int) -> ReapCounts:
         reaped.append(queue)
         return reap(client, queue, *arguments)
 
@@ -465,10 +466,11 @@ def test_a_dead_workers_request_goes_back_though_the_reaper_died_as_well(
         waited_s += LONGEST_TICK_S / living
         line = lines.pop(0)
         line._beat()
-        if line._reaps and waited_s < lease_s:
+        if line._has_turn and waited_s < lease_s:
             line = Heartbeat(redis, f"w{number}", "q")
             number += 1
-        line._reap_in_turn()
+        elif line._has_turn:
+            line._reap()
         lines.append(line)
         assert waited_s < 15.0
     # expect the request to wait again, half an interval after its lease at the latest
@@ -485,10 +487,11 @@ def test_the_reaper_runs_again_when_the_next_lease_ends(
     beats_for(clock, LEASE_INTERVALS * DEFAULT_INTERVAL_S - 2.0, lambda: comes(first), every_s=1.0)
     clock.step(1.0)
     first._beat()
-    left_s = first._reap_in_turn()
+    assert first._has_turn
+    left_s = first._reap()
     # expect the one with the turn to come at that moment, and the other at its own time
     second._beat()
-    assert second._reap_in_turn() == LONGEST_TICK_S
+    assert not second._has_turn
     assert 0.0 < left_s < LONGEST_TICK_S
     clock.step(left_s)
     comes(first)
@@ -503,8 +506,8 @@ def test_foreign_data_under_the_key_of_reap_turns_stops_no_worker(
     for foreign in ("x", "1e300", "-1"):
         redis.set(keys.reaps("q"), foreign)
         living._beat()
-        assert living._reaps
-        living._reap_in_turn()
+        assert living._has_turn
+        living._reap()
     redis.delete(keys.reaps("q"))
     redis.rpush(keys.reaps("q"), "x")
     beats_for(
@@ -618,7 +621,7 @@ def test_a_worker_that_beats_keeps_its_request_and_a_dead_one_is_forgotten(
     lanes = {name: FastLane(redis, name, "q", SHORT_S, Retrying("test")) for name in lines}
     taken = {name: lane.cycle(None) for name, lane in lanes.items()}
     for name, line in lines.items():
-        line.hold(taken[name].id, 1)
+        line.note_start(taken[name].id, 1)
     # when the living one beats for longer than a lease lives
     beats_for(
         clock, LEASE_INTERVALS * SHORT_S + 1, lambda: (client._beat(), comes(lines["living"]))
@@ -647,7 +650,7 @@ def test_a_request_that_kills_its_workers_fails_as_lost(
     for number in range(MAX_ATTEMPTS):
         assert queues.state("q").waiting == 1
         taken = lane_of(redis, f"victim-{number}", SHORT_S).cycle(None)
-        assert isinstance(taken, Taken) and taken.attempt == number + 1
+        assert isinstance(taken, TakenRequest) and taken.attempt == number + 1
         beats_for(clock, LEASE_INTERVALS * SHORT_S + 1, lambda: (client._beat(), watcher.tick()))
     # expect a reply that names them, and no further attempt
     reply = wait_for(client, 1)[request.id]

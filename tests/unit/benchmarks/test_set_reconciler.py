@@ -9,10 +9,10 @@ import pytest
 
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.objects import manifests
-from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.operator import set_reconciler, status
-from scaletest.cluster.connection import Busy, Missing
-from scaletest.cluster.objects import Resource
+from scaletest.cluster.api_calls import Busy, Missing
+from scaletest.cluster.objects import Document
+from scaletest.cluster.resources import Resource
 from scaletest.model.errors import Unreachable
 from tests.unit.fake_cluster import (
     FakeCluster,
@@ -134,7 +134,7 @@ def test_benchmarks_that_the_watches_did_not_bring_yet_keep_their_nodes() -> Non
     # when the first ends, and the watches do not know the third
     first = cluster.objects["iperfs", "set-1"]
     first["status"] = {"phase": "Completed", "values": {}}
-    (known,) = set_reconciler.child(first).values()
+    (known,) = set_reconciler.child_by_owner(first).values()
     set_reconciler.reconcile(cluster, "ns", "set", reconcile_settings, lambda *_: [known])
     # expect the second to wait, until both have ended
     assert ("iperfs", "set-2") not in cluster.objects

@@ -9,17 +9,16 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks.documents import benchmark
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame_result
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed
+from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult, benchmark, frame_result
+from scaletest.benchmarks.kinds import BenchmarkFailed
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.measure import pod_main
 from scaletest.benchmarks.objects import gang_scheduling, manifests
-from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.operator import benchmark_reconciler, status
 from scaletest.benchmarks.operator.queueing import turn_of
-from scaletest.cluster.connection import Missing
-from scaletest.cluster.objects import JOBS, Resource
+from scaletest.cluster.api_calls import Missing
+from scaletest.cluster.objects import Document
+from scaletest.cluster.resources import JOBS, Resource
 from scaletest.model.errors import InvalidValue, Unreachable
 from tests.unit.fake_cluster import (
     FakeCluster,
@@ -47,7 +46,7 @@ def admit(cluster: FakeCluster, name: str = "one") -> None:
     scheduled = {
         "type": "Scheduled",
         "status": "True",
-        "lastTransitionTime": status.timestamp(cluster.now),
+        "lastTransitionTime": status.write_time(cluster.now),
     }
     cluster.objects["podgroups", name]["status"] = {"phase": "Running", "conditions": [scheduled]}
 
@@ -63,7 +62,7 @@ def test_volcano_gets_a_group_of_all_pods() -> None:
     )
     group = gang_scheduling.pod_group(pingpong, {"uid": "u"})
     assert group["spec"] == {"minMember": 3, "queue": "fast"}
-    jobs = gang_scheduling.jobs(pingpong, {"uid": "u"}, "image")
+    jobs = gang_scheduling.make_jobs(pingpong, {"uid": "u"}, "image")
     assert [job["metadata"]["name"] for job in jobs] == [
         f"{pingpong.name}-worker",
         f"{pingpong.name}-master",
@@ -281,10 +280,12 @@ def test_servers_that_are_admitted_wait_for_their_turn(
     # then it has waited where it is part of a gang; else it is told as soon as all are ready, or
     # never
     if spec:
-        assert pod_main._site(pingpong, tmp_path, tmp_path).peers["worker"][0].address == "a"
+        assert (
+            pod_main._wait_for_site(pingpong, tmp_path, tmp_path).peers["worker"][0].address == "a"
+        )
     else:
         with pytest.raises(BenchmarkFailed, match="did not arrive"):
-            pod_main._site(pingpong, tmp_path, tmp_path)
+            pod_main._wait_for_site(pingpong, tmp_path, tmp_path)
 
 
 def test_the_deadline_of_a_job_includes_the_wait_in_its_queue() -> None:
@@ -294,7 +295,7 @@ def test_the_deadline_of_a_job_includes_the_wait_in_its_queue() -> None:
         {"kind": "MPIPingPong", "spec": {**VOLCANO, "queueLimit": week}}
     )
     # then its Jobs, which run while Volcano has no place for their pods, last longer
-    jobs = gang_scheduling.jobs(pingpong, {"uid": "u"}, "image")
+    jobs = gang_scheduling.make_jobs(pingpong, {"uid": "u"}, "image")
     assert len(jobs) == 2
     for job in jobs:
         assert job["spec"]["activeDeadlineSeconds"] > week + pingpong.limit_s

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from scaletest.benchmarks.documents import benchmark
-from scaletest.benchmarks.kinds.failure import BenchmarkFailed, Failure
-from scaletest.benchmarks.kinds.kind import ExecutionSite, PartAddress
+from scaletest.benchmarks.kinds import BenchmarkFailed, ExecutionSite, Failure, PartAddress
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.objects import manifests, ssh
 from scaletest.benchmarks.operator import benchmark_reconciler
@@ -107,7 +106,7 @@ def test_a_server_lets_in_this_key_alone_on_the_measured_address(
     keys: Path, tmp_path: Path
 ) -> None:
     foam = benchmark.read_benchmark({"kind": "OpenFOAM", "spec": {"sshPort": 2345}})
-    task = ssh.server(foam, site(), 1, keys, tmp_path / "ssh")
+    task = ssh.server_task(foam, site(), 1, keys, tmp_path / "ssh")
     settings = (tmp_path / "ssh" / "sshd_config").read_text("utf-8")
     assert (task.port, task.argv[0]) == (2345, "/usr/sbin/sshd")
     assert {"Port 2345", "ListenAddress 10.1.0.8", "AuthenticationMethods publickey"} <= set(
@@ -134,7 +133,8 @@ def test_the_case_is_copied_to_every_worker_when_there_are_several_processes() -
         (task,) = foam.kind.tasks(foam.spec, site())
         assert task.shared is wanted
     lines = [
-        argv[-1] for argv in ssh.copies(site(ssh="/tmp/ssh/ssh_config"), Path("/scratch/master-0"))
+        argv[-1]
+        for argv in ssh.copy_commands(site(ssh="/tmp/ssh/ssh_config"), Path("/scratch/master-0"))
     ]
     assert len(lines) == 2 and "one-worker-0" in lines[0] and "one-worker-1" in lines[1]
 
@@ -145,7 +145,7 @@ def test_a_copied_case_lies_at_the_same_path_on_every_worker(tmp_path: Path) -> 
     (folder / "system").mkdir(parents=True)
     (folder / "system" / "controlDict").write_text("x")
     (command,) = set(
-        ssh.copies(
+        ssh.copy_commands(
             ExecutionSite({"worker": [PartAddress("worker", 0, "w", "")]}, ssh="cfg"), folder
         )
     )
@@ -165,12 +165,12 @@ def test_a_missing_key_server_or_shell_of_mpi_is_named(
 ) -> None:
     pingpong = benchmark.read_benchmark({"kind": "MPIPingPong"})
     with pytest.raises(BenchmarkFailed, match="key of this benchmark"):
-        ssh.client(pingpong, tmp_path / "none", tmp_path / "ssh")
+        ssh.write_client_config(pingpong, tmp_path / "none", tmp_path / "ssh")
     monkeypatch.setattr(ssh.shutil, "which", lambda name: None)
     with pytest.raises(BenchmarkFailed, match="sshd not found") as raised:
-        ssh.server(pingpong, site(), 0, keys, tmp_path / "ssh")
+        ssh.server_task(pingpong, site(), 0, keys, tmp_path / "ssh")
     assert raised.value.failure is Failure.NO_BINARY
     monkeypatch.undo()
     monkeypatch.setattr(ssh.os, "getuid", lambda: 1_234_567)
     with pytest.raises(BenchmarkFailed, match="1234567 has no name"):
-        ssh.client(pingpong, keys, tmp_path / "ssh")
+        ssh.write_client_config(pingpong, keys, tmp_path / "ssh")

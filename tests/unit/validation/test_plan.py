@@ -83,14 +83,14 @@ def context(*arguments: str) -> click.Context:
 
 
 def plan_of(*arguments: str) -> Plan:
-    plan, _ = validate_options.plan(context(*arguments))
+    plan, _ = validate_options.read_plan(context(*arguments))
     return replace(plan, queue="q")
 
 
 def on_four_devices(*arguments: str) -> Plan:
     """The plan of a run here, where four devices are."""
-    plan, is_limited = validate_options.plan(context(*arguments))
-    return HERE.prepared(plan, lambda plan: ["device"] * 4, is_limited=is_limited)
+    plan, is_limited = validate_options.read_plan(context(*arguments))
+    return HERE.prepare(plan, lambda plan: ["device"] * 4, is_limited=is_limited)
 
 
 @pytest.fixture

@@ -9,14 +9,14 @@ from scipy import stats
 
 from scaletest.model import VerdictKind
 from scaletest.stats.completions import MOST_FILLED, Completions
-from scaletest.validation.judging.doubling import SLOW_REQUESTS, doubling
+from scaletest.validation.judging.doubling import SLOW_REQUESTS, doubling_ratio
 from scaletest.validation.judging.machine_trend import MachineTrend
 from scaletest.validation.judging.slow_requests import (
     Tail,
+    find_slow,
     join_tails,
     share_bounds,
     slowdowns,
-    tail,
 )
 from scaletest.validation.judging.step_parts import StepPart
 from scaletest.validation.judging.throughput import throughput
@@ -39,12 +39,12 @@ def part(workers: int, repeat: int, cycles: list[float]) -> StepPart:
         }
     )
     return StepPart(
-        workers, repeat, 100.0, 50.0 + 200.0 * repeat, throughput(rows, workers), tail(rows)
+        workers, repeat, 100.0, 50.0 + 200.0 * repeat, throughput(rows, workers), find_slow(rows)
     )
 
 
 def test_requests_of_more_than_three_times_the_usual_length_are_slow() -> None:
-    measured_tail = tail(ends(1.0, 1.1, 0.9, 2.9, 3.5, 1.0, 1.0))
+    measured_tail = find_slow(ends(1.0, 1.1, 0.9, 2.9, 3.5, 1.0, 1.0))
     assert (measured_tail.slow, measured_tail.count) == (1, 7)
     assert measured_tail.usual_s * (1.0 + measured_tail.excess[0]) == pytest.approx(3.5)
     # and the mean is that of the usual ones times 1 + share x excess
@@ -54,7 +54,7 @@ def test_requests_of_more_than_three_times_the_usual_length_are_slow() -> None:
 
 def test_a_worker_on_a_slow_device_is_not_slow_beside_itself() -> None:
     rows = {"fast": list(accumulate([1.0] * 9)), "slow": list(accumulate([4.0] * 9))}
-    assert tail(Completions(rows)).slow == 0
+    assert find_slow(Completions(rows)).slow == 0
 
 
 def test_without_slow_requests_the_course_stays_what_it_was() -> None:
@@ -79,14 +79,14 @@ def test_bounds_of_a_share_are_close_to_the_exact_ones(count: int, total: int) -
 
 def test_no_requests_leave_every_share_open() -> None:
     assert share_bounds(0, 0, Z) == (0.0, 1.0)
-    assert tail(Completions({})).count == 0
-    assert join_tails([tail(Completions({})), tail(Completions({"w": [1.0]}))]).count == 0
-    assert tail(Completions({})).unseen_share() == 1.0
+    assert find_slow(Completions({})).count == 0
+    assert join_tails([find_slow(Completions({})), find_slow(Completions({"w": [1.0]}))]).count == 0
+    assert find_slow(Completions({})).unseen_share() == 1.0
 
 
 def test_parts_of_a_step_join_to_the_whole() -> None:
     first, second = [1.0, 1.2, 5.0, 0.8], [1.1, 0.9, 1.0, 1.0, 6.0]
-    both = join_tails([tail(ends(*first)), tail(ends(*second))])
+    both = join_tails([find_slow(ends(*first)), find_slow(ends(*second))])
     assert (both.slow, both.count) == (2, 9)
     assert both.usual_s == pytest.approx(1.0)
 
@@ -103,7 +103,7 @@ def test_slow_requests_seen_by_chance_in_one_step_leave_its_ratio_open(shaken: f
     # long; also in a run whose ways differ by more than chance somewhere
     single = [part(1, repeat, [1.0, 1.01, 0.99] * 10) for repeat in (0, 1)]
     double = [part(2, repeat, [1.0, 1.01, 0.99] * 19 + [20.0, 1.0, 1.0]) for repeat in (0, 1)]
-    ratio = doubling(single, double, PLAN, course=MachineTrend(shaken=shaken))
+    ratio = doubling_ratio(single, double, PLAN, trend=MachineTrend(scatter_factor=shaken))
     # expect neither PASS nor FAIL, since one worker may only have missed them, and no word of a
     # change of the machine: what would tell is more requests
     assert ratio is not None and ratio.kind is VerdictKind.INVALID
@@ -122,7 +122,7 @@ def test_slow_requests_that_come_with_the_second_worker_fail_it() -> None:
 
     single = [part(1, repeat, cycles(1000, 0.0)) for repeat in (0, 1)]
     double = [part(2, repeat, cycles(2000, 0.05)) for repeat in (0, 1)]
-    measured_tail = doubling(single, double, PLAN)
+    measured_tail = doubling_ratio(single, double, PLAN)
     assert measured_tail.kind is VerdictKind.FAIL
     assert measured_tail.low < 2 / (1 + 0.05 * 19) < measured_tail.high
 

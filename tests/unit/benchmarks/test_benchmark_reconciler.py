@@ -6,17 +6,16 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks.documents import benchmark
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame_result
+from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult, benchmark, frame_result
 from scaletest.benchmarks.documents.sweep import plan_of
-from scaletest.benchmarks.kinds.failure import Failure
+from scaletest.benchmarks.kinds import Failure
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.config_maps import load_result
-from scaletest.benchmarks.objects.manifests import Document
 from scaletest.benchmarks.objects.reconcile import Observation
 from scaletest.benchmarks.operator import set_status, status
-from scaletest.cluster.connection import Busy
-from scaletest.cluster.objects import CONFIG_MAPS, JOBS, LEASES, Resource
+from scaletest.cluster.api_calls import Busy
+from scaletest.cluster.objects import Document
+from scaletest.cluster.resources import CONFIG_MAPS, JOBS, LEASES, Resource
 from scaletest.model.errors import ScaletestError, Unreachable
 from tests.unit.fake_cluster import (
     FakeCluster,

@@ -1,8 +1,10 @@
 """The search under open load, for a bracket around the saturating rate.
 
-The highest level that held and the lowest that did not lie within `precision` of each other at its
-end. The throughput of a saturated step is near the capacity, so the first guess lies just below it
-and the second just above. Where that fails (a service that does less when overloaded) or shows
+It ends when the highest level that held and the lowest that did not lie within `precision` of each
+other, and both turn out the same when they are measured again.
+
+The throughput of a saturated step is near the capacity, so the first guess lies just below it and
+the second just above. Where that fails (a service that does less when overloaded) or shows
 nothing (the level failed by its latency alone) the middle of the logarithms is taken.
 
 A level whose latency limit stayed undecided is no end of the bracket. It lies inside, and both its
@@ -12,8 +14,8 @@ sides are searched.
 import math
 from collections.abc import Generator, Sequence
 
-from scaletest.saturation.judging.backlog import pool
-from scaletest.saturation.judging.bracket import (
+from scaletest.saturation.judging.backlog import pool_estimates
+from scaletest.saturation.judging.search_bracket import (
     CONFIRMATIONS,
     MOST_STEPS,
     RAMP_FACTOR,
@@ -27,13 +29,12 @@ from scaletest.saturation.plan import Phase, SaturationPlan
 
 # Trials of each end of the bracket, of which most must agree.
 TRIALS = 1 + CONFIRMATIONS
-# Confirmation may move the ends of the bracket this often, and takes at most this many steps under
-# open load.
+# Confirmation may move the ends of the bracket this often, and takes at most this many steps.
 MOST_CORRECTIONS = 10
 MOST_CORRECTING_STEPS = 2 * MOST_STEPS + 2 * TRIALS
 
 
-def open_search(plan: SaturationPlan, start: float) -> Search:
+def search_open_load(plan: SaturationPlan, start: float) -> Search:
     """Search the saturating request rate: ramp, bisect, confirm. start: the first rate."""
     return _OpenSearch(plan).run(start)
 
@@ -66,18 +67,19 @@ class _OpenSearch:
             level = min(level * RAMP_FACTOR, highest)
         failed = self._tried[self._high][-1] if self._high else None
         if failed and failed.unfit and not failed.saturated:
-            # bisecting would search the tester's limit
-            return self._bracket(len(self._tried), is_confirmed=False, is_unfit=True)
+            # the tester failed, not the service: bisecting would search the tester's limit
+            return self._make_bracket(len(self._tried), is_confirmed=False, is_unfit=True)
+        # narrow the bracket, and measure its ends again
         yield from self._bisect(MOST_STEPS - len(self._tried))
         steps, is_confirmed = self._step_count(), False
         if self._low:
-            is_confirmed = yield from self._confirm(self._low)
+            is_confirmed = yield from self._confirm_ends(self._low)
         # the high end failed with the tester in time, most times or in all trials together
         trials = self._tried.get(self._high or 0.0, [])
         failures = sum(trial.saturated and not trial.unfit for trial in trials)
-        is_refuted = 2 * failures > len(trials) or _grew(trials)
+        is_refuted = 2 * failures > len(trials) or _has_grown(trials)
         is_unfit = self._high is not None and not is_refuted
-        return self._bracket(steps, is_confirmed=is_confirmed, is_unfit=is_unfit)
+        return self._make_bracket(steps, is_confirmed=is_confirmed, is_unfit=is_unfit)
 
     def _measure(self, level: float, phase: Phase) -> Generator[Probe, Trial, Finding]:
         trial = yield Probe(level, phase)
@@ -87,7 +89,7 @@ class _OpenSearch:
     def _step_count(self) -> int:
         return sum(map(len, self._tried.values()))
 
-    def _bracket(self, steps: int, *, is_confirmed: bool, is_unfit: bool) -> Bracket:
+    def _make_bracket(self, steps: int, *, is_confirmed: bool, is_unfit: bool) -> Bracket:
         return Bracket(
             self._low,
             self._high,
@@ -105,7 +107,7 @@ class _OpenSearch:
         )
 
     def _bisect(self, most_steps: int) -> Generator[Probe, Trial, None]:
-        """Bisect until the bracket is as narrow as wanted."""
+        """Bisect until the bracket is narrow enough, or steps run out."""
         jump = 0  # how often in a row the low end moved
         while self._low and self._high and most_steps > 0:
             level = self._next_inside(self._low, self._high, jump)
@@ -119,22 +121,24 @@ class _OpenSearch:
                 self._high, jump = level, 0
 
     def _next_inside(self, low: float, high: float, jump: int) -> float | None:
-        """Return the next level inside a bracket; None when it is narrow or undecided levels fill
-        it.
+        """Return the next level inside a bracket; None when it is narrow enough.
+
+        Undecided levels count as narrow: only what is left on both their sides is searched.
         """
         undecided = self._undecided_levels(low, high)
         if undecided:
             for bottom, top in ((low, undecided[0]), (undecided[-1], high)):
-                if not self._is_narrow(bottom, top):
+                if not self._is_narrow_enough(bottom, top):
                     return math.sqrt(bottom * top)
             return None
-        if self._is_narrow(low, high):
+        if self._is_narrow_enough(low, high):
             return None
         middle, failed = math.sqrt(low * high), self._tried[high][-1]
         if failed.slow:
             return middle  # it completed all requests, so its capacity is unknown
-        around = math.sqrt(1 + self._plan.precision)
-        for guess in (failed.per_s / around, failed.per_s * around):
+        # just below the throughput of the failed level, then just above it
+        half_precision = math.sqrt(1 + self._plan.precision)
+        for guess in (failed.per_s / half_precision, failed.per_s * half_precision):
             if low * 1.002 < guess < high / 1.002:
                 return guess
         if jump and failed.per_s <= low:
@@ -142,10 +146,11 @@ class _OpenSearch:
             return min(low * math.pow(1 + self._plan.precision, 2**jump), middle)
         return middle
 
-    def _is_narrow(self, low: float, high: float) -> bool:
+    def _is_narrow_enough(self, low: float, high: float) -> bool:
+        """Whether the ends of a bracket are as near as the plan wants."""
         return high / low <= (1 + self._plan.precision) * 1.0001
 
-    def _confirm(self, low: float) -> Generator[Probe, Trial, bool]:
+    def _confirm_ends(self, low: float) -> Generator[Probe, Trial, bool]:
         """Measure both ends again; return whether both turn out the same in most of their repeats.
 
         An end that does not moves. One that turns out the contrary becomes the other end; an
@@ -156,7 +161,7 @@ class _OpenSearch:
         for _ in range(MOST_CORRECTIONS):
             if self._step_count() + 2 * TRIALS > most_steps:
                 break
-            finding = yield from self._repeat(low)
+            finding = yield from self._repeat_until_sure(low)
             if finding is not Finding.HELD:
                 self._high = low if finding is Finding.FAILED else self._high
                 low = self._low = self._step_away(low, -jump - 1)
@@ -165,7 +170,7 @@ class _OpenSearch:
             high = self._high
             if high is None:
                 return True
-            finding = yield from self._repeat(high)
+            finding = yield from self._repeat_until_sure(high)
             if finding is not Finding.FAILED:
                 if finding is Finding.HELD:
                     low = self._low = high
@@ -179,20 +184,22 @@ class _OpenSearch:
         return False
 
     def _step_away(self, level: float, jump: int) -> float:
-        """Return a level lower (jump below 0) or higher, no farther than the next decided one."""
-        factor = math.copysign(math.ldexp(1.0, abs(jump) - 1), jump)
-        far = level * math.pow(1 + self._plan.precision, factor)
+        """Return a level lower (jump below 0) or higher, no farther than the next decided one.
+
+        The first jump is off by the precision, each further one by twice as much.
+        """
+        widths = math.copysign(math.ldexp(1.0, abs(jump) - 1), jump)
+        target = level * math.pow(1 + self._plan.precision, widths)
         decided = [
-            tested
-            for tested, trials in self._tried.items()
-            if trials[-1].finding is not Finding.OPEN
+            tried for tried, trials in self._tried.items() if trials[-1].finding is not Finding.OPEN
         ]
         if jump < 0:
-            return max([far, *(tested for tested in decided if far < tested < level)])
-        highest = self._plan.highest
-        return min([far, highest, *(tested for tested in decided if level < tested < far)])
+            return max([target, *(tried for tried in decided if target < tried < level)])
+        return min(
+            [target, self._plan.highest, *(tried for tried in decided if level < tried < target)]
+        )
 
-    def _repeat(self, level: float) -> Generator[Probe, Trial, Finding]:
+    def _repeat_until_sure(self, level: float) -> Generator[Probe, Trial, Finding]:
         """Measure a level until the finding of most of its trials is sure; return it.
 
         Trials that each leave open whether the backlog grows may show together that it does: then
@@ -205,12 +212,12 @@ class _OpenSearch:
             findings = [trial.finding for trial in trials]
             successes, failures = findings.count(Finding.HELD), findings.count(Finding.FAILED)
             if successes + failures >= TRIALS or max(successes, failures) > TRIALS / 2:
-                holds = successes > failures and not _grew(trials)
+                holds = successes > failures and not _has_grown(trials)
                 return Finding.HELD if holds else Finding.FAILED
             yield from self._measure(level, Phase.CONFIRM)
 
 
-def _grew(trials: Sequence[Trial]) -> bool:
+def _has_grown(trials: Sequence[Trial]) -> bool:
     """Whether the backlog grew over all trials of a level in which the tester was in time."""
     growths = [trial.growth for trial in trials if trial.growth is not None and not trial.unfit]
-    return bool(growths) and pool(growths).low > 0
+    return bool(growths) and pool_estimates(growths).low > 0

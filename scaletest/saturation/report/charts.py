@@ -16,8 +16,8 @@ from scaletest.render.blocks import Charts
 from scaletest.render.chart import Chart
 from scaletest.render.numbers import format_seconds, format_significant, plural
 from scaletest.saturation.judging.evaluation import SaturationResult
-from scaletest.saturation.judging.sequence import OUTSIDE
-from scaletest.saturation.judging.step import Assessed
+from scaletest.saturation.judging.step import AssessedStep
+from scaletest.saturation.judging.step_sequence import OUTSIDE
 from scaletest.stats.estimate import Estimate
 from scaletest.stats.percentiles import Percentile
 
@@ -34,28 +34,30 @@ TAIL_DOTS = {HELD: "c-run-dot c-run-dot-1", SATURATED: "c-hollow-next"}
 FAINT = "c-faint"
 
 
-def state(assessed: Assessed) -> str:
-    """What was decided about a step, in a word."""
+def step_state(assessed: AssessedStep) -> str:
+    """Return what was decided about a step, in a word."""
     reasons = {
         TESTER: assessed.tester,
         SATURATED: assessed.saturated,
         UNDECIDED: assessed.undecided,
     }
-    grew = assessed.growth and assessed.growth.value > GREW * assessed.offered
-    return next((name for name, reason in reasons.items() if reason), UNDECIDED if grew else HELD)
+    has_grown = assessed.growth and assessed.growth.value > GREW * assessed.offered
+    return next(
+        (name for name, reason in reasons.items() if reason), UNDECIDED if has_grown else HELD
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """All measurings of one level. at: requests/s offered, or requests in flight."""
+    """All measurings of one level."""
 
-    at: float
-    steps: Sequence[Assessed]
+    at: float  # requests/s offered, or requests in flight
+    steps: Sequence[AssessedStep]
 
     @property
     def state(self) -> str:
         """What was decided most often; of two equally often the worse one."""
-        states = list(map(state, self.steps))
+        states = list(map(step_state, self.steps))
         return max((SATURATED, UNDECIDED, TESTER, HELD), key=states.count)
 
     @property
@@ -66,100 +68,103 @@ class Level:
         return Estimate(mean, min(rate.low for rate in rates), max(rate.high for rate in rates))
 
     def latency_s(self, name: str) -> float | None:
-        """A percentile of the latency, the median of the measurings; None where it is unknown."""
-        known: list[Percentile | None] = [getattr(step.latency, name) for step in self.steps]
-        values = [percentile.value for percentile in known if percentile]
-        return statistics.median(values) if values else None
+        """Return a percentile of the latency, the median of the measurings; None if unknown."""
+        percentiles: list[Percentile | None] = [getattr(step.latency, name) for step in self.steps]
+        values_s = [percentile.value for percentile in percentiles if percentile]
+        return statistics.median(values_s) if values_s else None
 
     def tip(self, text: str) -> str:
-        """What a point shows under the pointer."""
-        often = f", {plural(len(self.steps), 'measuring')}" if len(self.steps) > 1 else ""
-        return f"{self.at:g}: {text}, {self.state}{often}"
+        """Return what a point shows under the pointer."""
+        measurings = f", {plural(len(self.steps), 'measuring')}" if len(self.steps) > 1 else ""
+        return f"{self.at:g}: {text}, {self.state}{measurings}"
 
 
-def charts(result: SaturationResult, point: str) -> Charts | None:
-    """Latency and throughput beside each other; None with fewer than two levels. point: the
-    saturation point as a sentence.
+def draw_charts(result: SaturationResult, point: str) -> Charts | None:
+    """Draw latency and throughput beside each other; None with fewer than two levels.
+
+    point: the saturation point as a sentence.
     """
     # the levels of the search in order; steps that the tester spoilt count only where there is no
     # other of their level
-    by_level: dict[float, list[Assessed]] = defaultdict(list)
+    by_level: dict[float, list[AssessedStep]] = defaultdict(list)
     for assessed in result.steps:
         if assessed.step.phase not in OUTSIDE:
             by_level[assessed.step.level].append(assessed)
     levels = []
     for at in sorted(by_level):
-        fit = [assessed for assessed in by_level[at] if not assessed.tester]
-        levels.append(Level(at, fit or by_level[at]))
+        sound = [assessed for assessed in by_level[at] if not assessed.tester]
+        levels.append(Level(at, sound or by_level[at]))
     if len(levels) < 2:
         return None
-    counted = "from the intended start" if result.plan.open else "from when it was sent"
-    parts = {
+    since = "from the intended start" if result.plan.open else "from when it was sent"
+    sentences = {
         f"{point[:1].upper()}{point[1:]}.": True,
         "The dotted line is that point, and the shaded area its interval.": _has_interval(result),
-        "Hollow points are levels that are too much.": SATURATED in _states(levels),
+        "Hollow points are levels that are too much.": SATURATED in _states_of(levels),
         "Measurements of one level are one point, in the state that most of them had.": any(
             len(level.steps) > 1 for level in levels
         ),
-        f"Latency is counted {counted}; its axis is logarithmic.": True,
+        f"Latency is counted {since}; its axis is logarithmic.": True,
     }
-    note = " ".join(part for part, holds in parts.items() if holds)
-    drawn = [_latency(result, levels), _throughput(result, levels)]
+    note = " ".join(sentence for sentence, holds in sentences.items() if holds)
+    drawn = [_draw_latency(result, levels), _draw_throughput(result, levels)]
     return Charts([chart for chart in drawn if chart], "two", note=note, narrow_size=NARROW)
 
 
 def _has_interval(result: SaturationResult) -> bool:
+    """Whether the saturation point has an interval that can be drawn."""
     point = result.point
     return point is not None and point.low < point.high < math.inf
 
 
-def _latency(result: SaturationResult, levels: Sequence[Level]) -> Chart | None:
-    """The hockey stick; None where fewer than two levels have a median."""
-    # beside the median the highest percentile that two levels have
-    tails = [name for name in TAILS if len(_course(levels, name)) > 1]
-    tail = {name: TAILS[name] for name in tails[:1]}
-    courses = {name: _course(levels, name) for name in ("p50", *tail)}
-    every = [value_s for _, value_s in chain.from_iterable(courses.values())]
-    if len(courses["p50"]) < 2:
+def _draw_latency(result: SaturationResult, levels: Sequence[Level]) -> Chart | None:
+    """Draw the hockey stick; None where fewer than two levels have a median."""
+    # the median, and the highest percentile that two levels have
+    names = {"p50": "median"}
+    for name, text in TAILS.items():
+        if len(names) == 1 and len(_percentile_points(levels, name)) > 1:
+            names[name] = text
+    curves = {name: _percentile_points(levels, name) for name in names}
+    if len(curves["p50"]) < 2:
         return None
-    low_s, high_s = min(every) * 0.8, max(every) * 1.25
+    all_values_s = [value_s for _, value_s in chain.from_iterable(curves.values())]
+    low_s, high_s = min(all_values_s) * 0.8, max(all_values_s) * 1.25
     marks = decades(low_s, high_s)
     chart = Chart(
         "latency",
         "Latency",
-        "; ".join(level.tip(format_seconds(value_s)) for level, value_s in courses["p50"]),
-        _across(result, levels),
+        "; ".join(level.tip(format_seconds(value_s)) for level, value_s in curves["p50"]),
+        _load_axis(result, levels),
         Axis("latency", low_s, high_s, "log10", marks, list(map(format_seconds, marks))),
         *SIZE,
     )
     _draw_point(chart, result)
-    dots = {"p50": DOTS, **dict.fromkeys(tail, TAIL_DOTS)}
-    names = {"p50": "median", **tail}
-    for number, name in enumerate(courses):
-        css = f"c-run c-run-{number}"
+    for number, (name, points) in enumerate(curves.items()):
+        css, dots = f"c-run c-run-{number}", TAIL_DOTS if number else DOTS
         chart.legend(names[name], css)
-        chart.line([(level.at, value_s) for level, value_s in courses[name]], css)
-        for level, value_s in courses[name]:
+        chart.line([(level.at, value_s) for level, value_s in points], css)
+        for level, value_s in points:
             tip = level.tip(f"{names[name]} {format_seconds(value_s)}")
-            chart.dot(level.at, value_s, dots[name].get(level.state, FAINT), tip)
-    _explain(chart, levels)
+            chart.dot(level.at, value_s, dots.get(level.state, FAINT), tip)
+    _add_state_legend(chart, levels)
     return chart
 
 
-def _course(levels: Sequence[Level], name: str) -> list[tuple[Level, float]]:
-    """A percentile in s at the levels at which it is known, in the order of the levels."""
+def _percentile_points(levels: Sequence[Level], name: str) -> list[tuple[Level, float]]:
+    """Return a percentile in s at the levels at which it is known, in the order of the levels."""
     points = [(level, level.latency_s(name)) for level in levels]
     return [(level, value_s) for level, value_s in points if value_s]
 
 
-def _throughput(result: SaturationResult, levels: Sequence[Level]) -> Chart:
+def _draw_throughput(result: SaturationResult, levels: Sequence[Level]) -> Chart:
+    """Draw what succeeded, with intervals, beside the offered load."""
     rates = [level.goodput for level in levels]
     top = max(min(rate.high, 1.5 * rate.value) for rate in rates)
     chart = Chart(
         "goodput",
         "What succeeded",
         "; ".join(level.tip(f"{format_significant(level.goodput.value)}/s") for level in levels),
-        _across(result, levels),
+        _load_axis(result, levels),
         Axis("requests/s", 0.0, axis_end(top * 1.05)),
         *SIZE,
     )
@@ -175,14 +180,12 @@ def _throughput(result: SaturationResult, levels: Sequence[Level]) -> Chart:
             chart.error(level.at, rate.low, rate.high, "c-error")
         tip = level.tip(f"{format_significant(rate.value)}/s")
         chart.dot(level.at, rate.value, DOTS.get(level.state, FAINT), tip)
-    _explain(chart, levels)
+    _add_state_legend(chart, levels)
     return chart
 
 
 def _draw_point(chart: Chart, result: SaturationResult) -> None:
-    """The saturation point with its interval: at a rate of the axis across, and of that of
-    throughput; requests in flight that reach it have none.
-    """
+    """Draw the saturation point with its interval, which a number in flight does not have."""
     point = result.point
     if point is None:
         return
@@ -201,19 +204,19 @@ def _draw_point(chart: Chart, result: SaturationResult) -> None:
         chart.vertical_line(result.parallel, "c-wanted", f"{result.parallel} in flight")
 
 
-def _explain(chart: Chart, levels: Sequence[Level]) -> None:
-    """The legend of the states other than held, as far as they occur."""
-    states = _states(levels)
+def _add_state_legend(chart: Chart, levels: Sequence[Level]) -> None:
+    """Explain the dots of states other than held, as far as they occur."""
+    states = _states_of(levels)
     if SATURATED in states:
         chart.legend(SATURATED, DOTS[SATURATED], "dot")
     if states & {UNDECIDED, TESTER}:
         chart.legend("not decided", FAINT, "dot")
 
 
-def _states(levels: Sequence[Level]) -> set[str]:
+def _states_of(levels: Sequence[Level]) -> set[str]:
     return {level.state for level in levels}
 
 
-def _across(result: SaturationResult, levels: Sequence[Level]) -> Axis:
+def _load_axis(result: SaturationResult, levels: Sequence[Level]) -> Axis:
     label = "requests/s offered" if result.plan.open else "requests in flight"
     return Axis(label, 0.0, 1.05 * max(level.at for level in levels))

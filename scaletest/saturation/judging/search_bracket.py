@@ -1,6 +1,7 @@
-"""What a search for the saturating level asks for, is told, and finds.
+"""What a search for the saturating level asks for, is told, and finds: the bracket.
 
-It is a generator: it yields the level to measure next, receives the outcome, and returns a bracket.
+A search is a generator: it yields the level to measure next, is sent the outcome, and returns the
+bracket when it ends (`search_open_load`, `search_closed_load`).
 """
 
 from collections.abc import Generator
@@ -26,7 +27,7 @@ class Probe:
 
 
 class Finding(StrEnum):
-    """The finding of a trial."""
+    """Whether a level held in a trial."""
 
     HELD = "held"
     FAILED = "failed"
@@ -47,7 +48,7 @@ class Trial:
 
     @property
     def finding(self) -> Finding:
-        """Whether the level held."""
+        """Whether the level held, by all of this."""
         if self.saturated or self.unfit:
             return Finding.FAILED
         return Finding.OPEN if self.undecided else Finding.HELD

@@ -4,15 +4,14 @@ another kind.
 
 import pytest
 
-from scaletest.benchmarks.documents import benchmark
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame_result
+from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult, benchmark, frame_result
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.measure.operator_executor import RUN, OperatorExecutor
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.config_maps import load_result
 from scaletest.benchmarks.operator import benchmark_reconciler
-from scaletest.cluster.objects import CONFIG_MAPS, PODS
-from tests.unit.benchmarks.test_operator_gang import WAITS, admit, queued
+from scaletest.cluster.resources import CONFIG_MAPS, PODS
+from tests.unit.benchmarks.test_gang_scheduling import WAITS, admit, queued
 from tests.unit.fake_cluster import FakeCluster, asked, cluster_with, look, settings, until_ended
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from scaletest.cli.main import run
-from scaletest.cluster.connection import Busy
+from scaletest.cluster.api_calls import Busy
 from scaletest.lifecycle.commands import lifecycle_run
 from scaletest.lifecycle.measure.planning import check_devices
 from scaletest.lifecycle.measure.templating import text_of

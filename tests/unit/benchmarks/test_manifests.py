@@ -7,7 +7,7 @@ import pytest
 from scaletest.benchmarks.documents import benchmark
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.objects import manifests
-from scaletest.benchmarks.objects.manifests import Document
+from scaletest.cluster.objects import Document
 from tests.unit.fake_cluster import pod_of
 
 

@@ -14,7 +14,12 @@ from scaletest.cluster.pods import PodState, PodWarning
 from scaletest.load.level_load import LoadOrder, LoadResult
 from scaletest.model.attempt import OK, Attempt, PodTroubles
 from scaletest.saturation.judging.pods import times_of_pods
-from scaletest.saturation.measure.service_target import MOST_EVENTS, PodLook, WatchedPods, troubles
+from scaletest.saturation.measure.service_target import (
+    MOST_EVENTS,
+    PodLook,
+    WatchedPods,
+    find_troubles,
+)
 from tests.unit.fake_api import Answer, api, page, thing
 
 LABELS = {"app": "model"}
@@ -37,18 +42,18 @@ ORDER = LoadOrder(1.0, parallel=1)
     ],
 )
 def test_a_pod_that_was_ready_must_stay_so(after: list[PodState], unready: tuple[str, ...]) -> None:
-    assert troubles(PodLook([POD], []), PodLook(after, [])) == PodTroubles(unready)
+    assert find_troubles(PodLook([POD], []), PodLook(after, [])) == PodTroubles(unready)
 
 
 def test_a_pod_that_was_not_ready_before_is_no_trouble_of_this_step() -> None:
     before = replace(POD, ready=False)
-    assert troubles(PodLook([before], []), PodLook([POD], [])) == PodTroubles()
+    assert find_troubles(PodLook([before], []), PodLook([POD], [])) == PodTroubles()
 
 
 def test_restarts_are_those_since_the_first_look() -> None:
     before = PodLook([replace(POD, restarts=4)], [])
     after = PodLook([replace(POD, restarts=6), replace(POD, name="new", restarts=1)], [])
-    assert troubles(before, after).restarts == 3
+    assert find_troubles(before, after).restarts == 3
 
 
 def test_warnings_are_those_about_these_pods_since_the_first_look() -> None:
@@ -58,13 +63,13 @@ def test_warnings_are_those_about_these_pods_since_the_first_look() -> None:
         PodWarning("2", "a", "BackOff: restarting", 1),
         PodWarning("3", "another", PROBE, 9),
     ]
-    assert troubles(before, PodLook([POD], after)).events == (
+    assert find_troubles(before, PodLook([POD], after)).events == (
         f"{PROBE} (3x)",
         "BackOff: restarting (1x)",
     )
-    assert troubles(before, PodLook([POD], before.warnings)) == PodTroubles()
+    assert find_troubles(before, PodLook([POD], before.warnings)) == PodTroubles()
     many = [PodWarning(str(n), "a", f"Failed: {n}", 1) for n in range(50)]
-    assert len(troubles(before, PodLook([POD], many)).events) == MOST_EVENTS
+    assert len(find_troubles(before, PodLook([POD], many)).events) == MOST_EVENTS
 
 
 class _Load:

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from scaletest.model import VerdictKind
 from scaletest.stats.completions import Completions
 from scaletest.stats.student import chi_square_limit
-from scaletest.validation.judging.doubling import WAYS, Ratio, doubling
+from scaletest.validation.judging.doubling import WAYS, Ratio, doubling_ratio
 from scaletest.validation.judging.machine_trend import (
     MachineTrend,
     UpAndDown,
-    machine_trend,
-    run_course,
+    fit_trend,
+    trend_of_run,
 )
 from scaletest.validation.judging.schedule import Turn, further_pair, planned_pairs
-from scaletest.validation.judging.slow_requests import Tail, tail
+from scaletest.validation.judging.slow_requests import Tail, find_slow
 from scaletest.validation.judging.step_parts import StepPart, parts_to_judge, throughput_of_parts
 from scaletest.validation.judging.throughput import Throughput, throughput
 from scaletest.validation.plan import Plan
@@ -72,11 +72,11 @@ def test_the_order_goes_up_and_down() -> None:
 @pytest.mark.parametrize("per_s", [-0.003, 0.003])
 def test_an_even_change_of_the_machine_cancels_in_every_ratio(per_s: float) -> None:
     steps = measured({at_s: math.exp(per_s * at_s) for at_s in TIMES}, ratio=1.9)
-    along = run_course(steps)
+    along = trend_of_run(steps)
     assert along.per_s == pytest.approx(per_s, rel=1e-6)
-    assert along.shaken == 1.0
+    assert along.scatter_factor == 1.0
     for before, after in pairwise(steps):
-        ratio = doubling(before, after, PLAN, course=along)
+        ratio = doubling_ratio(before, after, PLAN, trend=along)
         assert ratio.value == pytest.approx(1.9, rel=0.002)
         assert ratio.kind is VerdictKind.PASS
         assert ratio.widened_by == ""
@@ -87,18 +87,20 @@ def test_an_even_change_of_the_machine_cancels_in_every_ratio(per_s: float) -> N
 def test_a_jump_between_two_steps_is_no_trend_and_leaves_their_ratio_open() -> None:
     # given a machine that loses a tenth of its speed while 2 workers were measured and before 4 are
     steps = measured({at_s: 1.0 if at_s < 20 else 0.9 for at_s in TIMES}, ratio=1.85)
-    assert run_course(steps).per_s == 0.0
-    ratio = doubling(steps[1], steps[2], PLAN)
+    assert trend_of_run(steps).per_s == 0.0
+    ratio = doubling_ratio(steps[1], steps[2], PLAN)
     assert ratio.value < 1.8 < ratio.high
     assert (ratio.kind, ratio.widened_by) == (VerdictKind.INVALID, WAYS)
     # and the ratio before, both steps of which lost the same, is what it is
-    first = doubling(steps[0], steps[1], PLAN)
+    first = doubling_ratio(steps[0], steps[1], PLAN)
     assert first.value == pytest.approx(1.85)
 
 
 def test_two_steps_cannot_tell_a_trend_from_a_jump() -> None:
-    assert run_course(measured({at_s: math.exp(-0.003 * at_s) for at_s in TIMES})[:2]).per_s == 0.0
-    assert machine_trend([UpAndDown(10.0, math.inf, math.inf)] * 3) == MachineTrend()
+    assert (
+        trend_of_run(measured({at_s: math.exp(-0.003 * at_s) for at_s in TIMES})[:2]).per_s == 0.0
+    )
+    assert fit_trend([UpAndDown(10.0, math.inf, math.inf)] * 3) == MachineTrend()
 
 
 def test_chi_square_is_that_of_the_tables() -> None:
@@ -133,7 +135,7 @@ def test_a_part_that_was_unsteady_is_replaced_by_another_pair() -> None:
     # sake
     second = [*steps[1], part(2, 2, 2.0, at_s=75.0), part(2, 3, 2.0, at_s=85.0)]
     measured_again = [again, second, steps[2]]
-    assert run_course(measured_again).shaken == 1.0
+    assert trend_of_run(measured_again).scatter_factor == 1.0
     assert further_pair(Plan(limit=4, max_step_s=1000.0), measured_again) == []
 
 
@@ -155,11 +157,11 @@ def test_time_left_over_by_one_step_is_available_to_others() -> None:
 def test_ways_that_chance_cannot_explain_widen_every_ratio() -> None:
     # given ways that differ by 10 % in alternate directions, measured to 1 %
     steps = measured(dict(zip(TIMES, (1.1, 1.0, 1.1, 1.0, 1.1, 1.0), strict=True)))
-    along = run_course(steps)
+    along = trend_of_run(steps)
     assert along.per_s == 0.0
-    assert along.shaken > 5.0
+    assert along.scatter_factor > 5.0
     plain, shaken = (
-        doubling(steps[0], steps[1], PLAN, course=each) for each in (MachineTrend(), along)
+        doubling_ratio(steps[0], steps[1], PLAN, trend=each) for each in (MachineTrend(), along)
     )
     assert shaken.low < plain.low
     assert shaken.high > plain.high
@@ -169,7 +171,7 @@ def test_ways_that_chance_cannot_explain_widen_every_ratio() -> None:
 def test_a_doubling_that_is_below_one_way_only_does_not_fail() -> None:
     # given 1.70 on the way up, 1.78 on the way down, each exact
     rows = [part(2, 0, 1.70, 0.0001), part(2, 1, 1.78, 0.0001)]
-    ratio = doubling([part(1, 0, 1.0, 0.0001), part(1, 1, 1.0, 0.0001)], rows, PLAN)
+    ratio = doubling_ratio([part(1, 0, 1.0, 0.0001), part(1, 1, 1.0, 0.0001)], rows, PLAN)
     assert ratio.high < 1.8 < ratio.most
     assert ratio.kind is VerdictKind.INVALID
 
@@ -202,7 +204,7 @@ def parts(draw: st.DrawFn, workers: int, repeat: int) -> StepPart:
     rate = throughput(ends, min(workers, max(1, len(ends.by_worker))))
     seconds = draw(st.sampled_from([0.0, 1e-9, 0.5, 10.0, 60.0]))
     at_s = BEGIN_S + draw(st.floats(0.0, 1000.0))
-    return StepPart(workers, repeat, seconds, at_s, rate, tail(ends), draw(st.booleans()))
+    return StepPart(workers, repeat, seconds, at_s, rate, find_slow(ends), draw(st.booleans()))
 
 
 def is_an_interval(ratio: Ratio) -> bool:
@@ -216,7 +218,7 @@ def is_an_interval(ratio: Ratio) -> bool:
 @given(ends=completions())
 def test_slow_requests_of_any_completions_are_counted(ends: Completions) -> None:
     cycles = sum(max(0, len(times) - 1) for times in ends.by_worker.values())
-    slow = tail(ends)
+    slow = find_slow(ends)
     assert slow.count in (0, cycles)
     assert slow.error >= 0.0
     assert all(math.isfinite(value) and value > -1.0 for value in slow.excess)
@@ -235,11 +237,11 @@ def test_any_parts_have_a_ratio_with_an_interval_and_an_end(
     plan = Plan(limit=limit, max_step_s=max_step_s)
     steps = [[data.draw(parts(workers, repeat)) for repeat in (0, 1)] for workers in plan.steps]
     for _ in range(100):
-        along = run_course(steps)
+        along = trend_of_run(steps)
         assert math.isfinite(along.per_s)
-        assert 1.0 <= along.shaken < math.inf
+        assert 1.0 <= along.scatter_factor < math.inf
         for before, after in pairwise(steps):
-            ratio = doubling(before, after, plan, course=along)
+            ratio = doubling_ratio(before, after, plan, trend=along)
             assert ratio is None or is_an_interval(ratio)
         turns = further_pair(plan, steps)
         if not turns:

@@ -7,21 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult
+from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult
 from scaletest.benchmarks.documents.sweep import plan_of
 from scaletest.benchmarks.judging.evaluation import (
     BenchmarkRun,
     evaluate_benchmarks,
 )
 from scaletest.benchmarks.kinds.registry import KINDS
-from scaletest.benchmarks.plan import EXAMPLE, BenchmarkPlan, table_of
+from scaletest.benchmarks.plan import EXAMPLE, BenchmarkPlan, measurable_headlines
 from scaletest.benchmarks.report import benchmark_report
 from scaletest.model.errors import InvalidValue
 from scaletest.model.threshold import UNITS, parse_threshold
 from scaletest.report import formats
 
 HEADLINES = [headline for kind in KINDS.values() for headline in kind.headlines]
-TABLE = table_of(HEADLINES)
+TABLE = measurable_headlines(HEADLINES)
 
 
 def plan(*thresholds: str, repetitions: int = 2) -> BenchmarkPlan:

@@ -59,26 +59,26 @@ def _spread(row: Record, nodes: Sequence[str], devices: int) -> Record:
 
 
 def test_columns_without_any_value_are_left_out() -> None:
-    table = usage.table(evaluated(cpu(1.0)))
+    table = usage.resources_table(evaluated(cpu(1.0)))
     titles, rows = table.titles, table.rows
     assert titles == ["workers", "cores busy", "requests' own"]
     assert [row[:2] for row in rows] == [("1", "1.0 of 2"), ("2", "1.0 of 2"), ("4", "1.0 of 2")]
-    assert not usage.table(evaluated({})).titles
+    assert not usage.resources_table(evaluated({})).titles
 
 
 def test_the_line_tells_of_steps_with_samples_only_and_names_them() -> None:
     result = evaluated({**cpu(1.0), "pressure": {"cpu_some": 0.5}})
-    assert usage.line(result) == "cores busy 1.0, 1.0, 1.0 of 2; pressure 50%, 50%, 50%"
+    assert usage.resources_line(result) == "cores busy 1.0, 1.0, 1.0 of 2; pressure 50%, 50%, 50%"
     gap = replace(result, resources=[step for step in result.resources if step.workers != 2])
-    assert usage.line(gap) == (
+    assert usage.resources_line(gap) == (
         "cores busy 1.0, 1.0 of 2; pressure 50%, 50%"
         " (with 1, 4 workers: the other steps are too short for a sample)"
     )
-    assert usage.line(replace(result, resources=())) == ""
+    assert usage.resources_line(replace(result, resources=())) == ""
 
 
 def test_every_node_has_a_row_and_its_name() -> None:
-    table = usage.table(evaluated(cpu(1.0), ("node-a", "node-b")))
+    table = usage.resources_table(evaluated(cpu(1.0), ("node-a", "node-b")))
     titles, rows = table.titles, table.rows
     assert titles[:2] == ["workers", "node"]
     assert [" ".join(row[:2]) for row in rows] == [
@@ -92,7 +92,9 @@ def test_every_node_has_a_row_and_its_name() -> None:
 
 def test_with_too_many_nodes_only_the_sums_of_each_step_are_shown() -> None:
     nodes = [f"node-{number}" for number in range(32)]
-    table = usage.table(evaluated(cpu(1.0), nodes, Plan(limit=32, command=("work",), queue="q")))
+    table = usage.resources_table(
+        evaluated(cpu(1.0), nodes, Plan(limit=32, command=("work",), queue="q"))
+    )
     titles, rows = table.titles, table.rows
     assert [row[:2] for row in rows][-1] == ("32", "32 nodes") and len(rows) == 6
     assert rows[-1][titles.index("cores busy")] == "32.0 of 64"
@@ -108,7 +110,7 @@ def test_a_limit_a_throttled_device_and_the_busiest_disk_and_network_are_shown()
         "network:eth1": {"received": 1e3},
         "pressure": {"cpu_some": 0.0, "io_some": 0.4, "memory_some": 0.0},
     }
-    table = usage.table(evaluated(resources))
+    table = usage.resources_table(evaluated(resources))
     titles, rows = table.titles, table.rows
     row = dict(zip(titles, rows[-1], strict=True))
     assert row["CPU limit"] == "0.2, throttled 95%" and row["device"] == "renderD128 90% throttled"

@@ -1,0 +1,78 @@
+"""Say why a simulated rule kills requests or changes its direction, and what to set instead."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from scaletest.capacity.autoscale.best_rule import PlayedRule
+from scaletest.capacity.autoscale.hpa import TargetType
+from scaletest.capacity.autoscale.load import Arrivals
+from scaletest.capacity.autoscale.rule import Rule
+from scaletest.model.time_slots import LONGEST_WINDOW_S
+
+# The exporter counts over a window; over fewer requests' run times than this, chance decides.
+LEAST_RUNS = 2.0
+# A window that is long enough for most queues, and what suggested ones are a multiple of, in s.
+USUAL_WINDOW_S, MULTIPLE_S = 300.0, 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Weakness:
+    """Why a rule kills requests or changes its direction, and what to set instead."""
+
+    reason: str
+    remedy: str
+
+
+def find_weaknesses(played: PlayedRule, arrivals: Arrivals) -> Iterator[Weakness]:
+    """Yield the weaknesses of a rule that kills requests or changes its direction."""
+    rule, result = played.rule, played.result
+    if not (result.flips or result.killed):
+        return
+    # what it measures
+    window_s, run_s = rule.targets.window_s, arrivals.mean_run_s
+    if rule.metric == "desired_workers" and window_s < LEAST_RUNS * run_s:
+        yield Weakness(
+            f"the exporter counts requests over {window_s:.0f} s and a request runs for"
+            f" {run_s:.0f} s: the number follows the chance of a few arrivals, and falls again"
+            " while their requests still run",
+            _suggest_window(rule, run_s),
+        )
+    if rule.metric == "waiting" and rule.kind != "job":
+        yield Weakness(
+            "it counts only what waits: when workers have taken the requests, it counts none and"
+            " takes busy workers away",
+            "count running requests too: metric demand, as in <rule> demand-gentle",
+        )
+    if rule.metric == "max_wait":
+        yield Weakness(
+            "the longest wait is known only when a request ends, so the rule acts a run time late",
+            "use metric demand or desired_workers",
+        )
+    if rule.value is TargetType.VALUE:
+        yield Weakness(
+            "target type Value multiplies the present replicas: they grow as long as anything"
+            " waits, and collapse afterwards",
+            "use target type AverageValue",
+        )
+    # what its pods may do when they must go
+    if result.killed:
+        long_enough_s = math.ceil(max(arrivals.runs))
+        yield Weakness(
+            f"pods go, whether busy or idle, and their grace period of {played.grace_s:.0f} s is"
+            f" shorter than a request, of up to {long_enough_s} s",
+            f"give pods a grace period of {long_enough_s} s",
+        )
+
+
+def _suggest_window(rule: Rule, run_s: float) -> str:
+    """Say which window is long enough for requests of this run time, or what else to change."""
+    wanted_s = max(USUAL_WINDOW_S, MULTIPLE_S * math.ceil(run_s / MULTIPLE_S))
+    if wanted_s > LONGEST_WINDOW_S:
+        return "runs are longer than any window of the exporter: use <rule> demand-gentle"
+    if wanted_s <= rule.targets.window_s:
+        return "shrink more slowly: add down_window=300 to the rule"
+    return (
+        f"set the window to {wanted_s:.0f} s: <rule> desired:window={wanted_s:.0f}, or"
+        f" autoscaling.exporter.window: {wanted_s:.0f} in the chart"
+    )
