@@ -16,8 +16,11 @@ options = join_options(
     click.option(
         "--service",
         default="",
-        metavar="URL",
-        help="Double the replicas of the service at this address, and load it from here.",
+        metavar="URL|svc/NAME[:PORT]",
+        help=(
+            "Double the replicas of the service at this address, or of this Service of a Kubernetes"
+            " cluster, and load it from here."
+        ),
     ),
     click.option(
         "--set-replicas",
@@ -92,6 +95,7 @@ _OWN = {
 }
 _BESIDE = {
     *(field.name for field in dataclasses.fields(ServiceOptions)),
+    *("deployment", "namespace", "context", "pause_autoscalers"),
     *("ready_timeout", "run_dir", "name", "labels", "note", "output", "form", "dry_run"),
     *(field.name for field in dataclasses.fields(shared.WatchOptions)),
     *_HTTP,
@@ -108,5 +112,5 @@ def refuse_without_effect(service: str) -> None:
     for parameter in click.get_current_context().command.params:
         if parameter.name in _OWN and shared.is_typed(parameter.name):
             raise UsageError(
-                f"{max(parameter.opts, key=len)} is for a service", hint="give --service URL, too"
+                f"{max(parameter.opts, key=len)} is for a service", hint="give --service, too"
             )

@@ -4,26 +4,24 @@ from scaletest.cli import stored
 from scaletest.cli.options import WatchOptions
 from scaletest.cli.output import Output
 from scaletest.cli.watching import watch_runs
+from scaletest.load.http_call import HttpCall
 from scaletest.load.requests import make_bodies, make_call
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
 from scaletest.model.masking import mask_passwords
 from scaletest.runs.registry import report_of
 from scaletest.validation.commands.service_options import ServiceOptions
+from scaletest.validation.options import DeploymentOptions
 from scaletest.validation.plan import Plan
+from scaletest.validation.service.kubernetes import find_service
 from scaletest.validation.service.plan import USUAL_STEP_S, ServicePlan
-from scaletest.validation.service.replicas import CommandReplicas
+from scaletest.validation.service.replicas import CommandReplicas, Replicas
 from scaletest.validation.service.run_type import RUN_TYPE
 from scaletest.validation.service.runner import load_service, validate_service
 
 
 def make_plan(options: ServiceOptions) -> ServicePlan:
     """Return the plan of these options; InvalidValue or UsageError for what cannot be."""
-    if not options.set_replicas:
-        raise UsageError(
-            "it is not known how the replicas are set",
-            hint="give <set_replicas> 'COMMAND {n}', which ends when n replicas are ready",
-        )
     address = mask_passwords(options.service, service=True)
     source = " ".join(filter(None, (address, options.http.model)))
     return ServicePlan(
@@ -40,25 +38,52 @@ def make_plan(options: ServiceOptions) -> ServicePlan:
     )
 
 
+def find(
+    options: ServiceOptions, plan: ServicePlan, where: DeploymentOptions
+) -> tuple[Replicas, HttpCall, tuple[str, ...]]:
+    """Find the service; return its replicas, the call of the load, and what was found."""
+
+    def call_at(url: str) -> HttpCall:
+        return make_call(options.http, url, plan.timeout_s, plan.in_flight * plan.steps[-1])
+
+    is_address = "://" in options.service
+    if not is_address and not options.set_replicas:
+        found = find_service(options.service, where, call_at)
+        return found.replicas, found.call, found.lines
+    if not is_address or where.deployment:
+        raise UsageError(
+            "replicas are set by a command, or as an object of a cluster",
+            hint="give a URL and <set_replicas>, or svc/NAME and <deployment>",
+        )
+    where.refuse_alone()
+    if not options.set_replicas:
+        raise UsageError(
+            "it is not known how the replicas are set",
+            hint="give <set_replicas> 'COMMAND {n}', which ends when n replicas are ready",
+        )
+    replicas = CommandReplicas(options.set_replicas, options.restore_replicas, where.ready_timeout)
+    return replicas, call_at(options.service), ()
+
+
 def run(
     options: ServiceOptions,
+    where: DeploymentOptions,
     run_dir: str,
     labels: Labels,
+    *,
     output: Output,
     watch: WatchOptions,
-    *,
-    ready_s: float,
     dry_run: bool,
 ) -> int:
     """Validate a service and print the run, or the plan; return the exit code."""
     plan = make_plan(options)
-    call = make_call(options.http, options.service, plan.timeout_s, plan.in_flight * plan.steps[-1])
     bodies, prompts = make_bodies(options.http)
-    replicas = CommandReplicas(options.set_replicas, options.restore_replicas, ready_s)
+    replicas, call, found = find(options, plan, where)
     if dry_run:
         order = ", ".join(str(count) for count, _ in plan.turns)
         least_s = len(plan.turns) * plan.step_s
         lines = [
+            *found,
             f"service   {plan.source}",
             f"steps     {order} replicas, {plan.in_flight} requests in flight for each",
             f"wanted    at least {plan.scale:g}x per doubling",
@@ -68,6 +93,8 @@ def run(
         output.show({**plan.to_dict(), "least_s": least_s}, lines)
         return 0
     with watch_runs(watch, "") as progress:
+        for line in found:
+            progress.message(line)
         folder, result = validate_service(
             plan,
             replicas,
@@ -75,7 +102,7 @@ def run(
             progress,
             run_dir=run_dir,
             labels=labels,
-            ready_s=ready_s,
+            ready_s=where.ready_timeout,
         )
     data = {**result.to_dict(), "folder": str(folder.path)}
     return stored.deliver_finished(report_of(folder, RUN_TYPE.judge(folder)), output, data)

@@ -29,7 +29,10 @@ from scaletest.validation.plan import Plan
     "--deployment",
     default="",
     metavar="NAME",
-    help="Scale this Deployment of workers on Kubernetes.",
+    help=(
+        "Scale this Deployment of workers on Kubernetes; with --service it may be statefulset/NAME"
+        " or KIND.GROUP/NAME too."
+    ),
 )
 @shared.namespace_option(
     "Look for the Deployment and the client in this namespace. [default: the current one]"
@@ -153,11 +156,11 @@ def command(
 
         return service_run.run(
             service,
+            place.deployment,
             run_dir,
             labels,
-            output,
-            watch,
-            ready_s=place.deployment.ready_timeout,
+            output=output,
+            watch=watch,
             dry_run=dry_run,
         )
 

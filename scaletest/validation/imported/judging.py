@@ -120,7 +120,7 @@ def judge_steps(
         law_interval=law_interval(law.law, points, chance) if law else None,
         thresholds=thresholds,
         warnings=warnings,
-        verdict=verdict_of_grounds([*grounds, *further, *ratios]),
+        verdict=verdict_of_grounds([*further, *grounds, *ratios]),
     )
 
 

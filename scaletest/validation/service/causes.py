@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import cast
 
+from scaletest.load.http_call import CAUSES
 from scaletest.render.numbers import format_percent, plural
 from scaletest.stats.verdict_order import Ground, Rank
 from scaletest.validation.imported.judging import ImportedStep
@@ -35,12 +36,16 @@ def faults(plan: ServicePlan, steps: Sequence[ImportedStep]) -> Iterator[Ground]
 
 
 def _faults_of_visit(plan: ServicePlan, visit: ServiceVisit) -> Iterator[Ground]:
-    at = f"{plural(visit.count, 'replica')}, {visit.file}"
-    if not visit.successes:
+    at, failed = visit.file, sum(visit.outcomes.values())
+    ended = failed + (visit.successes or 0.0)
+    if not visit.successes or failed > plan.tolerate_failures * ended:
         kinds = ", ".join(f"{count} x {kind}" for kind, count in visit.outcomes.items())
+        most = max(visit.outcomes, key=lambda kind: visit.outcomes[kind], default="")
+        cause, remedy = CAUSES.get(most, ("requests fail", "read the log of the service"))
         yield _doubt(
-            f"{at}: no request succeeded ({kinds or 'none ended'})",
-            "read the log of the service; give a longer <timeout> if it is only slow",
+            f"{at}: {failed} of {ended:.0f} requests failed ({kinds or 'none ended'}): {cause};"
+            " failures are fast and free capacity",
+            remedy,
         )
         return
     if not visit.is_warm:

@@ -41,8 +41,7 @@ def visit_table(result: ServiceEvaluation) -> Table:
     """Return a row for each step and way: what was around the measured time."""
     rows = [
         {
-            "replicas": str(visit.count),
-            "way": visit.file,
+            "step": visit.file,
             "ready after": format_seconds(visit.scale_s),
             "warm after": format_seconds(visit.warm_s) if visit.is_warm else "never",
             "fullest/mean": f"{fullest(visit):.2f}" if visit.replicas else "",
@@ -55,15 +54,14 @@ def visit_table(result: ServiceEvaluation) -> Table:
     ]
     chunks = any(visit.counts_chunks for step in result.steps for visit in visits_of(step))
     note = "Tokens are chunks, since the service counts none." if chunks else ""
-    return Table.of_rows(rows, {"way", "failed"}, {"failed"}, note=note)
+    return Table.of_rows(rows, {"step", "failed"}, {"failed"}, note=note)
 
 
 def replica_table(result: ServiceEvaluation) -> Table:
     """Return a row for each replica in each visit; no rows where answers do not name theirs."""
     rows = [
         {
-            "replicas": str(visit.count),
-            "way": visit.file,
+            "step": visit.file,
             "replica": name,
             "requests": format_significant(share.requests, 4),
             "latency": format_seconds(share.latency_s),
@@ -73,4 +71,4 @@ def replica_table(result: ServiceEvaluation) -> Table:
         for visit in visits_of(step)
         for name, share in visit.replicas.items()
     ]
-    return Table.of_rows(rows, {"way", "replica"}, {"replica"})
+    return Table.of_rows(rows, {"step", "replica"}, {"replica"})

@@ -114,8 +114,7 @@ class ServiceRunner:
             store(visit)
             rate = format_significant(visit.requests_per_s or 0.0, 4)
             self._progress.step(
-                f"{plural(count, 'replica')}, {visit.file}: {rate} requests/s, warm after"
-                f" {format_seconds(visit.warm_s)}"
+                f"{visit.file}: {rate} requests/s, warm after {format_seconds(visit.warm_s)}"
             )
             self._progress.step_ended()
             if not visit.successes:
@@ -150,11 +149,13 @@ class ServiceRunner:
             return None
         middle_s = began - self._began + ((course.from_s or 0.0) + course.until_s) / 2
         way = "down" if repeat % 2 else "up"
+        if plan.repeats > 1:
+            way = f"{way} {repeat // 2 + 1}"
         place = ServiceVisit(
             count=count,
             repeat=repeat,
             tool=TOOL,
-            file=f"{way} {repeat // 2 + 1}" if plan.repeats > 1 else way,
+            file=f"{at} {way}",
             in_flight=float(plan.in_flight * count),
             scale_s=scale_s,
             middle_s=middle_s,

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -148,3 +149,15 @@ def test_an_interrupted_run_is_judged_as_such() -> None:
     verdict = part(result.plan, visits[:3], random.Random(1), "Ctrl-C").verdict
     assert verdict.kind is VerdictKind.INVALID
     assert "Ctrl-C" in verdict.reason
+
+
+def test_failures_are_told_by_their_kinds_and_measure_nothing() -> None:
+    flaky = Service()
+    plan = ServicePlan((1, 2), in_flight=12, step_s=4.0)
+    result = validated(flaky, plan)
+    visits = [row for step in result.steps for row in step.results]
+    failing = [replace(visits[0], outcomes={"429": 50}, errors=50.0), *visits[1:]]
+    verdict = evaluate_service(plan, failing, random.Random(1)).verdict  # type: ignore[arg-type]
+    assert verdict.kind is VerdictKind.INVALID
+    assert "50 x 429" in verdict.reason
+    assert "limit" in verdict.remedy
