@@ -4,8 +4,8 @@ python -m hack.inference_front [--port 0] [--balance turn] [--limit RATE] [--odd
     [options of a replica]
 curl -X POST http://127.0.0.1:PORT/replicas/4
 
-Prints its port; `/replicas/N` answers when N replicas are ready, and `/replicas` with their
-addresses. How requests are spread over replicas:
+Prints its port; `/replicas/N` answers when N replicas are ready, and `/addresses` with their
+addresses, a line each. How requests are spread over replicas:
 
 turn        each request goes to the next replica
 connection  each connection goes to the next replica, and stays there, as kube-proxy does it
@@ -16,7 +16,6 @@ sticky      all connections of a client go to one replica
 
 import argparse
 import asyncio
-import contextlib
 import itertools
 import json
 import sys
@@ -134,6 +133,10 @@ class Front(HttpServer):
 
     def serve(self, head: str, body: bytes, request: bytes) -> None:
         fleet, path = self._fleet, head.split(" ", 2)[1]
+        if path == "/addresses":
+            lines = [f"http://127.0.0.1:{replica.port}\n" for replica in fleet.replicas]
+            self.answer(200, "".join(lines))
+            return
         if path.startswith("/replicas"):
             self._start(self._scale(path))
             return
@@ -193,8 +196,11 @@ async def serve(options: argparse.Namespace, arguments: list[str]) -> None:
     print(server.sockets[0].getsockname()[1], flush=True)
     await end_with_input().wait()
     server.close()
-    with contextlib.suppress(ProcessLookupError):
-        await fleet.scale(0)
+    # replicas end with their standard input, also while one that hangs is waited for
+    for replica in fleet.replicas:
+        assert replica.process.stdin
+        replica.process.stdin.close()
+        await replica.process.wait()
 
 
 def main() -> None:

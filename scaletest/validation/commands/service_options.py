@@ -39,6 +39,15 @@ options = join_options(
         metavar="N",
         help="Put back this number of replicas at the end, also when scaletest is killed.",
     ),
+    click.option(
+        "--list-replicas",
+        default="",
+        metavar="COMMAND",
+        help=(
+            "Read /metrics (vLLM's names) of the replicas whose addresses this command prints, one"
+            " a line."
+        ),
+    ),
     under_heading("Load"),
     click.option(
         "--in-flight",
@@ -75,6 +84,7 @@ class ServiceOptions:
     service: str
     set_replicas: str
     restore_replicas: int
+    list_replicas: str
     in_flight: int
     warm_limit: float
     latency_limit: str
@@ -90,7 +100,7 @@ class ServiceOptions:
 # What may stand beside --service, and of that what is for nothing else.
 _HTTP = {field.name for field in dataclasses.fields(HttpOptions)}
 _OWN = {
-    *("service", "set_replicas", "restore_replicas", "in_flight", "warm_limit"),
+    *("service", "set_replicas", "restore_replicas", "list_replicas", "in_flight", "warm_limit"),
     *("latency_limit", "timeout_s", *_HTTP),
 }
 _BESIDE = {

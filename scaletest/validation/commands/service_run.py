@@ -1,5 +1,8 @@
 """What scaletest validate --service prints: a plan, and a run."""
 
+import shlex
+from functools import partial
+
 from scaletest.cli import stored
 from scaletest.cli.options import WatchOptions
 from scaletest.cli.output import Output
@@ -14,6 +17,7 @@ from scaletest.validation.commands.service_options import ServiceOptions
 from scaletest.validation.options import DeploymentOptions
 from scaletest.validation.plan import Plan
 from scaletest.validation.service.kubernetes import find_service
+from scaletest.validation.service.metrics import read_listed
 from scaletest.validation.service.plan import USUAL_STEP_S, ServicePlan
 from scaletest.validation.service.replicas import CommandReplicas, Replicas
 from scaletest.validation.service.run_type import RUN_TYPE
@@ -79,6 +83,7 @@ def run(
     plan = make_plan(options)
     bodies, prompts = make_bodies(options.http)
     replicas, call, found = find(options, plan, where)
+    listing = shlex.split(options.list_replicas)
     if dry_run:
         order = ", ".join(str(count) for count, _ in plan.turns)
         least_s = len(plan.turns) * plan.step_s
@@ -103,6 +108,7 @@ def run(
             run_dir=run_dir,
             labels=labels,
             ready_s=where.ready_timeout,
+            read_replicas=partial(read_listed, listing) if listing else None,
         )
     data = {**result.to_dict(), "folder": str(folder.path)}
     return stored.deliver_finished(report_of(folder, RUN_TYPE.judge(folder)), output, data)

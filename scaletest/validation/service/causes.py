@@ -19,6 +19,10 @@ FULLEST = 1.25
 SLOW = 1.25
 # Requests in flight that the tester must have kept.
 KEPT = 0.9
+# Of those, the part that is with the replicas and not on its way or before them.
+HELD = 0.8
+# Parts by which hits of a prefix cache may differ between steps, and counts of tokens.
+SAME_HITS, SAME_TOKENS = 0.01, 0.05
 
 
 def visits_of(step: ImportedStep) -> list[ServiceVisit]:
@@ -33,6 +37,15 @@ def faults(plan: ServicePlan, steps: Sequence[ImportedStep]) -> Iterator[Ground]
             yield from _faults_of_visit(plan, visit)
         if plan.latency_limit:
             yield from _broken_limit(plan, step)
+    rates = [visit.cache_hit_rate for step in steps for visit in visits_of(step)]
+    hits = [rate for rate in rates if rate is not None]
+    if hits and max(hits) - min(hits) > SAME_HITS:
+        yield _doubt(
+            f"hits of the prefix cache differ, from {format_percent(min(hits), 0)} to"
+            f" {format_percent(max(hits), 0)} of the prompts' tokens",
+            "send prompts that no cache has, without <shared_prefix>; or see it as the finding: each"
+            " replica has a cache of its own",
+        )
 
 
 def _faults_of_visit(plan: ServicePlan, visit: ServiceVisit) -> Iterator[Ground]:
@@ -69,6 +82,18 @@ def _faults_of_visit(plan: ServicePlan, visit: ServiceVisit) -> Iterator[Ground]
             f"{at}: {visit.kept_in_flight:.0f} requests were in flight instead of {wanted}",
             "run the client on a machine of its own",
         )
+    counted, generated = visit.tokens_per_s, visit.generated_per_s
+    if (
+        counted
+        and generated
+        and not visit.counts_chunks
+        and abs(generated / counted - 1.0) > SAME_TOKENS
+    ):
+        yield _doubt(
+            f"{at}: tokens do not add up, the replicas generated {generated:.4g}/s and"
+            f" {counted:.4g}/s came here",
+            "let nobody else load the service meanwhile, and list all its replicas and no others",
+        )
     slow = slow_replica(visit)
     if slow:
         yield _doubt(
@@ -94,7 +119,7 @@ def _broken_limit(plan: ServicePlan, step: ImportedStep) -> Iterator[Ground]:
 
 def fullest(visit: ServiceVisit) -> float:
     """Return the requests of the fullest replica over the mean; 0 where replicas are unknown."""
-    counts = [share.requests for share in visit.replicas.values()]
+    counts = list(visit.served.values())
     return max(counts) * visit.count / sum(counts) if counts and sum(counts) else 0.0
 
 
@@ -117,21 +142,29 @@ def slow_replica(visit: ServiceVisit) -> str:
 def explain_doubling(before: ImportedStep, step: ImportedStep) -> tuple[str, str]:
     """Return the cause of a doubling that fails, and what to do."""
     visits = visits_of(step)
-    known = [visit for visit in visits if visit.replicas]
+    known = [visit for visit in visits if visit.served]
     if not known:
         return (
             "",
-            "name the header that tells the replica with <replica_header>, so that balance and"
-            " slow replicas can be seen; else look at the proxy or router, and what replicas share",
+            "name the header that tells the replica with <replica_header>, or list the replicas with"
+            " <list_replicas>, so that balance and slow replicas can be seen; else look at the proxy or router, and what replicas share",
         )
     full = statistics.fmean(map(fullest, known))
     if full >= FULLEST:
-        served = statistics.fmean(len(visit.replicas) for visit in known)
+        served = statistics.fmean(sum(map(bool, visit.served.values())) for visit in known)
         few = f" ({served:.0f} of {step.workers} replicas got any)" if served < step.workers else ""
         return (
             f"; cause: balance, the fullest replica got {full:.1f} times the mean{few}",
             "balance by request and not by connection or client: a sticky cookie or address, or"
             " connections that are kept open, pin requests to replicas",
+        )
+    held = [visit.held for visit in visits if visit.held is not None]
+    asked = statistics.fmean(visit.in_flight or 0.0 for visit in visits)
+    if held and statistics.fmean(held) < HELD * asked:
+        return (
+            f"; cause: a router or proxy in front, which lets {statistics.fmean(held):.0f} of"
+            f" {asked:.0f} requests in flight through to the replicas",
+            "give the router or proxy more CPU, connections or copies",
         )
     return (
         f"; cause: a router or proxy in front, or something else that the replicas share: the"

@@ -26,6 +26,7 @@ class ServicePlan(ImportedPlan):
     """What is loaded, how, and what is wanted of it."""
 
     constants: ClassVar = {**VERSIONED, "kind": KIND}
+    intervals: ClassVar = "from window to window"
 
     in_flight: Annotated[Positive, "requests kept in flight for each replica"] = 32
     step_s: Annotated[

@@ -44,7 +44,11 @@ def visit_table(result: ServiceEvaluation) -> Table:
             "step": visit.file,
             "ready after": format_seconds(visit.scale_s),
             "warm after": format_seconds(visit.warm_s) if visit.is_warm else "never",
-            "fullest/mean": f"{fullest(visit):.2f}" if visit.replicas else "",
+            "fullest/mean": f"{fullest(visit):.2f}" if visit.served else "",
+            "held by replicas": "" if visit.held is None else f"{visit.held:.0f}",
+            "cache hits": ""
+            if visit.cache_hit_rate is None
+            else format_percent(visit.cache_hit_rate, 0),
             "latency p50": format_seconds(visit.latencies.get("latency.p50", 0.0)),
             "client CPU": format_percent(visit.cpu, 0),
             "failed": ", ".join(f"{count} x {kind}" for kind, count in visit.outcomes.items()),
@@ -70,5 +74,18 @@ def replica_table(result: ServiceEvaluation) -> Table:
         for step in result.steps
         for visit in visits_of(step)
         for name, share in visit.replicas.items()
+    ]
+    rows += [
+        {
+            "step": visit.file,
+            "replica": name,
+            "requests": format_significant(count, 4),
+            "latency": "",
+            "each further token": "",
+        }
+        for step in result.steps
+        for visit in visits_of(step)
+        if not visit.replicas
+        for name, count in visit.served.items()
     ]
     return Table.of_rows(rows, {"step", "replica"}, {"replica"})

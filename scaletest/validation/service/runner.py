@@ -5,7 +5,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 from scaletest.load.http import HttpLoad
 from scaletest.load.http_call import CAUSES, HttpCall
@@ -26,6 +26,7 @@ from scaletest.validation.judging.growth import SEED
 from scaletest.validation.service.course import VisitCourse
 from scaletest.validation.service.folder import ServiceFolder
 from scaletest.validation.service.judging import ServiceEvaluation, evaluate_service
+from scaletest.validation.service.metrics import MetricsWatch, ReadReplicas
 from scaletest.validation.service.plan import ServicePlan
 from scaletest.validation.service.replicas import Replicas
 from scaletest.validation.service.visit import TOOL, ServiceVisit, measure_visit
@@ -62,6 +63,7 @@ def validate_service(
     run_dir: str,
     labels: Labels,
     ready_s: float,
+    read_replicas: ReadReplicas | None = None,
 ) -> tuple[ServiceFolder, ServiceEvaluation]:
     """Run a new validation of a service; return its folder and result."""
     folder = ServiceFolder.create(new_path(os.environ, run_dir))
@@ -70,7 +72,15 @@ def validate_service(
         folder.begin(plan, read_environment(without_secrets(sys.argv)), labels)
         with progress.of_run(folder, plan.workload), stop_on_signals(stop, unwind=True) as stack:
             stack.callback(replicas.close)
-            runner = ServiceRunner(plan, replicas, make_load, progress, stop, ready_s=ready_s)
+            runner = ServiceRunner(
+                plan,
+                replicas,
+                make_load,
+                progress,
+                stop,
+                ready_s=ready_s,
+                read_replicas=read_replicas,
+            )
             runner.run(lambda visit: folder.append(STEPS, [visit.to_json()]))
             result = evaluate_service(plan, runner.visits, random.Random(SEED), stop.reason)
             folder.write(RESULT, result.to_dict())
@@ -89,11 +99,13 @@ class ServiceRunner:
         stop: StopRequest,
         *,
         ready_s: float,
+        read_replicas: ReadReplicas | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self._plan, self._replicas, self._make_load = plan, replicas, make_load
         self._progress, self._stop, self._ready_s = progress, stop, ready_s
+        self._read_replicas = read_replicas
         self._clock, self._sleep = clock, sleep
         self._began = clock()
         self.visits: list[ServiceVisit] = []
@@ -130,7 +142,10 @@ class ServiceRunner:
         scale_s = self._clock() - asked_at
         course = VisitCourse(plan.step_s, plan.warm_limit_s)
         # new connections, so that those of fewer replicas do not pin the load to them
-        with closing(self._make_load(course.add)) as load:
+        with closing(self._make_load(course.add)) as load, ExitStack() as stack:
+            watch = MetricsWatch(self._read_replicas) if self._read_replicas else None
+            if watch:
+                stack.callback(watch.close)
             began = self._clock()
 
             def stopping() -> bool:
@@ -160,7 +175,9 @@ class ServiceRunner:
             scale_s=scale_s,
             middle_s=middle_s,
         )
-        return measure_visit(course, result, place, tokens_matter=True)
+        from_at, until_at = began + (course.from_s or 0.0), began + course.until_s
+        metrics = watch.between(from_at, until_at) if watch else {}
+        return measure_visit(course, result, place, metrics, tokens_matter=True)
 
     def _await_answer(self, count: int) -> None:
         """Wait until the service answers a request. WaitTimeout with the reason."""

@@ -35,6 +35,21 @@ class ReplicaShare(Document):
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicaMetrics(Document):
+    """What one replica told of itself; null where it does not."""
+
+    document_name = "the metrics of a replica"
+
+    seconds: Annotated[Number, "between the two looks that were compared"]
+    requests: Annotated[Number | None, "that it served between them"] = None
+    tokens: Annotated[Number | None, "that it generated"] = None
+    running: Annotated[Number | None, "requests in its batch, on average"] = None
+    waiting: Annotated[Number | None, "requests in its queue, on average"] = None
+    cache_queries: Annotated[Number | None, "tokens of prompts that were looked up"] = None
+    cache_hits: Annotated[Number | None, "of these, found in the prefix cache"] = None
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceVisit(ToolResult):
     """One step on one way. What was not measured is null."""
 
@@ -56,10 +71,49 @@ class ServiceVisit(ToolResult):
     replicas: Annotated[
         Mapping[str, ReplicaShare], Meta(max_length=10_000), "by name, where answers tell theirs"
     ] = field(default_factory=dict)
+    metrics: Annotated[
+        Mapping[str, ReplicaMetrics], Meta(max_length=10_000), "what replicas told of themselves"
+    ] = field(default_factory=dict)
+
+    @property
+    def served(self) -> dict[str, float]:
+        """Requests by replica: of answers that name theirs, else by the replicas' own count."""
+        if self.replicas:
+            return {name: share.requests for name, share in self.replicas.items()}
+        return {
+            name: row.requests for name, row in self.metrics.items() if row.requests is not None
+        }
+
+    @property
+    def held(self) -> float | None:
+        """Requests that all replicas had on average, in batches and queues; None if unknown."""
+        numbers = [(row.running or 0.0) + (row.waiting or 0.0) for row in self.metrics.values()]
+        known = self.metrics and all(row.running is not None for row in self.metrics.values())
+        return sum(numbers) if known else None
+
+    @property
+    def generated_per_s(self) -> float | None:
+        """Tokens a second by the replicas' own count; None if unknown."""
+        rates = [
+            row.tokens / row.seconds for row in self.metrics.values() if row.tokens is not None
+        ]
+        return sum(rates) if rates and len(rates) == len(self.metrics) else None
+
+    @property
+    def cache_hit_rate(self) -> float | None:
+        """The part of the prompts' tokens that a prefix cache had; None if unknown."""
+        queries = sum(row.cache_queries or 0.0 for row in self.metrics.values())
+        hits = sum(row.cache_hits or 0.0 for row in self.metrics.values())
+        return hits / queries if queries > 0 else None
 
 
 def measure_visit(
-    course: VisitCourse, result: LoadResult, place: ServiceVisit, tokens_matter: bool
+    course: VisitCourse,
+    result: LoadResult,
+    place: ServiceVisit,
+    metrics: Mapping[str, ReplicaMetrics],
+    *,
+    tokens_matter: bool,
 ) -> ServiceVisit:
     """Return what the attempts of a visit say. place: count, way, and what is known before."""
     begin_s, end_s = course.from_s or 0.0, course.until_s
@@ -96,6 +150,7 @@ def measure_visit(
             "beat_s": result.beat_s,
             "outcomes": dict(failed),
             "replicas": _shares(ended),
+            "metrics": metrics,
         }
     )
 
