@@ -48,6 +48,14 @@ options = join_options(
             " a line."
         ),
     ),
+    under_heading("Kubernetes"),
+    click.option(
+        "--metrics-port",
+        type=click.IntRange(0, 65535),
+        default=0,
+        metavar="PORT",
+        help="Read /metrics (vLLM's names) of the pods behind --service at this port.",
+    ),
     under_heading("Load"),
     click.option(
         "--in-flight",
@@ -85,6 +93,7 @@ class ServiceOptions:
     set_replicas: str
     restore_replicas: int
     list_replicas: str
+    metrics_port: int
     in_flight: int
     warm_limit: float
     latency_limit: str
@@ -100,7 +109,15 @@ class ServiceOptions:
 # What may stand beside --service, and of that what is for nothing else.
 _HTTP = {field.name for field in dataclasses.fields(HttpOptions)}
 _OWN = {
-    *("service", "set_replicas", "restore_replicas", "list_replicas", "in_flight", "warm_limit"),
+    *(
+        "service",
+        "set_replicas",
+        "restore_replicas",
+        "list_replicas",
+        "metrics_port",
+        "in_flight",
+        "warm_limit",
+    ),
     *("latency_limit", "timeout_s", *_HTTP),
 }
 _BESIDE = {

@@ -16,10 +16,10 @@ from scaletest.runs.registry import report_of
 from scaletest.validation.commands.service_options import ServiceOptions
 from scaletest.validation.options import DeploymentOptions
 from scaletest.validation.plan import Plan
-from scaletest.validation.service.kubernetes import find_service
+from scaletest.validation.service.kubernetes import FoundService, find_service
 from scaletest.validation.service.metrics import read_listed
 from scaletest.validation.service.plan import USUAL_STEP_S, ServicePlan
-from scaletest.validation.service.replicas import CommandReplicas, Replicas
+from scaletest.validation.service.replicas import CommandReplicas
 from scaletest.validation.service.run_type import RUN_TYPE
 from scaletest.validation.service.runner import load_service, validate_service
 
@@ -42,31 +42,37 @@ def make_plan(options: ServiceOptions) -> ServicePlan:
     )
 
 
-def find(
-    options: ServiceOptions, plan: ServicePlan, where: DeploymentOptions
-) -> tuple[Replicas, HttpCall, tuple[str, ...]]:
-    """Find the service; return its replicas, the call of the load, and what was found."""
+def find(options: ServiceOptions, plan: ServicePlan, where: DeploymentOptions) -> FoundService:
+    """Find the service, and what scales it."""
 
     def call_at(url: str) -> HttpCall:
         return make_call(options.http, url, plan.timeout_s, plan.in_flight * plan.steps[-1])
 
     is_address = "://" in options.service
     if not is_address and not options.set_replicas:
-        found = find_service(options.service, where, call_at)
-        return found.replicas, found.call, found.lines
+        if options.list_replicas:
+            raise UsageError(
+                "<list_replicas> is for replicas that a command sets",
+                hint="give <metrics_port> for pods",
+            )
+        return find_service(options.service, where, call_at, options.metrics_port)
     if not is_address or where.deployment:
         raise UsageError(
             "replicas are set by a command, or as an object of a cluster",
             hint="give a URL and <set_replicas>, or svc/NAME and <deployment>",
         )
     where.refuse_alone()
+    if options.metrics_port:
+        raise UsageError("<metrics_port> is for pods", hint="give <list_replicas>")
     if not options.set_replicas:
         raise UsageError(
             "it is not known how the replicas are set",
             hint="give <set_replicas> 'COMMAND {n}', which ends when n replicas are ready",
         )
     replicas = CommandReplicas(options.set_replicas, options.restore_replicas, where.ready_timeout)
-    return replicas, call_at(options.service), ()
+    listing = shlex.split(options.list_replicas)
+    read = partial(read_listed, listing) if listing else None
+    return FoundService(replicas, call_at(options.service), (), read)
 
 
 def run(
@@ -82,13 +88,12 @@ def run(
     """Validate a service and print the run, or the plan; return the exit code."""
     plan = make_plan(options)
     bodies, prompts = make_bodies(options.http)
-    replicas, call, found = find(options, plan, where)
-    listing = shlex.split(options.list_replicas)
+    found = find(options, plan, where)
     if dry_run:
         order = ", ".join(str(count) for count, _ in plan.turns)
         least_s = len(plan.turns) * plan.step_s
         lines = [
-            *found,
+            *found.lines,
             f"service   {plan.source}",
             f"steps     {order} replicas, {plan.in_flight} requests in flight for each",
             f"wanted    at least {plan.scale:g}x per doubling",
@@ -98,17 +103,17 @@ def run(
         output.show({**plan.to_dict(), "least_s": least_s}, lines)
         return 0
     with watch_runs(watch, "") as progress:
-        for line in found:
+        for line in found.lines:
             progress.message(line)
         folder, result = validate_service(
             plan,
-            replicas,
-            load_service(call, bodies, prompts),
+            found.replicas,
+            load_service(found.call, bodies, prompts),
             progress,
             run_dir=run_dir,
             labels=labels,
             ready_s=where.ready_timeout,
-            read_replicas=partial(read_listed, listing) if listing else None,
+            read_replicas=found.read_replicas,
         )
     data = {**result.to_dict(), "folder": str(folder.path)}
     return stored.deliver_finished(report_of(folder, RUN_TYPE.judge(folder)), output, data)

@@ -4,35 +4,47 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 from scaletest.cluster import connection, discovery, rights
+from scaletest.cluster.api_calls import ApiCalls
 from scaletest.cluster.changes import BEFORE, Changes, refuse_changed
 from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import Autoscalers
+from scaletest.cluster.resources import PODS
 from scaletest.cluster.service import Service
 from scaletest.load.http_call import HttpCall
 from scaletest.load.service_call import IN_CLUSTER, PROXIED, reach
-from scaletest.model.errors import UsageError, WaitTimeout
+from scaletest.model.errors import Unreachable, UsageError, WaitTimeout
 from scaletest.validation.measure.deployment_target import KubernetesBackend
 from scaletest.validation.options import DeploymentOptions
+from scaletest.validation.service.metrics import ReadReplicas
+from scaletest.validation.service.replicas import Replicas
 
 LOOK_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class FoundService:
-    """A Service whose replicas may be doubled; nothing has changed yet."""
+    """A service whose replicas may be doubled; nothing has changed yet."""
 
-    replicas: "KubernetesReplicas"
+    replicas: Replicas
     call: HttpCall
     lines: tuple[str, ...]  # what was found
+    read_replicas: ReadReplicas | None  # reads the metrics of the pods, if these are asked for
 
 
 def find_service(
-    reference: str, options: DeploymentOptions, make_call: Callable[[str], HttpCall]
+    reference: str,
+    options: DeploymentOptions,
+    make_call: Callable[[str], HttpCall],
+    metrics_port: int = 0,
 ) -> FoundService:
-    """Check rights and autoscalers without changes. UsageError or Unreachable if not met."""
+    """Check rights and autoscalers without changes. UsageError or Unreachable if not met.
+
+    metrics_port: where pods serve /metrics; 0: they are not read.
+    """
     cluster = connection.connect_cluster(options.namespace, options.context)
     service = Service(cluster, reference)
     deployment: Deployment | None
@@ -46,7 +58,12 @@ def find_service(
             hint="name it with <deployment>, as in statefulset/NAME",
         )
     is_inside = IN_CLUSTER.exists()
-    _check_rights(cluster, deployment, may_hold=options.pause_autoscalers, is_inside=is_inside)
+    wanted = rights.of_service(deployment.resource)
+    if not is_inside:
+        wanted += (rights.CALL_BY_PROXY,)
+    if metrics_port:
+        wanted += (rights.POD_METRICS,)
+    _check_rights(cluster, wanted, may_hold=options.pause_autoscalers)
     refuse_changed(deployment, own={"replicas"})
     scalers = Autoscalers(cluster, deployment.name, resource=deployment.resource)
     scalers.active(may_hold=options.pause_autoscalers)
@@ -59,16 +76,28 @@ def find_service(
     replicas = KubernetesReplicas(
         cluster, service, deployment, scalers, ready_s=options.ready_timeout
     )
-    return FoundService(replicas, call, tuple(lines))
+    read = partial(read_pods, cluster, deployment, metrics_port) if metrics_port else None
+    return FoundService(replicas, call, tuple(lines), read)
 
 
-def _check_rights(
-    cluster: Cluster, deployment: Deployment, *, may_hold: bool, is_inside: bool
-) -> None:
+def read_pods(cluster: Cluster, deployment: Deployment, port: int) -> dict[str, str]:
+    """Return the metrics of the pods that are ready, through the API server."""
+    api, texts = ApiCalls(cluster), {}
+    for pod in deployment.pods():
+        if pod.ready and not pod.going:
+            path = f"{PODS.path(cluster.namespace)}/{pod.name}:{port}/proxy/metrics"
+            status, body, _ = api.fetch(path, f"read the metrics of pod {pod.name}", {})
+            if status != 200:
+                raise Unreachable(
+                    f"pod {pod.name} has no /metrics at port {port}: HTTP {status}",
+                    hint="give another <metrics_port>, or leave it out",
+                )
+            texts[pod.name] = body.decode("utf-8", "replace")
+    return texts
+
+
+def _check_rights(cluster: Cluster, wanted: tuple[rights.Right, ...], *, may_hold: bool) -> None:
     """Unreachable when a right is missing that the run needs."""
-    wanted = rights.of_service(deployment.resource)
-    if not is_inside:
-        wanted += (rights.CALL_BY_PROXY,)
     if may_hold:
         wanted += rights.HOLD
     if discovery.KEDA in discovery.api_groups(cluster):

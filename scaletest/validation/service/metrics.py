@@ -89,7 +89,9 @@ class MetricsWatch:
         while not self._ends.is_set():
             try:
                 texts = self._read()
-                looked = {name: parse_metrics(text) for name, text in texts.items()}
+                looked: dict[str, Figures] = {
+                    name: parse_metrics(text) for name, text in texts.items()
+                }
                 self._looks.append((self._clock(), looked))
             except (OSError, ValueError, ScaletestError) as error:
                 if not is_told:

@@ -17,7 +17,7 @@ from scaletest.load.http_call import HttpCall
 from scaletest.model.errors import InvalidValue, Unreachable, UsageError
 from scaletest.validation.options import DeploymentOptions
 from scaletest.validation.service import kubernetes
-from scaletest.validation.service.kubernetes import find_service
+from scaletest.validation.service.kubernetes import find_service, read_pods
 from tests.unit.fake_api import Answer
 from tests.unit.fake_objects import FakeObjects
 
@@ -57,6 +57,9 @@ class FakeService(FakeObjects):
             status = {"phase": "Running", "conditions": ready}
             pods = [{"metadata": {"name": f"m-{n}"}, "status": status} for n in range(count)]
             return 200, {}, {"items": pods}
+        if name == "metrics":
+            text = "vllm:num_requests_running 2\n"
+            return (200, {}, text) if ":8000/" in path else (503, {}, {})
         if name == "selfsubjectaccessreviews":
             asked = json.loads(body)["spec"]["resourceAttributes"]
             is_allowed = asked["resource"] != self.denied or not self.denied
@@ -144,3 +147,12 @@ def test_without_an_object_its_name_is_asked_for(cluster: Cluster, service: Fake
     service.model["spec"]["template"]["metadata"] = {"labels": {"app": "another"}}
     with pytest.raises(UsageError, match="unknown"):
         found("")
+
+
+def test_the_metrics_of_pods_are_read_through_the_api_server(
+    cluster: Cluster, service: FakeService
+) -> None:
+    deployment = Deployment(cluster, "statefulset/model")
+    assert set(read_pods(cluster, deployment, 8000)) == {"m-0", "m-1", "m-2"}
+    with pytest.raises(Unreachable, match="no /metrics at port 1"):
+        read_pods(cluster, deployment, 1)
