@@ -400,7 +400,7 @@ class Client:
         """Raise UsageError where the client cannot be used."""
         if not self._is_ours:
             raise UsageError(
-                "the client belongs to the process that made it",
+                "this client was created in another process",
                 hint="make a scaletest.Client in this process, after the fork",
             )
         if self._closing.is_set():

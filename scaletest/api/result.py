@@ -152,7 +152,7 @@ class Result:
         form = form_of(path)
         if form not in formats.names():
             raise UsageError(
-                f"there is no report in the form of {path}", hint=suggestion(form, formats.names())
+                f"unsupported report format: {path}", hint=suggestion(form, formats.names())
             )
         content = formats.content(self._report, form)
         try:
@@ -176,7 +176,7 @@ class Result:
         """
         if form not in formats.texts():
             raise UsageError(
-                f"there is no report in the form {form!r}", hint=suggestion(form, formats.texts())
+                f"unknown report format {form!r}", hint=suggestion(form, formats.texts())
             )
         return formats.render(self._report, form)
 

@@ -1,13 +1,12 @@
 """Read and write the folder of a run of benchmarks, with their results as its records."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 from scaletest.benchmarks.documents import BenchmarkResult
 from scaletest.benchmarks.plan import KIND, BenchmarkPlan
 from scaletest.model import wire
-from scaletest.runs.folder import ENVIRONMENT, LOGS, RECORDS, RESULT, TypedFolder
+from scaletest.runs.folder import ENVIRONMENT, RECORDS, RESULT, TypedFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +29,6 @@ class BenchmarkFolder(TypedFolder[BenchmarkPlan]):
     }
     expected = "benchmarks"
     remedy = "see: scaletest runs list --type benchmark"
-
-    @property
-    def logs(self) -> Path:
-        """Where the tools' own output lies, a folder for each benchmark."""
-        return self.path / LOGS
 
     def store(self, result: BenchmarkResult) -> None:
         """Append a benchmark that has ended, and make sure it is on disk."""

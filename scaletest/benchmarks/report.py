@@ -29,9 +29,7 @@ from scaletest.runs.places import default_root, run_reference
 MOST_TIMES = 6  # parts of benchmarks of which a terminal tells where their time went
 # Groups of failures on a terminal and on a page, and names of benchmarks in a group.
 MOST_GROUPS, MOST_GROUPS_ON_PAGE, MOST_NAMES = 5, 20, 3
-WIDTH, HEIGHT = 380.0, 250.0  # of a chart
 MOST_DRAWN = 200  # permutations in a chart
-MOST_TILES = 8  # numbers beside the verdict
 # Columns of the sheet.
 FIXED = ("name", "kind", "permutation", "repetition", "phase", "failure", "started_s", "finished_s")
 NETWORK, ADDRESSES = ("interface", "family", "mtu"), ("address", "peer")
@@ -40,7 +38,7 @@ NETWORK, ADDRESSES = ("interface", "family", "mtu"), ("address", "peer")
 def benchmark_report(run: BenchmarkRun) -> Report:
     """Return what every format shows of a run of benchmarks."""
     took_s = sum(result.length_s for _, result in run.counted)
-    # the numbers of a single permutation, of which a chart would have one point
+    # the first numbers of a single permutation, of which a chart would have one point
     tiles = []
     if len(run.rows) == 1:
         tiles = [
@@ -60,7 +58,7 @@ def benchmark_report(run: BenchmarkRun) -> Report:
             name=run_reference(Path(run.folder), default_root(os.environ)),
             elapsed_s=took_s,
             facts=[
-                *tiles[:MOST_TILES],
+                *tiles[:8],
                 ("measured", str(len(run.counted) - len(run.failures))),
                 ("failed", str(len(run.failures))),
                 ("not measured", str(run.plan.count - len(run.counted))),
@@ -285,7 +283,10 @@ def _time_lines(run: BenchmarkRun) -> list[str]:
 
 
 def _draw_charts(run: BenchmarkRun) -> list[Chart]:
-    """Draw each number over the permutations; none where there is nothing to compare."""
+    """Draw each number over the permutations; none where there is nothing to compare.
+
+    Means with their intervals are large dots, and single values small ones.
+    """
     rows = run.rows[:MOST_DRAWN]
     # side by side: by their values when one key alone varies, else by their numbers
     key = _only_key(rows)
@@ -296,45 +297,42 @@ def _draw_charts(run: BenchmarkRun) -> list[Chart]:
     across = Axis(key or "permutation", -0.5, len(rows) - 0.5, marks=range(len(rows)), names=names)
     charts = []
     for headline in run.headlines:
-        measured = [row for row in rows if headline.name in row.summaries]
-        if len(measured) > 1:
-            charts.append(_draw_chart(run, headline, measured, across))
+        name = headline.name
+        measured = [row for row in rows if name in row.summaries]
+        if len(measured) < 2:
+            continue
+        summaries = {row.number: row.summaries[name] for row in measured}
+        repeated = {number: summary for number, summary in summaries.items() if summary.count > 1}
+        # an interval of two repetitions may be many times its mean: the axis follows it up to 1.6
+        # times the largest value
+        largest = max(summary.most for summary in summaries.values()) or 1.0
+        ends = [summary.mean + summary.half_width for summary in repeated.values()]
+        top = min(1.6 * largest, max([largest, *ends]))
+        size, unit = unit_scale(largest, headline.unit)
+        chart = Chart(
+            id=f"chart-{name}",
+            title=headline.label,
+            description=(
+                f"{headline.help} Mean, 95 % interval and single values at each permutation."
+            ),
+            x=across,
+            y=Axis(AXES.get(unit, unit or headline.label), 0.0, axis_end(top / size)),
+            width=380.0,
+            height=250.0,
+        )
+        for number, summary in repeated.items():
+            low = max(0.0, summary.mean - summary.half_width)
+            high = summary.mean + summary.half_width
+            chart.error(number, low / size, high / size, "c-error")
+        for benchmark, result in run.counted:
+            number = benchmark.permutation
+            if number in repeated and result.ok and name in result.headlines:
+                chart.dot(number, result.headlines[name] / size, "c-faint", radius=2.5)
+        for row in measured:
+            hint = clean_text(f"{row.name}: {_format_number(headline, row)}", 200)
+            chart.dot(row.number, row.summaries[name].mean / size, "c-dot", hint)
+        charts.append(chart)
     return charts
-
-
-def _draw_chart(
-    run: BenchmarkRun, headline: Headline, rows: Sequence[MeasuredPermutation], across: Axis
-) -> Chart:
-    """Draw means with their intervals as large dots, and single values as small ones."""
-    name = headline.name
-    summaries = {row.number: row.summaries[name] for row in rows}
-    repeated = {number: summary for number, summary in summaries.items() if summary.count > 1}
-    # an interval of two repetitions may be many times its mean: the axis follows it up to 1.6 times
-    # the largest value
-    largest = max(summary.most for summary in summaries.values()) or 1.0
-    ends = [summary.mean + summary.half_width for summary in repeated.values()]
-    top = min(1.6 * largest, max([largest, *ends]))
-    size, unit = unit_scale(largest, headline.unit)
-    chart = Chart(
-        id=f"chart-{name}",
-        title=headline.label,
-        description=f"{headline.help} Mean, 95 % interval and single values at each permutation.",
-        x=across,
-        y=Axis(AXES.get(unit, unit or headline.label), 0.0, axis_end(top / size)),
-        width=WIDTH,
-        height=HEIGHT,
-    )
-    for number, summary in repeated.items():
-        low, high = max(0.0, summary.mean - summary.half_width), summary.mean + summary.half_width
-        chart.error(number, low / size, high / size, "c-error")
-    for benchmark, result in run.counted:
-        number = benchmark.permutation
-        if number in repeated and result.ok and name in result.headlines:
-            chart.dot(number, result.headlines[name] / size, "c-faint", radius=2.5)
-    for row in rows:
-        hint = clean_text(f"{row.name}: {_format_number(headline, row)}", 200)
-        chart.dot(row.number, row.summaries[name].mean / size, "c-dot", hint)
-    return chart
 
 
 def _only_key(rows: Sequence[MeasuredPermutation]) -> str:

@@ -21,9 +21,6 @@ from scaletest.stats.comparison import Contrast, Difference, plan_differences
 from scaletest.stats.measure import Measure
 from scaletest.stats.repetitions import mean_estimate
 
-# Longer records are not read for a list of runs.
-MOST_CURVE_BYTES = 1024**2
-
 
 class BenchmarkType(RunType):
     """Runs of benchmarks."""
@@ -38,7 +35,8 @@ class BenchmarkType(RunType):
         """
         records: list[dict[str, Any]] = []
         with suppress(errors.UsageError):
-            if folder.size(RECORDS) <= MOST_CURVE_BYTES:
+            # longer records are not read for a list of runs
+            if folder.size(RECORDS) <= 1024**2:
                 records = [
                     wire.load(line, f"a line of {RECORDS}") for line in folder.lines(RECORDS)
                 ]

@@ -158,7 +158,7 @@ class Client:
                 raise
             # our own calls grow, so a larger one is not ours
             raise InvalidValue(
-                f"another client named {self.name!r} submits to this Redis",
+                f"another client named {self.name!r} already uses this Redis",
                 hint="give every client a name of its own, or none",
             ) from error
         if answer is None:
@@ -169,7 +169,7 @@ class Client:
                 if since is None:
                     since = self._undeclared_since[queue] = now
                     logger.warning(
-                        "client %s: queue %s is not declared any more; waiting %g s for it to be"
+                        "client %s: queue %s is no longer declared; waiting %g s for it to be"
                         " declared again",
                         self.name,
                         queue,

@@ -121,7 +121,8 @@ def prepare_connection(url: str, *, socket_timeout_s: float | None = 30.0) -> Re
         login = re.split("[/?#]", url.partition("//")[2], maxsplit=1)[0].rpartition("@")[0]
         if "@" in url and (not login or "[" in login or "]" in login):
             reason = (
-                "a sign in its user or password must be percent-encoded, as / by %2F, ? by %3F,"
+                "special characters in its user or password must be percent-encoded, as / by"
+                " %2F, ? by %3F,"
                 " # by %23 and [ by %5B"
             )
         raise InvalidValue(
@@ -169,7 +170,7 @@ def client_for_url(url: str, options: dict[str, Any]) -> redis.Redis:
     if parts.scheme != "sentinel":
         if parts.scheme in ("redis", "rediss") and database and not database.isdigit():
             # redis-py would use database 0 instead
-            raise ValueError(f"{database!r} is not a database number")
+            raise ValueError(f"invalid database number {database!r}")
         return redis.Redis.from_url(url, **options)
 
     # a sentinel URL: split it into addresses, service, logins and options

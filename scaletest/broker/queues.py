@@ -164,7 +164,7 @@ class Queues:
                 " them"
             )
         if lost:
-            errors.append(f"{lost} running requests have no job any more: somebody deleted them")
+            errors.append(f"{lost} running requests have lost their jobs: somebody deleted them")
         return errors
 
     def _count_jobs(self, ids: list[str]) -> tuple[int, int]:

@@ -43,7 +43,7 @@ def read_published(redis: Redis) -> list[RunProgress]:
             content: Any = redis.getrange(keys.progress(name), 0, MOST_BYTES)
             progress = RunProgress.from_json(content)
         except (ResponseError, InvalidValue) as error:  # a ResponseError for another type of key
-            logger.debug("what is published of run %r is none: %s", name, error)
+            logger.debug("cannot read the published progress of run %r: %s", name, error)
             continue
         # a page asks for a run by this name
         if progress.run == name:

@@ -39,14 +39,6 @@ MEANINGS = (
     " beginning.",
     "Pod-seconds: the time for which pods existed, summed over all pods: what the rule costs.",
 )
-CLOCK = (
-    "HPA and KEDA compute as their controllers do, on a virtual clock. The same seed gives the same"
-    " result."
-)
-USE = (
-    "Put this into the values of the chart, with the name of your queue for NAME. The part behavior"
-    " fits into any HorizontalPodAutoscaler too."
-)
 COLUMNS = (
     "rule",
     "replica changes",
@@ -90,11 +82,26 @@ def simulation_report(simulation: Simulation) -> Report:
     choice = simulation.choice
     best = choice.played.result
     is_sound = best.ended == best.requests and not best.killed
+    # what the best rule does, in a sentence, and which criterion decided
+    ended = "every request ends"
+    if best.ended < best.requests:
+        ended = f"{best.requests - best.ended} of {best.requests} requests do not end"
+    killed = "none is killed"
+    if best.killed:
+        killed = f"pods are taken from {plural(best.killed, 'request')}"
+    turned = "never turn between growing and shrinking"
+    if best.flips:
+        turned = f"turn {plural(best.flips, 'time')} between growing and shrinking"
+    chosen = "no other rule was played"
+    if len(simulation.played) > 1:
+        deciding = list(choice.left_after)[-1]
+        chosen = f"the best of {len(simulation.played)} rules: {deciding}"
     head = Head(
         title=f"Autoscaling rules, {plural(len(simulation.arrivals.arrivals), 'request')}",
         verdict=Verdict(
             VerdictKind.PASS if is_sound else VerdictKind.FAIL,
-            _reason(simulation, choice),
+            f"{best.rule}: {ended}, {killed}, the mean wait is {format_seconds(best.mean_wait_s)},"
+            f" and the replicas {turned}; {chosen}",
             "" if is_sound else "let scaletest autoscale search for a rule, without <rule>",
         ),
         answer=BEST,
@@ -124,28 +131,6 @@ def simulation_report(simulation: Simulation) -> Report:
     )
 
 
-def _reason(simulation: Simulation, choice: BestRule) -> str:
-    """Say what the best rule does, in a sentence, and which criterion decided."""
-    best = choice.played.result
-    ended = "every request ends"
-    if best.ended < best.requests:
-        ended = f"{best.requests - best.ended} of {best.requests} requests do not end"
-    killed = "none is killed"
-    if best.killed:
-        killed = f"pods are taken from {plural(best.killed, 'request')}"
-    turned = "never turn between growing and shrinking"
-    if best.flips:
-        turned = f"turn {plural(best.flips, 'time')} between growing and shrinking"
-    reason = (
-        f"{best.rule}: {ended}, {killed}, the mean wait is {format_seconds(best.mean_wait_s)},"
-        f" and the replicas {turned}"
-    )
-    if len(simulation.played) == 1:
-        return f"{reason}; no other rule was played"
-    deciding = list(choice.left_after)[-1]
-    return f"{reason}; it is chosen of {len(simulation.played)} rules by: {deciding}"
-
-
 def make_sections(simulation: Simulation, choice: BestRule) -> list[Section]:
     """Return all sections of a page."""
     criteria = Table(
@@ -162,14 +147,21 @@ def make_sections(simulation: Simulation, choice: BestRule) -> list[Section]:
     courses: list[Block] = []
     rules = zip(_best_first(simulation, choice), draw_courses(simulation, choice), strict=True)
     for played, chart_of_rule in rules:
-        caption = f"{chart_of_rule.title}. The rule: {played.rule.note}."
-        courses.append(Figure(chart_of_rule, caption, PHONE))
+        courses.append(
+            Figure(chart_of_rule, f"{chart_of_rule.title}. The rule: {played.rule.note}.", PHONE)
+        )
     return make_page(
         {
             f"Settings of {choice.played.rule.name}": [
                 Text([choice.played.rule.note], "soft"),
                 Text([settings], "copy"),
-                Text([USE], "soft"),
+                Text(
+                    [
+                        "Put this into the values of the chart, with the name of your queue for"
+                        " NAME. The part behavior fits into any HorizontalPodAutoscaler too."
+                    ],
+                    "soft",
+                ),
                 criteria,
             ],
             "All rules": [_rules_table(simulation, choice), Text(MEANINGS, "soft")],
@@ -177,7 +169,16 @@ def make_sections(simulation: Simulation, choice: BestRule) -> list[Section]:
                 Text(_weakness_lines(simulation), "list")
             ],
             "Replicas and requests over time": courses,
-            "What was played": [Facts(simulation.load), Text([CLOCK], "soft")],
+            "What was played": [
+                Facts(simulation.load),
+                Text(
+                    [
+                        "HPA and KEDA compute as their controllers do, on a virtual clock. The same"
+                        " seed gives the same result."
+                    ],
+                    "soft",
+                ),
+            ],
         }
     )
 

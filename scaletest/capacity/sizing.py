@@ -187,9 +187,7 @@ def size_alternatives(
             "more than a million pods would be needed", hint="look at the units of rate and latency"
         )
     if not 0 < headroom <= 1:
-        raise InvalidValue(
-            f"the headroom's share is {headroom}", hint="give a part of 1, as in 0.7"
-        )
+        raise InvalidValue(f"the headroom's share is {headroom}", hint="give a fraction, as in 0.7")
     if not 0 <= spare <= 1000:
         raise InvalidValue(
             f"{spare} nodes may be lost", hint="give <spare> a number from 0 to 1000"

@@ -45,7 +45,7 @@ class Interference(Written):
     node: str
     begin_s: Annotated[float, "on Redis's clock, as in records"]
     end_s: Annotated[float, "on Redis's clock."]
-    cost: Annotated[float, "how much of the node it took, a part of 1"]
+    cost: Annotated[float, "the fraction of the node that it took"]
     text: Annotated[str, "the disturbance with its figure"]
 
     @property

@@ -119,7 +119,7 @@ REDIS_TIMEOUT_S = 5.0
     multiple=True,
     metavar="NAME",
     help=(
-        "Answer without a token under this host name too, as in client.validation; the"
+        "Also accept this host name without a token, as in client.validation; the"
         " option may be repeated."
     ),
 )

@@ -117,7 +117,7 @@ def allowance_lines(allowance: inventory.ClusterAllowance) -> Iterator[str]:
 def cause_lines(nodes: list[inventory.NodeRow] | None) -> Iterator[str]:
     """Yield what the nodes show of causes, for people."""
     if nodes is None:
-        yield "\ncauses: unknown what the nodes show, we may not list pods or get pods/log"
+        yield "\ncauses: unknown what the nodes show, since we may not list pods or get pods/log"
     elif not nodes:
         yield (
             "\ncauses: unknown what the nodes show, since no worker runs; start one and look again"

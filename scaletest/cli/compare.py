@@ -29,7 +29,7 @@ def refuse_one_or_more(context: click.Context, parameter: click.Parameter, value
     """Return the part of 1 that an option holds; InvalidValue for 1 or more."""
     if value >= 1:
         raise InvalidValue(
-            f"the tolerance {value:g} is not a part of 1",
+            f"the tolerance {value:g} is not a fraction",
             hint="write 3% or 0.03, from 0 to below 100 %",
         )
     return value
@@ -46,7 +46,7 @@ def refuse_one_or_more(context: click.Context, parameter: click.Parameter, value
     default=f"{100 * TOLERANCE:g}%",
     show_default=True,
     metavar="PART",
-    help="Accept a measure that is worse by at most this part.",
+    help="Accept a measure that is worse by at most this fraction.",
 )
 @click.option("--force", is_flag=True, help="Compare even runs that measured different workloads.")
 @options.report_output()

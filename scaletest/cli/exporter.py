@@ -31,8 +31,8 @@ from scaletest.model.time_slots import LONGEST_WINDOW_S, round_up_to_slots
     multiple=True,
     metavar="NAME",
     help=(
-        "Answer under this host name too, beside addresses, localhost and names of the"
-        " cluster; the option may be repeated."
+        "Also accept this host name (IP addresses, localhost and cluster names always are); the"
+        " option may be repeated."
     ),
 )
 @shared.under_heading("Autoscaling")

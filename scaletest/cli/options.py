@@ -123,7 +123,7 @@ labels = join_options(
         "--name",
         default="",
         metavar="NAME",
-        help="Call the run by this name, by which other commands find it.",
+        help="Name the run, so that other commands find it by this name.",
     ),
 )
 # What a long command shows of its progress, for `progress_views.show_progress`.

@@ -119,12 +119,8 @@ def show(run: str, output: Output) -> None:
 
 @command.command()
 @stored.run_argument()
-@click.option(
-    "--name", metavar="NAME", help="Call the run by this name too; '' takes its name away."
-)
-@click.option(
-    "--note", metavar="TEXT", help="Show this note in reports of the run; '' takes it away."
-)
+@click.option("--name", metavar="NAME", help="Name the run; '' removes its name.")
+@click.option("--note", metavar="TEXT", help="Show this note in reports of the run; '' removes it.")
 def label(run: str, name: str | None, note: str | None) -> None:
     """Name a run, so that commands find it, and write a note about it.
 

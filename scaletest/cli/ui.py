@@ -56,7 +56,7 @@ PAGE_PRIORITY = 10
     "--allow-host",
     multiple=True,
     metavar="NAME",
-    help=("Show the pages without a token under this host name too; the option may be repeated."),
+    help=("Also accept this host name without a token; the option may be repeated."),
 )
 @click.option(
     "--socket", "handle", type=int, hidden=True, help="A descriptor of what listens already."

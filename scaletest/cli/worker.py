@@ -71,7 +71,7 @@ the end. With --once what COMMAND writes goes to standard error.
 @click.option(
     "--name",
     metavar="NAME",
-    help="Give this worker that name. [default: host, process and a random part]",
+    help="Name this worker. [default: host, process and a random part]",
 )
 @shared.under_heading("Failures")
 @shared.duration(
@@ -101,7 +101,7 @@ the end. With --once what COMMAND writes goes to standard error.
     "--device-index",
     type=int,
     metavar="N",
-    help="Use the N-th matching device, counting round, and lease no slot of it.",
+    help="Use the N-th matching device, modulo their number, without leasing a slot of it.",
 )
 @shared.under_heading("Program")
 @click.option("--directory", default="", metavar="DIR", help="Run the program in this directory.")
@@ -186,12 +186,12 @@ def command(
         return single_run.show_single_run(settings, argument, output)
     if shared.is_typed("argument"):
         raise UsageError(
-            "--argument is for --once",
+            "--argument needs --once",
             hint="submit a request to the queue: scaletest queue submit NAME -- ARG...",
         )
     if shared.is_typed("form") or shared.is_typed("output"):
         raise UsageError(
-            "--format and --output are for --once and --list-workloads",
+            "--format and --output need --once or --list-workloads",
             hint="add one of them; a worker that serves a queue prints no result",
         )
     # until the worker has its own handlers there is nothing to drain

@@ -53,7 +53,7 @@ def rate() -> Response:
         except InvalidValue as error:
             raise BadRequest(f"{error.message}: {error.hint}") from error
     if control.rate is None:
-        raise Conflict(f"this client has no rate that can be set: {control.load}")
+        raise Conflict(f"this client's rate cannot be set: {control.load}")
     return _answer_number(control.rate, "requests per second are started")
 
 

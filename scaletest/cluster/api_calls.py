@@ -17,16 +17,11 @@ from scaletest.model.checks import cut_text
 from scaletest.model.errors import ScaletestError, Unreachable
 
 TIMEOUT_S = 5.0
-# Objects in a page of a long list.
-PAGE = 500
 MERGE_PATCH = "application/merge-patch+json"
 # It merges lists such as containers and variables by name; only Kubernetes' own kinds know it.
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 # A server's Retry-After is obeyed, but no longer than this in all.
 LONGEST_OBEYED_S = 3600.0
-# Statuses of client errors that pass with time: timeout, conflict, the pages of a list have
-# expired, too early, too many requests.
-_PASSING = (408, 409, 410, 425, 429)
 
 
 class Missing(ScaletestError):
@@ -92,7 +87,7 @@ class ApiCalls:
 
         Raises as `get`; Busy also when the pages expire meanwhile.
         """
-        query["limit"] = str(PAGE)
+        query["limit"] = "500"
         while True:
             page = self.get(path, action, right, **query)
             yield page
@@ -118,8 +113,8 @@ class ApiCalls:
             "Content-Type": patch_form if method == "PATCH" else "application/json",
             "Accept": "application/json",
         }
-        answer = self.send(method, path, action, headers, json.dumps(body).encode())
-        return _parse_answer(answer, action, right)
+        content = json.dumps(body).encode()
+        return _parse_answer(self.send(method, path, action, headers, content), action, right)
 
     def fetch(
         self, path: str, action: str, headers: Mapping[str, str], **query: str
@@ -241,7 +236,9 @@ def status_error(
             f"not allowed to {action}: {reason}",
             hint=f"give the service account the right to {right or action} in this namespace",
         )
-    if 400 <= status < 500 and status not in _PASSING:
+    # these pass with time: timeout, conflict, the pages of a list have expired, too early, too many
+    # requests
+    if 400 <= status < 500 and status not in (408, 409, 410, 425, 429):
         return Refused(
             f"cannot {action}: {status} {reason}",
             hint="correct the object; trying again does not help",

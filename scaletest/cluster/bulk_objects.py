@@ -34,8 +34,6 @@ from scaletest.model.errors import ScaletestError
 PASSING = (429, 500, 502, 503, 504)
 # A server that throttles thousands of calls takes long to answer one.
 TIMEOUT_S = 30.0
-LONGEST_PAUSE_S = 30.0
-DELETES_AT_ONCE = 32
 DELETE_TRIES = 5
 
 
@@ -88,10 +86,12 @@ class Objects:
             for row in json.loads(body)["resources"] if status == 200 else ():
                 # a name with a slash is a subresource
                 if row["kind"] == kind and "/" not in row["name"]:
-                    resource = Resource(kind, group_path, row["name"], bool(row["namespaced"]))
-                    return self._resources.setdefault((api_version, kind), resource)
+                    return self._resources.setdefault(
+                        (api_version, kind),
+                        Resource(kind, group_path, row["name"], bool(row["namespaced"])),
+                    )
         raise Missing(
-            f"the cluster does not know {kind} of {api_version}",
+            f"the cluster does not define {kind} of {api_version}",
             hint="install its definitions (CRDs) and controller",
         )
 
@@ -119,7 +119,7 @@ class Objects:
                 status, reason, server_pause_s = 0, error.message, 0.0
             throttled += status == 429
             # spread at random, so that threads that were refused together do not return together
-            own_pause_s = min(LONGEST_PAUSE_S, 0.25 * 2**tries) * random.uniform(0.5, 1.0)
+            own_pause_s = min(30.0, 0.25 * 2**tries) * random.uniform(0.5, 1.0)
             pause_s = max(own_pause_s, server_pause_s)
             patience_s = LONGEST_OBEYED_S if server_pause_s else self._patience_s
             if (
@@ -168,7 +168,7 @@ class Objects:
         # one call for the whole collection would exceed the API server's time limit with thousands
         # of objects
         paths = [resource.path(namespace, name) for name in names]
-        with ThreadPoolExecutor(DELETES_AT_ONCE) as pool:
+        with ThreadPoolExecutor(32) as pool:
             # making the list raises here what a thread raised
             list(pool.map(self._delete, paths, repeat(f"delete {resource.plural}")))
 

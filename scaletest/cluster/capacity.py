@@ -23,9 +23,6 @@ from scaletest.cluster.pod_requests import (
 )
 from scaletest.cluster.resources import NODES, PODS, QUOTAS
 
-# Effects of taints that keep pods away; PreferNoSchedule does not.
-BLOCKING = ("NoSchedule", "NoExecute")
-
 
 @dataclass(frozen=True, slots=True)
 class NodeCapacity:
@@ -37,29 +34,6 @@ class NodeCapacity:
     taints: tuple[Mapping[str, str], ...] = ()
     schedulable: bool = True
     allocatable: Mapping[str, Decimal] = field(default_factory=dict)
-
-
-def room_on_nodes(spec: Mapping[str, Any], nodes: Iterable[NodeCapacity]) -> int:
-    """Count the further pods of this spec that fit on the nodes."""
-    return sum(min(_fitting(spec, node).values()) for node in nodes if _admits(spec, node))
-
-
-def scarcest_resource(spec: Mapping[str, Any], nodes: Iterable[NodeCapacity]) -> str:
-    """Return the resource that runs out first, "" when no node admits such a pod at all."""
-    fitting: Counter[str] = Counter()
-    for node in nodes:
-        if _admits(spec, node):
-            fitting.update(_fitting(spec, node))
-    return min(fitting, key=fitting.__getitem__, default="")
-
-
-def _fitting(spec: Mapping[str, Any], node: NodeCapacity) -> dict[str, int]:
-    """Return for how many further pods each resource that they request suffices on a node."""
-    return {
-        name: max(0, int(node.free.get(name, Decimal(0)) // amount))
-        for name, amount in pod_requests(spec).items()
-        if amount
-    }
 
 
 def quota_room(
@@ -131,7 +105,7 @@ def _admits(spec: Mapping[str, Any], node: NodeCapacity) -> bool:
     return all(
         any(_tolerates(toleration, taint) for toleration in tolerations)
         for taint in node.taints
-        if taint["effect"] in BLOCKING
+        if taint["effect"] in ("NoSchedule", "NoExecute")  # PreferNoSchedule keeps no pod away
     )
 
 
@@ -152,7 +126,8 @@ class Headroom:
     room: int | None  # pods that fit in all, None when unknown
     doubt: str  # what could not be counted, "" for nothing
     by: str = ""  # what limits it, the nodes or a quota
-    scarce: str = ""  # the resource that runs out first on the nodes, where they limit it
+    # the resource that runs out first on the nodes, where they limit it and any admits such a pod
+    scarce: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,10 +161,23 @@ class Supply:
                 "whether there are enough devices is unknown: only the scheduler can count resource"
                 " claims"
             )
-        on_nodes = None if self.nodes is None else placed + room_on_nodes(spec, self.nodes)
+        # for how many further pods each resource suffices, on the nodes that admit such a pod
+        requests = pod_requests(spec)
+        suffices: Counter[str] = Counter()
+        on_nodes = placed
+        for node in self.nodes or ():
+            if _admits(spec, node):
+                fitting = {
+                    name: max(0, int(node.free.get(name, Decimal(0)) // amount))
+                    for name, amount in requests.items()
+                    if amount
+                }
+                suffices.update(fitting)
+                on_nodes += min(fitting.values())
         quota = quota_room(spec, self.quotas or ())
-        if quota and (on_nodes is None or placed + quota[0] < on_nodes):
+        if quota and (self.nodes is None or placed + quota[0] < on_nodes):
             return Headroom(placed + quota[0], doubt, by=quota[1])
         if self.nodes is None:
             return Headroom(None, doubt)
-        return Headroom(on_nodes, doubt, "the nodes", scarcest_resource(spec, self.nodes))
+        scarce = min(suffices, key=suffices.__getitem__, default="")
+        return Headroom(on_nodes, doubt, "the nodes", scarce)

@@ -229,6 +229,6 @@ def _annotations(document: Document) -> dict[str, str]:
 
 def _changed_by_another(title: str, note: Note, deployment: Deployment) -> UsageError:
     return UsageError(
-        f"{title} is as a run set it that began at {note.at} and has not put it back",
+        f"a run that began at {note.at} changed {title} and has not put it back",
         hint=f"if that run is over: {restore_command(deployment)}",
     )

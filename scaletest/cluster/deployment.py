@@ -10,8 +10,6 @@ from scaletest.cluster.resources import DEPLOYMENTS, EVENTS, PODS
 from scaletest.cluster.scalable import find_scalable
 from scaletest.model.errors import ScaletestError, UsageError
 
-LOG_LINES = 15
-
 
 def pod_templates(cluster: Cluster) -> dict[str, dict[str, Any]]:
     """Return the pod template of every Deployment in the namespace.
@@ -113,15 +111,18 @@ class Deployment:
         )
 
     def _events(self, selector: str, **query: str) -> list[dict[str, Any]]:
-        path = EVENTS.path(self.namespace)
-        return self._api.objects(path, EVENTS.plural, fieldSelector=selector, **query)
+        return self._api.objects(
+            EVENTS.path(self.namespace), EVENTS.plural, fieldSelector=selector, **query
+        )
 
     def _describe_events(self, failing: PodState) -> list[str]:
-        events = self._events(f"involvedObject.name={failing.name}", limit="20")
-        return [f"event {event.get('reason')}: {event.get('message', '')}" for event in events][-5:]
+        return [
+            f"event {event.get('reason')}: {event.get('message', '')}"
+            for event in self._events(f"involvedObject.name={failing.name}", limit="20")
+        ][-5:]
 
     def _describe_log(self, failing: PodState) -> list[str]:
-        query = {"tailLines": str(LOG_LINES), "container": failing.container}
+        query = {"tailLines": "15", "container": failing.container}
         if failing.restarts:
             query["previous"] = "true"  # the container that ended says why
         status, text = read_log(self._api, self.namespace, failing.name, **query)

@@ -11,7 +11,6 @@ from scaletest.cluster.connection import Cluster
 from scaletest.model.errors import ScaletestError
 
 KEDA = "keda.sh"
-ALLOCATION = "resource.k8s.io"
 METRICS = {
     "metrics.k8s.io": "CPU and memory of pods (metrics-server)",
     "custom.metrics.k8s.io": "an HPA of kind hpa-custom (prometheus-adapter)",

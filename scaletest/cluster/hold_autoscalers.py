@@ -20,7 +20,6 @@ from scaletest.model.errors import UsageError, WaitTimeout
 PAUSED = "autoscaling.keda.sh/paused"
 # How long KEDA may take to delete the HPA of a paused ScaledObject.
 RELEASE_S = 60.0
-INTERVAL_S = 0.5
 
 logger = logging.getLogger("scaletest.cluster")
 
@@ -127,7 +126,7 @@ class Autoscalers:
                         " is paused"
                     ),
                 )
-            self._sleep(INTERVAL_S)
+            self._sleep(0.5)
 
     def _list(self, resource: Resource) -> list[Autoscaler]:
         """List the objects of a kind that scale the Deployment."""

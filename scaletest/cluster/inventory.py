@@ -16,11 +16,6 @@ from scaletest.model.declared import named_in_documents
 from scaletest.model.visibility import Visibility, visibility_gaps
 from scaletest.model.writing import Written
 
-MOST_NODES = 50
-# Logs that are read for each node: more than one, since the beginning of a log may be rotated away.
-MOST_PODS = 3
-LOG_BYTES = 65536
-
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
@@ -97,7 +92,7 @@ def allowance(cluster: Cluster, deployment: str) -> ClusterAllowance:
         ],
         apis=discovery.metrics_apis(cluster, served),
         keda=keda,
-        dynamic_resource_allocation=served.get(discovery.ALLOCATION, ""),
+        dynamic_resource_allocation=served.get("resource.k8s.io", ""),
         rooms=rooms,
         causes=causes(cluster),
         warnings=warnings,
@@ -149,18 +144,17 @@ def causes(cluster: Cluster) -> list[NodeRow] | None:
         container = worker_container(pod["spec"])
         if container and pod["spec"].get("nodeName"):
             workers[pod["spec"]["nodeName"]].append((pod["metadata"]["name"], container["name"]))
-    return [
-        _node_row(api, cluster.namespace, node, workers[node])
-        for node in sorted(workers)[:MOST_NODES]
-    ]
+    # of 50 nodes at most
+    return [_node_row(api, cluster.namespace, node, workers[node]) for node in sorted(workers)[:50]]
 
 
 def _node_row(
     api: ApiCalls, namespace: str, node: str, workers: Sequence[tuple[str, str]]
 ) -> NodeRow:
     """Read the logs of the workers of a node until one of them says what they can read."""
-    for pod, container in workers[:MOST_PODS]:
-        status, text = read_log(api, namespace, pod, container=container, limitBytes=str(LOG_BYTES))
+    # more than one log, since the beginning of one may be rotated away
+    for pod, container in workers[:3]:
+        status, text = read_log(api, namespace, pod, container=container, limitBytes="65536")
         for line in text.splitlines() if status == 200 else ():
             visibility = Visibility.from_line(line)
             if visibility is not None:
@@ -171,8 +165,7 @@ def _node_row(
 def worker_container(spec: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the container that runs a worker, empty when none does."""
     containers: list[Mapping[str, Any]] = spec.get("containers", [])
-    workers = (container for container in containers if "worker" in _command_line(container)[:4])
-    return next(workers, {})
+    return next((found for found in containers if "worker" in _command_line(found)[:4]), {})
 
 
 def without_causes(spec: Mapping[str, Any]) -> bool:

@@ -9,9 +9,6 @@ from scaletest.cluster.resources import JOBS, SECRETS, Resource
 from scaletest.model.errors import AgentLost, ScaletestError
 
 logger = logging.getLogger("scaletest.cluster")
-DEADLINE_S = 86_400
-# There is no limit beside them: an agent that is held back sends late.
-REQUESTS = {"cpu": "500m", "memory": "256Mi"}
 
 
 class AgentJob:
@@ -66,7 +63,8 @@ class AgentJob:
             "image": self._image,
             "args": ["saturate", "--agent", self._rendezvous],
             "env": [url, {"name": "HOME", "value": "/tmp"}],
-            "resources": {"requests": REQUESTS},
+            # no limit beside them: an agent that is held back sends late
+            "resources": {"requests": {"cpu": "500m", "memory": "256Mi"}},
             "securityContext": {
                 "allowPrivilegeEscalation": False,
                 "capabilities": {"drop": ["ALL"]},
@@ -93,7 +91,7 @@ class AgentJob:
                 "parallelism": self._agents,
                 "completions": self._agents,
                 "backoffLimit": 0,
-                "activeDeadlineSeconds": DEADLINE_S,
+                "activeDeadlineSeconds": 86_400,
                 "ttlSecondsAfterFinished": 600,
                 "template": {"metadata": {"labels": labels}, "spec": pod},
             },

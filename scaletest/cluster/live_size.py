@@ -52,15 +52,13 @@ def live_size(cluster: Cluster, name: str) -> LiveSize:
     nodes = []
     for (cores, gib, pods), taken in sorted(overheads.items(), key=lambda size: -len(size[1])):
         notes.append(f"{len(taken)} nodes of {cores:g} CPU, {gib:.3g} GiB")
-        overhead_cpu = max(0.0, *(taken_cpu for taken_cpu, _ in taken))
-        overhead_memory = max(0.0, *(taken_memory for _, taken_memory in taken))
         nodes.append(
             NodeSize(
                 cpu=cores,
                 memory=gib,
                 pods=pods,
-                overhead_cpu=overhead_cpu,
-                overhead_memory=overhead_memory,
+                overhead_cpu=max(0.0, *(taken_cpu for taken_cpu, _ in taken)),
+                overhead_memory=max(0.0, *(taken_memory for _, taken_memory in taken)),
             )
         )
     return LiveSize(cpu, memory, nodes, notes)

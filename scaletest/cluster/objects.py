@@ -10,9 +10,6 @@ from scaletest.cluster.api_calls import MERGE_PATCH, ApiCalls, Conflict, Missing
 from scaletest.cluster.connection import Cluster
 from scaletest.cluster.resources import PODS, Resource
 
-CONNECTIONS = 16
-# The end of a log that is read: larger than any framed result.
-LOG_BYTES = 4 * 1024 * 1024
 Document = dict[str, Any]
 
 
@@ -28,7 +25,7 @@ class ObjectClient:
     """The objects of one cluster. Several threads may use it."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._api = ApiCalls(cluster, CONNECTIONS)
+        self._api = ApiCalls(cluster, connections=16)
 
     def find(self, resource: Resource, namespace: str, name: str) -> Document | None:
         """Find the object; None if it does not exist."""
@@ -112,8 +109,9 @@ class ObjectClient:
 
     def log(self, namespace: str, pod: str) -> str:
         """Return the end of a pod's log; "" without a log, as before its start."""
+        # larger than any framed result
         status, text = read_log(
-            self._api, namespace, pod, tailLines="2000", limitBytes=str(LOG_BYTES)
+            self._api, namespace, pod, tailLines="2000", limitBytes=str(4 * 1024 * 1024)
         )
         if status in (400, 404):
             return ""
@@ -124,5 +122,5 @@ class ObjectClient:
 
 def selector_query(labels: str, fields: str) -> dict[str, str]:
     """Return the query that lists objects with these labels and fields, "" for any."""
-    selectors = {"labelSelector": labels, "fieldSelector": fields}
-    return {name: selector for name, selector in selectors.items() if selector}
+    selectors = (("labelSelector", labels), ("fieldSelector", fields))
+    return {name: selector for name, selector in selectors if selector}

@@ -25,21 +25,20 @@ class Reference:
     path: str
 
 
-def parse_reference(text: str) -> Reference:
-    """Parse a reference; InvalidValue for anything else."""
-    match = _REFERENCE.fullmatch(text)
-    if not match:
-        raise InvalidValue(
-            f"<service> is {text[:80]!r}", hint="give svc/NAME, svc/NAME:PORT or svc/NAME:PORT/PATH"
-        )
-    return Reference(match[1], match[3] or "", match[4] or "/")
-
-
 class Service:
-    """A Service. Needs the rights to get services, list endpointslices and list deployments."""
+    """A Service. Needs the rights to get services, list endpointslices and list deployments.
+
+    InvalidValue for a text that is no reference.
+    """
 
     def __init__(self, cluster: Cluster, text: str) -> None:
-        self.reference = parse_reference(text)
+        match = _REFERENCE.fullmatch(text)
+        if not match:
+            raise InvalidValue(
+                f"<service> is {text[:80]!r}",
+                hint="give svc/NAME, svc/NAME:PORT or svc/NAME:PORT/PATH",
+            )
+        self.reference = Reference(match[1], match[3] or "", match[4] or "/")
         self._cluster, self._api = cluster, ApiCalls(cluster)
         self.namespace = cluster.namespace
         spec = self._api.get(

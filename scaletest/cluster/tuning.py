@@ -19,10 +19,7 @@ from scaletest.cluster.pod_requests import container_requests, parse_quantity
 from scaletest.cluster.resources import DEPLOYMENTS, Resource
 from scaletest.model.errors import ScaletestError, WaitTimeout
 
-# Names in a setting that are no variables of the environment.
-NAMES = ("cpu", "memory", "replicas")
 POD_METRICS = Resource("PodMetrics", "/apis/metrics.k8s.io/v1beta1", "pods", True)
-INTERVAL_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +65,11 @@ class Tuning:
         All settings of a tuning name the same of these, so that each replaces the one before.
         """
         container = {**container_changes(self._original, setting), "name": self._original["name"]}
-        patch = Patch(
-            {
-                "replicas": int(setting.get("replicas", self.replicas)),
-                "template": {"spec": {"containers": [container]}},
-            }
-        )
-        self._scalers.scale(patch, self._changes)
+        spec = {
+            "replicas": int(setting.get("replicas", self.replicas)),
+            "template": {"spec": {"containers": [container]}},
+        }
+        self._scalers.scale(Patch(spec), self._changes)
 
     def wait(self, patience_s: float, stopped: Callable[[], bool] = lambda: False) -> None:
         """Wait until all pods have the setting and are ready, or `stopped`. Raises WaitTimeout."""
@@ -86,7 +81,7 @@ class Tuning:
                     f"  {self._deployment.trouble()}",
                     hint="raise <ready_timeout>, or leave this setting out",
                 )
-            self._sleep(INTERVAL_S)
+            self._sleep(0.5)
 
     def usage(self) -> list[Usage]:
         """Return the current usage of each pod by the metrics API, else by cAdvisor; else []."""
@@ -139,7 +134,7 @@ def container_changes(container: Mapping[str, Any], setting: Mapping[str, str]) 
             changes["args"] = with_argument(
                 changes.get("args", container.get("args", [])), name, value
             )
-        elif name not in NAMES:
+        elif name not in ("cpu", "memory", "replicas"):
             # a variable that was read from elsewhere has a value of its own now
             changes.setdefault("env", []).append({"name": name, "value": value, "valueFrom": None})
     return changes

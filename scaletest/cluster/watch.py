@@ -25,20 +25,6 @@ from scaletest.model.errors import ScaletestError
 
 logger = logging.getLogger("scaletest.cluster")
 
-# The API server ends a watch after this long.
-WATCH_S = 290
-# It sends a bookmark every minute, so a longer silence means that the connection is dead.
-SILENCE_S = 100.0
-# Lines that may wait to be processed.
-MOST_WAITING = 1024
-LONGEST_PAUSE_S = 15.0
-# The API server no longer knows the version from which to go on.
-GONE = 410
-# Events that happened between two watches arrive all at once when the next one opens. If the gap
-# was longer than the first, events that arrive within the second have no time of their own.
-UNWATCHED_S = 0.05
-CATCHING_UP_S = 1.0
-
 
 @dataclass(frozen=True, slots=True)
 class Collection:
@@ -95,7 +81,7 @@ class _Feed:
                 self._feeds.pause(
                     max(pause_s * random.uniform(0.5, 1.0), min(error.after_s, LONGEST_OBEYED_S))
                 )
-                pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
+                pause_s = min(15.0, pause_s * 2)
             except Exception as error:
                 self._feeds.put(error)  # for the caller of `Feeds.events`
                 return
@@ -121,24 +107,27 @@ class _Feed:
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": self._version,
-            "timeoutSeconds": str(WATCH_S),
+            "timeoutSeconds": "290",  # then the API server ends the watch
         }
         action = f"watch {self._path}"
         try:
-            with self._feeds.api.stream(self._path, action, SILENCE_S, **query) as (
+            # a bookmark comes every minute, so after a longer silence the connection is dead
+            with self._feeds.api.stream(self._path, action, silence_s=100.0, **query) as (
                 status,
                 pieces,
                 headers,
             ):
-                if status == GONE:
+                if status == 410:  # the API server no longer knows the version
                     self._version = ""
                     return
                 if status != 200:
                     message = read_message(b"".join(pieces))
                     raise status_error(status, message, action, f"list and {action}", headers)
                 opened_s = self._feeds.clock()
-                is_late = opened_s - self._unwatched_since > UNWATCHED_S
-                self.sees_from = opened_s + (CATCHING_UP_S if is_late else 0.0)
+                # events since the last watch arrive all at once now; after a gap that was not short
+                # those of the first second have no time of their own
+                is_late = opened_s - self._unwatched_since > 0.05
+                self.sees_from = opened_s + (1.0 if is_late else 0.0)
                 # lines may be cut in pieces anywhere
                 unfinished = b""
                 for piece in pieces:
@@ -188,8 +177,9 @@ class Feeds:
         self.api, self.clock = api, clock
         self.stopped = threading.Event()
         self.pause = pause or self.stopped.wait
+        # of lines that wait to be processed, and what readers say of themselves
         self._queue: queue.Queue[_EventLine | WatchEvent | threading.Event | Exception] = (
-            queue.Queue(MOST_WAITING)
+            queue.Queue(1024)
         )
         self._feeds = [_Feed(self, collection) for collection in collections]
 

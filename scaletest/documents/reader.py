@@ -127,7 +127,7 @@ def _table_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object of JSON. ValueError when a key comes twice: YAML's reader then names it."""
     table = dict(pairs)
     if len(table) < len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("duplicate key")
     return table
 
 

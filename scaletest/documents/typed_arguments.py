@@ -107,7 +107,7 @@ class TypedArguments:
             values[parameter.name] = device
         for name, parameter in self._signature.parameters.items():
             if name not in values and parameter.default is parameter.empty:
-                raise InvalidValue(f"{self._name} lacks its argument {name}", hint=self._usage)
+                raise InvalidValue(f"{self._name} needs the argument {name}", hint=self._usage)
         # Python passes positional arguments in the order in which they stand here
         ordered = {name: values[name] for name in self._signature.parameters if name in values}
         bound = inspect.BoundArguments(self._signature, ordered)
@@ -129,7 +129,7 @@ class TypedArguments:
         if text is None:
             text = "true" if self._is_flag(parameter) else next(words, None)
         if text is None:
-            raise InvalidValue(f"--{name} of {self._name} lacks its value", hint=self._usage)
+            raise InvalidValue(f"--{name} of {self._name} needs a value", hint=self._usage)
         return parameter, text
 
     def _is_flag(self, parameter: str) -> bool:

@@ -65,14 +65,14 @@ def make_app(
         with turns.take():
             return read()
 
-    queues = _Queues(read_in_turn, intel_names, log_interval_s)
+    collector = _Queues(read_in_turn, intel_names, log_interval_s)
 
     def metrics() -> Response:
         try:
             encode, content_type = choose_encoder(request.headers.get("Accept", ""))
         except (ValueError, TypeError):  # the version that it accepts is none
             encode, content_type = choose_encoder("")
-        return Response(encode(queues), content_type=content_type)
+        return Response(encode(collector), content_type=content_type)
 
     def healthz() -> ResponseReturnValue:
         return ("ok\n", 200) if alive() else ("the background thread has ended\n", 500)
@@ -81,11 +81,47 @@ def make_app(
         read_in_turn()
         return "ok\n"
 
+    def queues_json() -> Response:
+        view = read_in_turn()
+        return jsonify(
+            schema_version=wire.SCHEMA_VERSION,
+            at_s=view.at_s,
+            pages=view.pages,
+            clients=view.clients,
+            queues=[queue_view.to_dict() for queue_view in view.queues],
+            unreadable=[name for name, _ in view.unreadable],
+        )
+
+    def queue_json(name: str) -> ResponseReturnValue:
+        view = read_in_turn()
+        for queue_view in view.queues:
+            if queue_view.queue.name == name:
+                return jsonify({**queue_view.to_dict(), "at_s": queue_view.queue.at_s})
+        for unreadable, reason in view.unreadable:
+            if unreadable == name:
+                raise Unreachable(
+                    f"queue {name} cannot be read: {reason}", hint="check the content of its keys"
+                )
+        declared = ", ".join(queue_view.queue.name for queue_view in view.queues) or "none"
+        return _error(
+            404,
+            f"this queue is not declared (declared: {declared})",
+            "declare it with: scaletest queue add",
+        )
+
+    def page() -> ResponseReturnValue:
+        try:
+            return render_template("page.html", view=read_in_turn(), error=None)
+        except Unreachable as error:
+            return render_template("page.html", view=None, error=error), 503
+
     routes: list[Route] = [
         ("/metrics", READ, metrics),
         ("/healthz", READ, healthz),
         ("/readyz", READ, readyz),
-        *_queue_routes(read_in_turn),
+        ("/api/v1/queues", READ, queues_json),
+        ("/api/v1/queues/<path:name>", READ, queue_json),
+        ("/", READ, page),
     ]
     app = make_site("scaletest.exporter", routes, "exporter", hosts=hosts)
     app.json.sort_keys = False  # type: ignore[attr-defined]
@@ -109,47 +145,3 @@ def _answer_refusal(error: HTTPException) -> ResponseReturnValue:
         )
     allowed = {name: text for name, text in error.get_headers() if name == "Allow"}
     return *_error(error.code or 500, error.description or error.name, served), allowed
-
-
-def _queue_routes(read: Read) -> list[Route]:
-    """Return the routes that serve the queues as JSON and as a page."""
-
-    def queues() -> Response:
-        view = read()
-        return jsonify(
-            schema_version=wire.SCHEMA_VERSION,
-            at_s=view.at_s,
-            pages=view.pages,
-            clients=view.clients,
-            queues=[queue_view.to_dict() for queue_view in view.queues],
-            unreadable=[name for name, _ in view.unreadable],
-        )
-
-    def queue(name: str) -> ResponseReturnValue:
-        view = read()
-        for queue_view in view.queues:
-            if queue_view.queue.name == name:
-                return jsonify({**queue_view.to_dict(), "at_s": queue_view.queue.at_s})
-        for unreadable, reason in view.unreadable:
-            if unreadable == name:
-                raise Unreachable(
-                    f"queue {name} cannot be read: {reason}", hint="check the content of its keys"
-                )
-        declared = ", ".join(queue_view.queue.name for queue_view in view.queues) or "none"
-        return _error(
-            404,
-            f"this queue is not declared (declared: {declared})",
-            "declare it with: scaletest queue add",
-        )
-
-    def page() -> ResponseReturnValue:
-        try:
-            return render_template("page.html", view=read(), error=None)
-        except Unreachable as error:
-            return render_template("page.html", view=None, error=error), 503
-
-    return [
-        ("/api/v1/queues", READ, queues),
-        ("/api/v1/queues/<path:name>", READ, queue),
-        ("/", READ, page),
-    ]

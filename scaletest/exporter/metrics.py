@@ -236,28 +236,28 @@ QUEUE_METRICS = (
     QueueMetric(
         "scaletest_node_cpu_busy_ratio",
         GAUGE,
-        "Part of a worker node's CPU time that was used, while the queue has work.",
+        "Fraction of a worker node's CPU time that was used, while the queue has work.",
         lambda v: _known([((sample.node,), sample.cpu_busy) for sample in v.nodes]),
         labels=("node",),
     ),
     QueueMetric(
         "scaletest_node_cpu_pressure_ratio",
         GAUGE,
-        "Part of the time in which some thread of the node waited for a CPU.",
+        "Fraction of the time in which some thread of the node waited for a CPU.",
         _of_nodes(PRESSURE, "cpu_some"),
         labels=("node",),
     ),
     QueueMetric(
         "scaletest_node_memory_pressure_ratio",
         GAUGE,
-        "Part of the time in which some thread of the node waited for memory.",
+        "Fraction of the time in which some thread of the node waited for memory.",
         _of_nodes(PRESSURE, "memory_some"),
         labels=("node",),
     ),
     QueueMetric(
         "scaletest_node_io_pressure_ratio",
         GAUGE,
-        "Part of the time in which some thread of the node waited for storage.",
+        "Fraction of the time in which some thread of the node waited for storage.",
         _of_nodes(PRESSURE, "io_some"),
         labels=("node",),
     ),
@@ -271,7 +271,7 @@ QUEUE_METRICS = (
     QueueMetric(
         "scaletest_node_container_throttled_ratio",
         GAUGE,
-        "Part of the periods in which its CPU limit throttled the sampling worker's container;"
+        "Fraction of the periods in which its CPU limit throttled the sampling worker's container;"
         " missing without one.",
         _of_nodes(CONTAINER, "throttled_periods"),
         labels=("node",),
@@ -279,7 +279,7 @@ QUEUE_METRICS = (
     QueueMetric(
         "scaletest_device_busy_ratio",
         GAUGE,
-        "Part of the time in which a device's busiest engine worked, or what its driver calls"
+        "Fraction of the time in which a device's busiest engine worked, or what its driver calls"
         " utilisation.",
         _of_devices("busy"),
         labels=("node", "device"),

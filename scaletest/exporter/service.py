@@ -55,33 +55,38 @@ class LogLines:
             # another server after a failover may be far behind, and lines go on there
             if self._due_s - self._interval_s <= view.at_s < self._due_s:
                 return
+            period_s = max(0.0, view.at_s - self._last_s)
             for queue in view.queues:
-                logger.info("%s", self._line(queue, view.at_s))
+                # what was counted since the last line
+                last_counts = self._last_counts.get(queue.queue.name, {})
+                counts = []
+                for name, count in _counts(queue).items():
+                    grown = max(0, count - last_counts.get(name, 0))
+                    counts.append(f"{grown} {name.replace('_', ' ')}")
+                # the longest durations since then; the present slot is for the next line
+                slots = [slot for slot in queue.queue.slots if slot.number < view.at_s // SLOT_S]
+                window = window_until(slots, view.at_s, period_s)
+                pod = cut_text(window.pod, limit=100) or "unknown"
+                node = cut_text(window.node, limit=100) or "unknown"
+                slow_worker = f" (pod {pod} on {node})" if window.pod or window.node else ""
+                logger.info(
+                    "queue %s: %s in %s; %s waiting, %s running, workers %s, wanted %s; longest:"
+                    " wait %s s, run %s s%s, total %s s",
+                    queue.queue.name,
+                    ", ".join(counts),
+                    numbers.format_seconds(period_s),
+                    queue.queue.waiting,
+                    queue.queue.running,
+                    len(queue.queue.workers),
+                    queue.desired,
+                    short_number(window.max_wait_s),
+                    short_number(window.max_run_s),
+                    slow_worker,
+                    short_number(window.max_total_s),
+                )
         self._last_s = view.at_s
         self._due_s = view.at_s + self._interval_s - view.at_s % self._interval_s
         self._last_counts = {queue.queue.name: _counts(queue) for queue in view.queues}
-
-    def _line(self, view: QueueView, at_s: float) -> str:
-        # what was counted since the last line
-        last_counts = self._last_counts.get(view.queue.name, {})
-        counts = []
-        for name, count in _counts(view).items():
-            grown = max(0, count - last_counts.get(name, 0))
-            counts.append(f"{grown} {name.replace('_', ' ')}")
-        # the longest durations since then; the present slot is for the next line
-        period_s = max(0.0, at_s - self._last_s)
-        slots = [slot for slot in view.queue.slots if slot.number < at_s // SLOT_S]
-        window = window_until(slots, at_s, period_s)
-        pod = cut_text(window.pod, limit=100) or "unknown"
-        node = cut_text(window.node, limit=100) or "unknown"
-        slow_worker = f" (pod {pod} on {node})" if window.pod or window.node else ""
-        return (
-            f"queue {view.queue.name}: {', '.join(counts)} in {numbers.format_seconds(period_s)};"
-            f" {view.queue.waiting} waiting, {view.queue.running} running, workers"
-            f" {len(view.queue.workers)}, wanted {view.desired}; longest: wait"
-            f" {short_number(window.max_wait_s)} s, run {short_number(window.max_run_s)}"
-            f" s{slow_worker}, total {short_number(window.max_total_s)} s"
-        )
 
 
 def _counts(view: QueueView) -> dict[str, int]:

@@ -14,7 +14,6 @@ writer, under a lock of its own.
 """
 
 import os
-import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
@@ -103,8 +102,3 @@ class LifecycleFolder(TypedFolder[LifecyclePlan]):
     def _text(self, name: str) -> str:
         with self.trouble("read"):
             return self.text(name, errors="replace")
-
-
-def new_run() -> str:
-    """Return an id for a run: six hex digits."""
-    return secrets.token_hex(3)

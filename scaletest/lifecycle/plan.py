@@ -15,14 +15,7 @@ from scaletest.model.errors import InvalidValue
 KIND = "lifecycle"
 TOOLS = ("api", "kubectl", "runai")
 UNTIL = ("created", "scheduled", "ready_to_start", "started", "ready", "finished")
-MOST_WORKLOADS = 1_000_000
 RUN_LABEL = "scaletest/run"
-# A duration as `sleep` takes it.
-_SLEEP = re.compile(r"infinity|[0-9]{1,9}(\.[0-9]{1,9})?[smhd]?")
-# The numbers of six hex digits, of which names are made.
-_NAMES = 1 << 24
-# Odd, so that steps of it visit each of these numbers once before one comes again.
-_STEP = 0x9E3779 | 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +30,7 @@ class LifecyclePlan(Document):
     workload_type: Annotated[str, "the name of a template"]
     namespace: Annotated[str, "where the objects are"]
     count: Annotated[
-        int, Meta(ge=1, le=MOST_WORKLOADS, title="the number of workloads"), "number of objects."
+        int, Meta(ge=1, le=1_000_000, title="the number of workloads"), "number of objects."
     ]
     project: Annotated[str, "of Run:ai"] = ""
     processes: Annotated[
@@ -73,7 +66,8 @@ class LifecyclePlan(Document):
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if not _SLEEP.fullmatch(self.seconds):
+        # as `sleep` takes a duration
+        if not re.fullmatch(r"infinity|[0-9]{1,9}(\.[0-9]{1,9})?[smhd]?", self.seconds):
             raise InvalidValue(
                 f"pods cannot run for {checks.cut_text(self.seconds, 40)} seconds",
                 hint="give a number, as in 2.5, or infinity",
@@ -100,17 +94,5 @@ class LifecyclePlan(Document):
         """
         start = int(self.run, 16)
         for index in range(self.count):
-            yield f"j-{(start + index * _STEP) % _NAMES:06x}"
-
-    def values(self) -> dict[str, str]:
-        """Return the values of the template's placeholders."""
-        return {
-            "image": self.image,
-            "seconds": self.seconds,
-            "resource": self.resource,
-            "gpus": self.gpus,
-            "workers": str(self.workers),
-            "project": self.project,
-            "namespace": self.namespace,
-            "run": self.run,
-        }
+            # the step is odd, so each number of six hex digits comes once before one comes again
+            yield f"j-{(start + index * 0x9E3779) % (1 << 24):06x}"

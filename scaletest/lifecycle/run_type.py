@@ -17,21 +17,6 @@ from scaletest.stats.estimate import exact_estimate
 from scaletest.stats.measure import NOWHERE, Measure, known_percentiles
 
 ALL_WORKLOADS = WorkloadSelection()
-# The differences that clocks can show: of the arrival of events here, and of the API's fields.
-WATCH_RESOLUTION_S = 0.02
-API_RESOLUTION_S = 1.0
-# Fields of the plan that say what is measured, and fields that change nothing in it.
-WORKLOAD_FIELDS = {
-    "object_kind",
-    "workers",
-    "gpus",
-    "resource",
-    "image",
-    "seconds",
-    "pvc",
-    "template",
-}
-IRRELEVANT_FIELDS = {"run", "namespace", "project", "template_file", "context"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +48,8 @@ class LifecycleType(RunType):
         has_total = any(phase.step.total for phase in lifecycle.steps)
         for phase in lifecycle.steps:
             samples = [seconds for seconds in phase.values if seconds is not None]
-            watched = set(phase.sources) <= {"watch"}
-            resolution_s = WATCH_RESOLUTION_S if watched else API_RESOLUTION_S
+            # what clocks can show: 20 ms in the arrival of events here, 1 s in the API's fields
+            resolution_s = 0.02 if set(phase.sources) <= {"watch"} else 1.0
             for measure in known_percentiles(
                 phase.step.name, NOWHERE, phase.spread, samples, resolution_s
             ):
@@ -76,8 +61,15 @@ class LifecycleType(RunType):
                 Measure("throughput", NOWHERE, exact_estimate(per_s), "1/s", more_is_better=True)
             )
         for name in COUNTS:
-            count = exact_estimate(getattr(lifecycle.books, name))
-            measures.append(Measure(name, NOWHERE, count, "workloads", more_is_better=False))
+            measures.append(
+                Measure(
+                    name,
+                    NOWHERE,
+                    exact_estimate(getattr(lifecycle.books, name)),
+                    "workloads",
+                    more_is_better=False,
+                )
+            )
         return measures
 
     def contrast(self, base: LifecycleRun, candidate: LifecycleRun) -> Contrast:
@@ -85,7 +77,20 @@ class LifecycleType(RunType):
         differences: Sequence[Difference] = ()
         if base.plan and candidate.plan:  # files of the Run:ai scale test tool have none
             differences = plan_differences(
-                base.plan, candidate.plan, WORKLOAD_FIELDS, IRRELEVANT_FIELDS
+                base.plan,
+                candidate.plan,
+                # fields that say what is measured, and fields that change nothing in it
+                {
+                    "object_kind",
+                    "workers",
+                    "gpus",
+                    "resource",
+                    "image",
+                    "seconds",
+                    "pvc",
+                    "template",
+                },
+                {"run", "namespace", "project", "template_file", "context"},
             )
         # a run that has lost workloads, or not measured them yet, has measured fewer
         books = base.result.books, candidate.result.books

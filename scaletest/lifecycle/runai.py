@@ -19,8 +19,6 @@ from scaletest.model.times import format_time, parse_time
 # Columns of the database's table.
 NAME = "jobName"
 TIME = "time_created"
-# The namespace of a project begins so.
-PREFIX = "runai-"
 # Field of sampled.json -> our milestone.
 FIELDS = {
     "workloadCreatedTimestamp": "created",
@@ -79,37 +77,41 @@ DURATION_COLUMNS = (
 
 def project_of(namespace: str) -> str:
     """Return the project to which a namespace belongs."""
-    return namespace.removeprefix(PREFIX)
+    return namespace.removeprefix("runai-")
 
 
 def write_submitted(submissions: Iterable[Submission]) -> str:
     """Write submitted.json: the submissions that were accepted and have a time."""
-    rows = [
-        {
-            "jobName": submission.name,
-            "projectName": submission.project or project_of(submission.namespace),
-            "jobNamespace": submission.namespace,
-            "submitTimestamp": format_time(submission.submitted_s),
-        }
-        for submission in submissions
-        if submission.accepted and submission.submitted_s is not None
-    ]
-    return json.dumps(rows, indent=4)
+    return json.dumps(
+        [
+            {
+                "jobName": submission.name,
+                "projectName": submission.project or project_of(submission.namespace),
+                "jobNamespace": submission.namespace,
+                "submitTimestamp": format_time(submission.submitted_s),
+            }
+            for submission in submissions
+            if submission.accepted and submission.submitted_s is not None
+        ],
+        indent=4,
+    )
 
 
 def write_sampled(timelines: Iterable[WorkloadTimeline], project: str) -> str:
     """Write sampled.json: the workloads of which all needed milestones have a time."""
-    rows = [
-        {
-            "jobName": timeline.workload.name,
-            "jobNamespace": timeline.workload.namespace,
-            "projectName": project or project_of(timeline.workload.namespace),
-            **{field: _time_of(timeline, name) for field, name in FIELDS.items()},
-        }
-        for timeline in timelines
-        if all(map(timeline.stamp, NEEDED))
-    ]
-    return json.dumps(rows, indent=4)
+    return json.dumps(
+        [
+            {
+                "jobName": timeline.workload.name,
+                "jobNamespace": timeline.workload.namespace,
+                "projectName": project or project_of(timeline.workload.namespace),
+                **{field: _time_of(timeline, name) for field, name in FIELDS.items()},
+            }
+            for timeline in timelines
+            if all(map(timeline.stamp, NEEDED))
+        ],
+        indent=4,
+    )
 
 
 def _time_of(timeline: WorkloadTimeline, name: str) -> str | None:

@@ -20,7 +20,7 @@ def _result() -> Schema:
     """Describe result.json of a lifecycle, and what its commands print."""
     schema = class_schema(
         "lifecycle-result",
-        "What a lifecycle found. Seconds; what is not known is null.",
+        "What a lifecycle found. Seconds; unknown values are null.",
         LifecycleResult,
     )
     schema["properties"]["folder"] = {"type": "string", "description": "where the run is kept"}

@@ -92,7 +92,7 @@ def read_headers(texts: Sequence[str]) -> dict[str, str]:
         name, colon, value = text.partition(":")
         if not colon or not name.strip() or any(ord(letter) < 32 for letter in text):
             raise InvalidValue(
-                f"<header> {name[:40]!r} is no header",
+                f"invalid <header> {name[:40]!r}",
                 hint="write <header> 'NAME: VALUE', or <header> @FILE with such lines",
             )
         headers[name.strip()] = value.strip()

@@ -101,7 +101,7 @@ class Steering:
         What was due before is submitted, and measured from when it was due.
         """
         if not isinstance(self.loop, OpenLoop) or self.rate is None:
-            raise NotSteerable(f"this client has no rate that can be set: {self.load}")
+            raise NotSteerable(f"this client's rate cannot be set: {self.load}")
         with self._lock:
             self.loop.set_rate(rate)
             self._note(rate)

@@ -182,7 +182,7 @@ def parse_threshold(text: str, table: MeasureTable, example: str) -> Threshold:
         (
             threshold.bound > (1.0 if is_part else measurable.most),
             f"threshold {quoted} has a value that {measure} cannot reach",
-            "it is a part of 1: write 0.8 or 80%",
+            "it is a fraction: write 0.8 or 80%",
         ),
     )
     return threshold

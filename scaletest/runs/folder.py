@@ -372,7 +372,7 @@ class TypedFolder(RunFolder, Generic[PlanT]):
             raise UsageError(f"{self.path} holds no {self.expected}", hint=self.remedy)
         if self.kind != self.run_type:
             raise UsageError(
-                f"run {self.name} is no {self.run_type}: it is a {self.kind} run",
+                f"run {self.name} is not a {self.run_type} run: it is a {self.kind} run",
                 hint=f"see: scaletest report {self.name}",
             )
         return self.plan_type.from_dict(self.read(PLAN))
@@ -385,5 +385,5 @@ class TypedFolder(RunFolder, Generic[PlanT]):
         """Read the steps that are complete; InvalidValue when one is listed twice."""
         steps = list(self.rows(STEPS))
         if len({step.key for step in steps}) < len(steps):
-            raise InvalidValue(f"{STEPS} of run {self.name} holds a step twice")
+            raise InvalidValue(f"{STEPS} of run {self.name} contains a step twice")
         return steps

@@ -25,7 +25,7 @@ class Difference(Written):
     field: str
     base: Any
     candidate: Any
-    workload: Annotated[bool, "whether it forbids to compare"] = False
+    workload: Annotated[bool, "whether it rules out a comparison"] = False
 
     @property
     def text(self) -> str:

@@ -30,7 +30,7 @@ class Measure(Written):
         "counted.",
     ]
     unit: Annotated[
-        str, 'the base unit, as in s, 1/s, B/s, x; "" for a plain number or a part of 1.'
+        str, 'the base unit, as in s, 1/s, B/s, x; "" for a plain number or a fraction.'
     ]
     more_is_better: Annotated[bool | None, INNER, "None where neither is."]
     samples: Annotated[

@@ -187,8 +187,8 @@ def find_problems(queue: QueueSnapshot, workers: Iterable[WorkerRow]) -> Iterabl
             f"scaletest queue resume {name}",
         )
     if late := sum(row.is_late for row in workers):
-        text = "1 worker has" if late == 1 else f"{late} workers have"
-        yield Problem(WARNING, "late", name, f"{text} not beaten for more than {LATE_S:g} s")
+        text = "1 worker" if late == 1 else f"{late} workers"
+        yield Problem(WARNING, "late", name, f"{text} sent no heartbeat for more than {LATE_S:g} s")
 
 
 def _requests_wait(waiting: int) -> str:

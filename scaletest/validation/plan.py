@@ -82,7 +82,7 @@ class Plan(Document):
     ] = 0.0
     precision: Annotated[
         Fraction,
-        "End a step early when its throughput is known to this part of it; 0.02 is 2 %.",
+        "End a step early when its throughput is known to within this fraction; 0.02 is 2 %.",
     ] = 0.02
     max_step_s: Annotated[
         Seconds,

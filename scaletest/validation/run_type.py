@@ -132,8 +132,6 @@ def measures_of_step(step: Step, efficiency: Estimate | None) -> Iterator[Measur
     if efficiency is not None:
         yield Measure("efficiency", where, efficiency, "", True)
     counted = list(itertools.chain.from_iterable(sample.counted for sample in step.samples))
-    runs_s = [record.reply.run_s for record in counted]
-    waits_s = [record.reply.wait_s for record in counted]
-    yield from known_percentiles("run", where, step.run, runs_s)
-    yield from known_percentiles("wait", where, step.wait, waits_s)
+    yield from known_percentiles("run", where, step.run, [row.reply.run_s for row in counted])
+    yield from known_percentiles("wait", where, step.wait, [row.reply.wait_s for row in counted])
     yield Measure("failures", where, exact_estimate(step.failures), "requests", False)

@@ -95,7 +95,7 @@ def command(
     for group in filter(None, (GROUP, perftest_group)):
         if group not in discovery.api_groups(cluster):
             raise Unreachable(
-                f"the cluster does not know {group}",
+                f"the cluster does not define {group}",
                 hint=f"scaletest operator --crds{options} | kubectl apply --server-side -f -",
             )
     logging.getLogger("scaletest.benchmarks.operator").setLevel(logging.INFO)

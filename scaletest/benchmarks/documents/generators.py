@@ -139,7 +139,7 @@ def _check_arguments(arguments: Any, field: str, known: set[str]) -> Mapping[str
     checks.raise_first_mistake(
         (
             not isinstance(options, Mapping) or set(options) - known,
-            f"{field} takes {', '.join(sorted(known))} and nothing else",
+            f"{field} takes only {', '.join(sorted(known))}",
             "correct its arguments",
         )
     )

@@ -16,7 +16,6 @@ from scaletest.model.document import Document
 
 MARK = "SCALETEST-RESULT "
 MOST_MESSAGE = 2000  # characters of a message in the status of an object
-MOST_CHARACTERS = 200_000  # of a framed line, for readers of logs
 
 
 class BenchmarkPhase(StrEnum):
@@ -79,7 +78,7 @@ class BenchmarkResult(Document):
 def frame_result(result: BenchmarkResult) -> str:
     """Return the line of a result; without its details if it would be too long."""
     line = _encode(result)
-    if len(line) <= MOST_CHARACTERS:
+    if len(line) <= 200_000:  # readers of logs take no longer ones
         return line
     note = f"the details were left out: {len(line)} characters are too many"
     return _encode(replace(result, result={}, notes=(*result.notes, note)))

@@ -34,10 +34,10 @@ def plan_of(
     """
     if not is_set(document):
         single = read_benchmark(document)
-        plan = BenchmarkPlan(
-            single.name, (single,), ({},), dict(document), paused=single.spec.paused
+        return (
+            BenchmarkPlan(single.name, (single,), ({},), dict(document), paused=single.spec.paused),
+            list(single.warnings),
         )
-        return plan, list(single.warnings)
     warnings = list[str]()
     body = read_envelope(document, warnings)
     spec = file_documents.read_file_document(
@@ -45,7 +45,29 @@ def plan_of(
     )
     name = read_name(body, "benchmark-set")
     rng = rng or random.Random(spec.seed)
-    permutations = _expand_permutations(spec, nodes, rng)
+    # the values of all permutations: the product, then the explicit ones
+    values = spec.matrix if spec.has_matrix else spec.permutations
+    lists = {
+        key: generate(source, f"{key} of product", nodes, rng)
+        for key, source in values.product.items()
+    }
+    checks.raise_first_mistake(
+        (
+            math.prod(map(len, lists.values())) > MOST_BENCHMARKS,
+            f"the product has more than {MOST_BENCHMARKS} permutations",
+            "measure less, or take a sample",
+        )
+    )
+    permutations: list[Mapping[str, Any]] = list(values.explicit)
+    # without a product only what is explicit; without both the template alone is measured
+    if lists or not permutations:
+        permutations = [
+            *(
+                dict(zip(lists, values_of_all, strict=True))
+                for values_of_all in itertools.product(*lists.values())
+            ),
+            *permutations,
+        ]
     count = len(permutations) * spec.repetitions
     checks.raise_first_mistake(
         (
@@ -55,14 +77,15 @@ def plan_of(
         )
     )
     members = [
-        _make_member(spec, name, number, values) for number, values in enumerate(permutations)
+        _make_member(spec, name, number, values_of_one)
+        for number, values_of_one in enumerate(permutations)
     ]
     for member in members:
         warnings += [line for line in member.warnings if line not in warnings]
     # warn of the first permutation that equals an earlier one
     numbers: dict[str, int] = {}
-    for number, values in enumerate(permutations):
-        first = numbers.setdefault(repr(sorted(values.items())), number)
+    for number, values_of_one in enumerate(permutations):
+        first = numbers.setdefault(repr(sorted(values_of_one.items())), number)
         if first != number:
             warnings.append(
                 f"permutation {number + 1} is the same as permutation {first + 1}; "
@@ -82,32 +105,6 @@ def plan_of(
     )
     plan.check_thresholds()  # now, rather than after everything has been measured
     return plan, warnings
-
-
-def _expand_permutations(
-    spec: SetSpec, nodes: Nodes, rng: random.Random
-) -> list[Mapping[str, Any]]:
-    """Return the values of all permutations: the product, then the explicit ones."""
-    values = spec.matrix if spec.has_matrix else spec.permutations
-    lists = {
-        key: generate(source, f"{key} of product", nodes, rng)
-        for key, source in values.product.items()
-    }
-    checks.raise_first_mistake(
-        (
-            math.prod(map(len, lists.values())) > MOST_BENCHMARKS,
-            f"the product has more than {MOST_BENCHMARKS} permutations",
-            "measure less, or take a sample",
-        )
-    )
-    permutations = [
-        dict(zip(lists, values_of_all, strict=True))
-        for values_of_all in itertools.product(*lists.values())
-    ]
-    # without a product only what is explicit; without both the template alone is measured
-    if values.explicit and not lists:
-        permutations = []
-    return [*permutations, *values.explicit]
 
 
 def _make_member(spec: SetSpec, name: str, number: int, values: Mapping[str, Any]) -> Benchmark:

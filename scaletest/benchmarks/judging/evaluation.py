@@ -209,8 +209,13 @@ def _verdict(
     counts = [run_result.get(outcome) for outcome in ("succeeded", "failed")]
     recorded = sum(count for count in counts if isinstance(count, int))
     if recorded > len(pairs):
-        reason = f"{recorded - len(pairs)} of {recorded} records are missing"
-        grounds.append(Ground(Rank.NOT_THE_SUBJECT, reason, f"measure them again: {resume}"))
+        grounds.append(
+            Ground(
+                Rank.NOT_THE_SUBJECT,
+                f"{recorded - len(pairs)} of {recorded} records are missing",
+                f"measure them again: {resume}",
+            )
+        )
     failures = [result for _, result in pairs if not result.ok]
     failed = [result for result in failures if not result.failure.unmeasured]
     unmeasured = [result for result in failures if result.failure.unmeasured]
@@ -220,8 +225,7 @@ def _verdict(
         _first_failure(unmeasured, Rank.OPEN, f"of {plan.count} could not be measured"),
     ]
     if missing := plan.count - len(pairs):
-        reason = f"{missing} of {plan.count} were not measured"
-        grounds.append(Ground(Rank.OPEN, reason, resume))
+        grounds.append(Ground(Rank.OPEN, f"{missing} of {plan.count} were not measured", resume))
     judged = "; no threshold was set, so no number is judged"
     if thresholds:
         judged = f", {plural(len(thresholds), 'threshold')} met"

@@ -3,9 +3,6 @@
 from collections.abc import Sequence
 from enum import StrEnum
 
-# Limits for the lines of a tool's output in an error.
-MOST_LINES = 8
-MOST_CHARACTERS = 200
 _LOGS = "in logs/ of the run's folder"
 
 
@@ -64,9 +61,8 @@ class BenchmarkFailed(Exception):
         super().__init__(message)
         self.failure = failure
         self.message = message
-        self.lines = tuple(line.strip()[:MOST_CHARACTERS] for line in lines if line.strip())[
-            :MOST_LINES
-        ]
+        # a tool's output may have any length
+        self.lines = tuple(line.strip()[:200] for line in lines if line.strip())[:8]
         self.remedy = remedy
 
 

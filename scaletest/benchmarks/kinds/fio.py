@@ -31,7 +31,6 @@ from scaletest.benchmarks.kinds import (
 from scaletest.model import checks, declared
 
 JOB, FILES = "job.fio", "data"
-SECTION = "scaletest"
 ALL = "All clients"  # fio's name of the row with the sum of its clients
 SIDES = ("read", "write")
 SIZE = r"\d{1,15}[KMGTPkmgtp]?"
@@ -146,7 +145,7 @@ def job_file(spec: FioSpec, directory: str = FILES) -> str:
         "group_reporting": 1,
         "unlink": 1,
     }
-    return f"[{SECTION}]\n" + "".join(f"{name}={setting}\n" for name, setting in options.items())
+    return "[scaletest]\n" + "".join(f"{name}={setting}\n" for name, setting in options.items())
 
 
 def tasks(spec: FioSpec, site: ExecutionSite) -> Sequence[Task]:
@@ -195,8 +194,35 @@ def parse(spec: FioSpec, output: ToolOutput) -> ToolMeasurement:
         failure=Failure.EXIT,
     )
     parsing.check_exit(output, "fio")
+    # each worker has one row, or one for each job
     single = [row for row in rows if row.get("jobname") != ALL]
-    _check_work(spec, single)
+    rows_by_worker = Counter((str(row.get("hostname", "")), row.get("port", "")) for row in single)
+    names = [f"{host} port {port}: {count}" for (host, port), count in rows_by_worker.items()]
+    fail_if(
+        len(rows_by_worker) != spec.num_workers,
+        f"fio reports {len(rows_by_worker)} workers instead of {spec.num_workers}",
+        names,
+    )
+    fail_if(
+        set(rows_by_worker.values()) not in ({1}, {spec.num_jobs}),
+        f"fio reports a worker neither once nor once for each of its {spec.num_jobs} jobs",
+        names,
+    )
+    # it did the operations that the spec asks for and no others, and for its time
+    for row, side in product(single, SIDES):
+        operations, is_asked_for = parsing.number(row, side, "total_ios"), side in _sides(spec)
+        fail_if(
+            is_asked_for and not operations,
+            f"fio reports a worker without {side}s with rw {spec.rw}",
+        )
+        fail_if(
+            operations and not is_asked_for,
+            f"fio reports {operations:.0f} {side}s with rw {spec.rw}",
+            failure=Failure.MISMATCH,
+        )
+    for row in single:
+        runtime_ms = max(parsing.number(row, side, "runtime") for side in SIDES)
+        parsing.check_length(runtime_ms / 1e3, parse_seconds(spec.runtime), "a worker of fio")
     # fio's own sum, if it has one, is that of its workers
     sums = [row for row in rows if row.get("jobname") == ALL]
     fail_if(len(sums) > 1, f"fio reports the sum of all workers {len(sums)} times")
@@ -227,38 +253,6 @@ def parse(spec: FioSpec, output: ToolOutput) -> ToolMeasurement:
         {"version": parsing.part_at(report, "fio version"), "jobs": list(map(_shorten, rows))},
         str(single[0].get("hostname") or "") if spec.num_workers == 1 else "",
     )
-
-
-def _check_work(spec: FioSpec, rows: Sequence[Row]) -> None:
-    """Raise BenchmarkFailed unless each worker did what the spec asks for, and for its time."""
-    # each worker has one row, or one for each job
-    counts = Counter((str(row.get("hostname", "")), row.get("port", "")) for row in rows)
-    names = [f"{host} port {port}: {count}" for (host, port), count in counts.items()]
-    fail_if(
-        len(counts) != spec.num_workers,
-        f"fio reports {len(counts)} workers instead of {spec.num_workers}",
-        names,
-    )
-    fail_if(
-        set(counts.values()) not in ({1}, {spec.num_jobs}),
-        f"fio reports a worker neither once nor once for each of its {spec.num_jobs} jobs",
-        names,
-    )
-    # it did the operations that the spec asks for, and no others
-    for row, side in product(rows, SIDES):
-        operations, is_asked_for = parsing.number(row, side, "total_ios"), side in _sides(spec)
-        fail_if(
-            is_asked_for and not operations,
-            f"fio reports a worker without {side}s with rw {spec.rw}",
-        )
-        fail_if(
-            operations and not is_asked_for,
-            f"fio reports {operations:.0f} {side}s with rw {spec.rw}",
-            failure=Failure.MISMATCH,
-        )
-    for row in rows:
-        runtime_ms = max(parsing.number(row, side, "runtime") for side in SIDES)
-        parsing.check_length(runtime_ms / 1e3, parse_seconds(spec.runtime), "a worker of fio")
 
 
 def _sides(spec: FioSpec) -> list[str]:

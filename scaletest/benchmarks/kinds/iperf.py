@@ -28,9 +28,6 @@ from scaletest.benchmarks.kinds import (
 )
 from scaletest.model import checks, declared
 
-PORTS = {"iperf3": 5201, "iperf": 5001}
-# Intervals in a result; those of a longer run are thinned out evenly.
-MOST_INTERVALS = 120
 _RATES = ("bandwidth", "reverseBandwidth")  # headlines in the order of `_directions`
 
 
@@ -75,7 +72,7 @@ class IPerfSpec(PairSpec):
 
 def tasks(spec: IPerfSpec, site: ExecutionSite) -> Sequence[Task]:
     """Run a server that listens on its address only, and a client that measures."""
-    address, port = site.address("server"), PORTS[spec.tool]
+    address, port = site.address("server"), 5001 if spec.tool == "iperf" else 5201
     load = ("--time", str(spec.duration), "--parallel", str(spec.streams))
     if spec.tool == "iperf":
         ipv6 = ("--ipv6_domain",) if spec.ip_family == "IPv6" else ()
@@ -133,9 +130,10 @@ def parse(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
             f"iperf3 measured with {name} {reported} instead of {setting}",
             failure=Failure.MISMATCH,
         )
-    # sums by interval, without the large lists of streams
+    # sums by interval, without the large lists of streams; a result has 120 intervals at most, and
+    # those of a longer run are thinned out evenly
     sums = [parsing.part_at(interval, "sum") for interval in report.get("intervals") or []]
-    stride = math.ceil(len(sums) / MOST_INTERVALS) or 1
+    stride = math.ceil(len(sums) / 120) or 1
     keep = ("start", "seconds", "bits_per_second", "retransmits", "omitted")
     read_headlines = _udp_headlines if spec.protocol == "UDP" else _tcp_headlines
     return ToolMeasurement(
@@ -270,10 +268,10 @@ KIND = Kind(
         ),
         Headline(
             "retransmits",
-            "segments sent again",
+            "retransmits",
             "",
             None,
-            "Segments that were sent again, of all streams.",
+            "Retransmitted TCP segments, all streams together.",
         ),
         Headline("jitter", "jitter", "s", False, "UDP: as RFC 1889 defines it."),
         Headline(

@@ -13,15 +13,8 @@ from scaletest.benchmarks.kinds import (
 )
 
 CSV_COLUMNS = 9  # of a line about TCP; one about UDP has more
-# Relative error of one second when iperf 2 rounds both of its ends to tenths.
-INTERVAL_ROUNDED = 0.12
 _SUM, _PREFIXES = "SUM", ("", "K", "M", "G")
 _NUMBER = r"(\d{1,15}(?:\.\d{1,9})?)"
-_LINE = re.compile(
-    rf"^\[\s*(\d+|SUM)\]\s+{_NUMBER}-\s*{_NUMBER} sec\s+{_NUMBER} ([KMG]?)Bytes\s+{_NUMBER}"
-    r" ([KMG]?)bits/sec\s*$",
-    re.MULTILINE,
-)
 
 
 class _Stream(NamedTuple):
@@ -55,7 +48,12 @@ def parse(output: ToolOutput, streams: int, duration_s: float) -> ToolMeasuremen
     # on slow links it may have written text in spite of --reportstyle C
     rows = list(map(_read_csv_row, csv))
     if not csv:
-        for name, start, end, size, large, rate, prefix in _LINE.findall(output.stdout):
+        for name, start, end, size, large, rate, prefix in re.findall(
+            rf"^\[\s*(\d+|SUM)\]\s+{_NUMBER}-\s*{_NUMBER} sec\s+{_NUMBER} ([KMG]?)Bytes"
+            rf"\s+{_NUMBER} ([KMG]?)bits/sec\s*$",
+            output.stdout,
+            re.MULTILINE,
+        ):
             rows.append(
                 _Stream(
                     name,
@@ -80,14 +78,16 @@ def parse(output: ToolOutput, streams: int, duration_s: float) -> ToolMeasuremen
     # of iperf's own sum only the bytes can be compared: its interval differs
     for row in rows:
         if row.name == _SUM:
-            sent_bytes = sum(stream.bytes for stream in single)
-            parsing.check_agreement(row.bytes, sent_bytes, "the sum of the streams' bytes")
+            parsing.check_agreement(
+                row.bytes, sum(stream.bytes for stream in single), "the sum of the streams' bytes"
+            )
         parsing.check_length(row.seconds, duration_s, "iperf")
         parsing.check_agreement(
             row.bits_per_second,
             8 * row.bytes / row.seconds,
             f"the rate of {row.name}",
-            INTERVAL_ROUNDED,
+            # the relative error of one second when iperf 2 rounds both of its ends to tenths
+            rounded=0.12,
         )
     total = sum(row.bits_per_second for row in single)
     fail_if(total <= 0, "iperf sent nothing", last_lines)

@@ -10,48 +10,6 @@ from collections.abc import Mapping
 EDGE_M, VISCOSITY, COURANT, STEPS = 0.1, 0.01, 0.5, 50
 # Cells along an edge; docs/how-to/benchmarks.md has the memory of each.
 SIZES: Mapping[str, int] = {"XS": 20, "S": 100, "M": 200, "XL": 400, "XXL": 512}
-_HEADER = (
-    'FoamFile {{ version 2.0; format ascii; class {kind}; location "{place}"; object {name}; }}\n'
-)
-_GAMG = (
-    "preconditioner { preconditioner GAMG; smoother DICGaussSeidel; tolerance 1e-5; relTol 0.1;"
-    " nVcycles 1; }"
-)
-_MESH = (
-    "scale {edge};\nvertices ((0 0 0) (1 0 0) (1 1 0) (0 1 0) (0 0 1) (1 0 1) (1 1 1) (0 1 1));\n"
-    "blocks (hex (0 1 2 3 4 5 6 7) ({cells} {cells} {cells}) simpleGrading (1 1 1));\nedges ();\n"
-    "boundary (\n  movingWall {{ type wall; faces ((3 7 6 2)); }}\n  fixedWalls {{ type wall;"
-    " faces ((0 4 7 3) (2 6 5 1) (1 5 4 0) (0 3 2 1) (4 5 6 7)); }}\n);\nmergePatchPairs ();\n"
-)
-# no field is written, as only the solver is measured
-_CONTROL = (
-    "application icoFoam;\nstartFrom startTime;\nstartTime 0;\nstopAt endTime;\nendTime {end:.9g};"
-    "\ndeltaT {step:.9g};\nwriteControl timeStep;\nwriteInterval 1000000;\npurgeWrite 0;\n"
-    "writeFormat binary;\nwritePrecision 6;\nwriteCompression off;\ntimeFormat general;\n"
-    "timePrecision 6;\nrunTimeModifiable false;\n"
-)
-_SOLUTION = (
-    "solvers {{\n  p {{ {pressure} }}\n  pFinal {{ {pressure} }}\n  U {{ solver PBiCGStab;"
-    " preconditioner DILU; tolerance 1e-6; relTol 0; minIter 1; maxIter 100; }}\n}}\nPISO {{"
-    " nCorrectors 2; nNonOrthogonalCorrectors 0; pRefCell 0; pRefValue 0; }}\n"
-)
-_SPLIT = (
-    "numberOfSubdomains {processes};\nmethod simple;\nsimpleCoeffs {{ n ({x} {y} {z}); delta"
-    " 0.001; }}\n"
-)
-_SCHEMES = (
-    "ddtSchemes { default Euler; }\ngradSchemes { default Gauss linear; }\ndivSchemes { default"
-    " none; div(phi,U) Gauss linear; }\nlaplacianSchemes { default Gauss linear orthogonal;"
-    " }\ninterpolationSchemes { default linear; }\nsnGradSchemes { default orthogonal; }\n"
-)
-_VELOCITY = (
-    "dimensions [0 1 -1 0 0 0 0];\ninternalField uniform (0 0 0);\nboundaryField {\n"
-    "  movingWall { type fixedValue; value uniform (1 0 0); }\n  fixedWalls { type noSlip; }\n}\n"
-)
-_PRESSURE = (
-    "dimensions [0 2 -2 0 0 0 0];\ninternalField uniform 0;\nboundaryField {\n"
-    "  movingWall { type zeroGradient; }\n  fixedWalls { type zeroGradient; }\n}\n"
-)
 
 
 def case_files(size: str, method: str, processes: int) -> dict[str, str]:
@@ -62,24 +20,69 @@ def case_files(size: str, method: str, processes: int) -> dict[str, str]:
     norm = "tolerance 1e-4; relTol 0; minIter 1; maxIter 3000;"
     if method == "fixedITER":
         norm = "tolerance 1e-30; relTol 0; minIter 100; maxIter 100;"
-    preconditioner = _GAMG if method.startswith("FOAM-GAMG") else "preconditioner DIC;"
+    preconditioner = "preconditioner DIC;"
+    if method.startswith("FOAM-GAMG"):
+        preconditioner = (
+            "preconditioner { preconditioner GAMG; smoother DICGaussSeidel; tolerance 1e-5;"
+            " relTol 0.1; nVcycles 1; }"
+        )
+    pressure = f"solver PCG; {preconditioner} {norm}"
     x, y, z = split_into_boxes(processes)
     bodies = {
-        "system/blockMeshDict": _MESH.format(edge=EDGE_M, cells=cells),
-        "system/controlDict": _CONTROL.format(end=step_s * STEPS, step=step_s),
-        "system/fvSchemes": _SCHEMES,
-        "system/fvSolution": _SOLUTION.format(pressure=f"solver PCG; {preconditioner} {norm}"),
-        "system/decomposeParDict": _SPLIT.format(processes=processes, x=x, y=y, z=z),
+        "system/blockMeshDict": (
+            f"scale {EDGE_M};\n"
+            "vertices ((0 0 0) (1 0 0) (1 1 0) (0 1 0) (0 0 1) (1 0 1) (1 1 1) (0 1 1));\n"
+            f"blocks (hex (0 1 2 3 4 5 6 7) ({cells} {cells} {cells}) simpleGrading (1 1 1));\n"
+            "edges ();\nboundary (\n  movingWall { type wall; faces ((3 7 6 2)); }\n"
+            "  fixedWalls { type wall;"
+            " faces ((0 4 7 3) (2 6 5 1) (1 5 4 0) (0 3 2 1) (4 5 6 7)); }\n"
+            ");\nmergePatchPairs ();\n"
+        ),
+        # no field is written, as only the solver is measured
+        "system/controlDict": (
+            "application icoFoam;\nstartFrom startTime;\nstartTime 0;\nstopAt endTime;\n"
+            f"endTime {step_s * STEPS:.9g};\ndeltaT {step_s:.9g};\n"
+            "writeControl timeStep;\nwriteInterval 1000000;\npurgeWrite 0;\n"
+            "writeFormat binary;\nwritePrecision 6;\nwriteCompression off;\ntimeFormat general;\n"
+            "timePrecision 6;\nrunTimeModifiable false;\n"
+        ),
+        "system/fvSchemes": (
+            "ddtSchemes { default Euler; }\n"
+            "gradSchemes { default Gauss linear; }\n"
+            "divSchemes { default none; div(phi,U) Gauss linear; }\n"
+            "laplacianSchemes { default Gauss linear orthogonal; }\n"
+            "interpolationSchemes { default linear; }\n"
+            "snGradSchemes { default orthogonal; }\n"
+        ),
+        "system/fvSolution": (
+            f"solvers {{\n  p {{ {pressure} }}\n  pFinal {{ {pressure} }}\n"
+            "  U { solver PBiCGStab; preconditioner DILU; tolerance 1e-6; relTol 0; minIter 1;"
+            " maxIter 100; }\n}\n"
+            "PISO { nCorrectors 2; nNonOrthogonalCorrectors 0; pRefCell 0; pRefValue 0; }\n"
+        ),
+        "system/decomposeParDict": (
+            f"numberOfSubdomains {processes};\nmethod simple;\n"
+            f"simpleCoeffs {{ n ({x} {y} {z}); delta 0.001; }}\n"
+        ),
         "constant/transportProperties": f"nu [0 2 -1 0 0 0 0] {VISCOSITY};\n",
-        "0/U": _VELOCITY,
-        "0/p": _PRESSURE,
+        "0/U": (
+            "dimensions [0 1 -1 0 0 0 0];\ninternalField uniform (0 0 0);\nboundaryField {\n"
+            "  movingWall { type fixedValue; value uniform (1 0 0); }\n"
+            "  fixedWalls { type noSlip; }\n}\n"
+        ),
+        "0/p": (
+            "dimensions [0 2 -2 0 0 0 0];\ninternalField uniform 0;\nboundaryField {\n"
+            "  movingWall { type zeroGradient; }\n  fixedWalls { type zeroGradient; }\n}\n"
+        ),
     }
     classes = {"0/U": "volVectorField", "0/p": "volScalarField"}
     files = {}
     for path, body in bodies.items():
         place, _, name = path.partition("/")
-        header = _HEADER.format(kind=classes.get(path, "dictionary"), place=place, name=name)
-        files[path] = header + body
+        files[path] = (
+            f"FoamFile {{ version 2.0; format ascii; class {classes.get(path, 'dictionary')};"
+            f' location "{place}"; object {name}; }}\n{body}'
+        )
     return files
 
 

@@ -13,10 +13,6 @@ from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, ToolOutput, fai
 from scaletest.model.checks import cut_text
 
 MOST_NUMBER = 1e18
-# A measurement that is shorter than this part of its planned duration ended early.
-LEAST_PART = 0.9
-# Relative difference between numbers that were rounded for people.
-ROUNDED = 0.02
 # Messages of tools and libraries without a device that they need; from real runs without one.
 NO_DEVICE = (
     "Unable to find the Infiniband/RoCE device",
@@ -28,12 +24,6 @@ NO_DEVICE = (
     "Found no NVIDIA driver",
     "Torch not compiled with CUDA enabled",
     "CUDA is not available",
-)
-# Exit code of shells, taskset and env, and messages of Open MPI's mpirun, for a missing program.
-NOT_FOUND = 127
-NO_PROGRAM = (
-    "unable to find the specified executable file",
-    "unable to launch the specified application as it could not access",
 )
 # The lines of `time -p`, in seconds.
 TIMES = re.compile(r"^(real|user|sys)\s+(\d{1,9}(?:\.\d{1,9})?)\s*$", re.MULTILINE)
@@ -51,9 +41,17 @@ def check_exit(output: ToolOutput, program: str) -> None:
         no_device,
         failure=Failure.NO_DEVICE,
     )
-    no_program = lines_with(output.text, NO_PROGRAM)
+    # messages of Open MPI's mpirun
+    no_program = lines_with(
+        output.text,
+        (
+            "unable to find the specified executable file",
+            "unable to launch the specified application as it could not access",
+        ),
+    )
     fail_if(
-        output.exit_code == NOT_FOUND or no_program,
+        # shells, taskset and env end with 127 when a program is missing
+        output.exit_code == 127 or no_program,
         f"{program}, or a program that it starts, is not installed on every node",
         no_program or last_lines(output),
         failure=Failure.NO_BINARY,
@@ -140,10 +138,11 @@ def positive(document: Any, *path: str | int) -> float:
     return measured
 
 
-def check_agreement(reported: float, computed: float, name: str, rounded: float = ROUNDED) -> None:
+def check_agreement(reported: float, computed: float, name: str, rounded: float = 0.02) -> None:
     """Raise BenchmarkFailed if a number contradicts others of the same output.
 
-    computed: the number by the others. rounded: relative difference that is allowed.
+    computed: the number by the others. rounded: relative difference that is allowed; by default
+    that of numbers that were rounded for people.
     """
     fail_if(
         abs(reported - computed) > rounded * max(reported, computed),
@@ -153,9 +152,9 @@ def check_agreement(reported: float, computed: float, name: str, rounded: float 
 
 
 def check_length(measured_s: float, planned_s: float, program: str) -> None:
-    """Raise BenchmarkFailed if a tool measured for less time than planned."""
+    """Raise BenchmarkFailed if a tool measured for less than nine tenths of the planned time."""
     fail_if(
-        measured_s < LEAST_PART * planned_s,
+        measured_s < 0.9 * planned_s,
         f"{program} measured for {measured_s:g} s instead of {planned_s:g} s",
     )
 

@@ -32,7 +32,6 @@ IMB = ("IMB-MPI1", "mpitests-IMB-MPI1")
 # IMB's units, in seconds and bytes a second; its megabyte is 10^6 bytes (IMB user guide, "MB/s").
 _SECONDS = {"usec": 1e-6, "msec": 1e-3, "sec": 1.0}
 _BYTES = {"Mbytes/sec": 1e6, "Gbytes/sec": 1e9}
-_TITLE = re.compile(r"#\s*Benchmarking\s+(\S+)\s+#\s*#processes\s*=\s*(\d+)")
 PROGRAM = "the MPI ping-pong"
 # From this number on two decimals are exact enough for a comparison.
 LEAST_EXACT = 1.0
@@ -70,7 +69,7 @@ def parse(spec: MPIPingPongSpec, output: ToolOutput) -> ToolMeasurement:
     """Parse IMB's table of PingPong."""
     parsing.check_exit(output, PROGRAM)
     # the only table is PingPong of 2 processes
-    titles = _TITLE.findall(output.stdout)
+    titles = re.findall(r"#\s*Benchmarking\s+(\S+)\s+#\s*#processes\s*=\s*(\d+)", output.stdout)
     headers = [
         line for line in output.stdout.splitlines() if "#bytes" in line and "#repetitions" in line
     ]

@@ -27,9 +27,6 @@ from scaletest.benchmarks.kinds import (
 )
 from scaletest.model import checks, declared
 
-READY = "Waiting for client to connect"
-# perftest's -a measures 2, 4, ... 2^23 bytes
-LARGEST_POWER = 23
 GBIT, USEC = 1e9, 1e-6
 BANDWIDTHS = ("bytes", "iterations", "peakBandwidth", "averageBandwidth", "messageRate")
 LATENCIES = (
@@ -43,9 +40,6 @@ LATENCIES = (
     "percentile99",
     "percentile999",
 )
-
-# with extraArgs there may be other words between, as in RDMA_Write Bidirectional BW Test
-_TITLE = re.compile(r"RDMA_(Read|Write)\b[^\n]*\b(BW|Latency) Test")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +94,7 @@ def _tasks(spec: RDMASpec, site: ExecutionSite, tool: str, *arguments: str) -> S
         *spec.extra_args,
     ]
     return (
-        Task("server", 0, bind_to_cpus(spec, argv), ready_text=READY),
+        Task("server", 0, bind_to_cpus(spec, argv), ready_text="Waiting for client to connect"),
         Task("client", 0, bind_to_cpus(spec, [*argv, site.address("server")])),
     )
 
@@ -163,7 +157,8 @@ def _read_rows(
     parsing.check_exit(output, program)
     rows = parsing.rows_after(output.stdout, "#bytes", len(columns), program)
     expected = (spec.mode.capitalize(), test)
-    titles = _TITLE.findall(output.stdout)
+    # with extraArgs there may be other words between, as in RDMA_Write Bidirectional BW Test
+    titles = re.findall(r"RDMA_(Read|Write)\b[^\n]*\b(BW|Latency) Test", output.stdout)
     fail_if(
         titles != [expected],
         f"{program} did not measure RDMA_{' '.join(expected)} Test",
@@ -177,7 +172,8 @@ def _read_rows(
         [header],
         failure=Failure.MISMATCH,
     )
-    parsing.check_sizes(rows, [2**power for power in range(1, LARGEST_POWER + 1)], program)
+    # perftest's -a measures 2, 4, ... 2^23 bytes
+    parsing.check_sizes(rows, [2**power for power in range(1, 24)], program)
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 

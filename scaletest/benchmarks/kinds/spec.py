@@ -15,7 +15,6 @@ from scaletest.model import checks, declared, writing
 SAME_NODE, DIFFERENT_NODES, SPREAD = "sameNode", "differentNodes", "spread"
 TCP, RDMA = "TCP", "RDMA"
 NO_GANG, VOLCANO = "none", "volcano"
-CPUS = r"|\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*"
 
 
 class Spec(writing.Written):
@@ -95,7 +94,7 @@ class CommonSpec(Spec):
     ] = ()
     cpu_affinity: Annotated[
         str,
-        declared.text(CPUS, "CPUs as in 0-3,8"),
+        declared.text(r"|\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", "CPUs as in 0-3,8"),
         "CPUs that the tool's processes are bound to, such as 0-3,8.",
     ] = ""
     time_limit: Annotated[

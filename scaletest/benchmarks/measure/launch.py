@@ -41,7 +41,7 @@ from scaletest.render.numbers import format_quantity
 from scaletest.render.text import clean_text
 from scaletest.runs import places, registry, stopping
 from scaletest.runs.environment import read_environment
-from scaletest.runs.folder import RESULT, RunFolder
+from scaletest.runs.folder import LOGS, RESULT, RunFolder
 from scaletest.runs.progress import Progress
 
 
@@ -82,14 +82,16 @@ def start_run(
                 progress.message(line)
         folder.make(empty=True)
         with folder.locked():
-            environment = {**read_environment(sys.argv), **_describe_executor(plan, place)}
-            folder.begin(plan, environment, labels)
+            folder.begin(
+                plan, {**read_environment(sys.argv), **_describe_executor(plan, place)}, labels
+            )
             if plan.paused:
-                progress.message(f"paused; go on with: {_resume_command(folder)}")
+                progress.message(f"paused; resume with: {_resume_command(folder)}")
             else:
                 with _hold_lock(place, progress):
-                    about_machine = _observe_machine(place)()
-                    _measure(folder, plan, {}, executor, progress, warnings=about_machine)
+                    _measure(
+                        folder, plan, {}, executor, progress, warnings=_observe_machine(place)()
+                    )
     return RUN_TYPE.judge(folder)
 
 
@@ -221,7 +223,7 @@ def _measure(
                 _PlanProgress(plan, len(results), progress),
             )
         except KeyboardInterrupt:
-            progress.message(f"interrupted; go on with: {_resume_command(folder)}")
+            progress.message(f"interrupted; resume with: {_resume_command(folder)}")
         finally:
             judged = evaluate_benchmarks(plan, results, name=folder.name)
             failed = len(judged.failures)
@@ -258,7 +260,7 @@ def _open_executor(place: BenchmarkPlace, folder: BenchmarkFolder) -> Iterator[r
         cluster = connection.connect_cluster(place.namespace)
         if GROUP not in discovery.api_groups(cluster):
             raise errors.Unreachable(
-                f"the cluster does not know {GROUP}",
+                f"the cluster does not define {GROUP}",
                 hint="install the operator: docs/how-to/operator.md",
             )
         yield operator_executor.OperatorExecutor(
@@ -270,7 +272,7 @@ def _open_executor(place: BenchmarkPlace, folder: BenchmarkFolder) -> Iterator[r
         ) as executor:
             yield executor
     else:
-        yield local_executor.LocalExecutor(folder.logs)
+        yield local_executor.LocalExecutor(folder.path / LOGS)
 
 
 @contextmanager

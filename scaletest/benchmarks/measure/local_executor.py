@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,6 @@ from scaletest.benchmarks.kinds import (
     BenchmarkFailed,
     ExecutionSite,
     Failure,
-    Part,
     PartAddress,
     ToolOutput,
     fail_if,
@@ -34,17 +33,14 @@ from scaletest.model import checks, errors
 from scaletest.observe.sampler import RequestSampler
 from scaletest.runs.private_files import make_folder
 
-NODES = 8
-# Share of a core that sampling may take: a benchmark is short and its parts are few.
-SAMPLING_SHARE = 0.005
-
 
 class LocalExecutor:
     """Runs benchmarks one after the other."""
 
     def __init__(self, logs: Path | None = None, *, no_causes: bool = False) -> None:
         """Keep the tools' logs in a folder; no_causes: do not sample where the time goes."""
-        self._sampler = None if no_causes else RequestSampler(SAMPLING_SHARE)
+        # more of a core than by default: a benchmark is short and its parts are few
+        self._sampler = None if no_causes else RequestSampler(0.005)
         self._logs = logs
         self._can_isolate = namespaces.can_create_namespaces()
 
@@ -81,8 +77,7 @@ class LocalExecutor:
     def nodes(self) -> Sequence[Node]:
         """List nodes that can be created as namespaces; more than one benchmark uses."""
         return [
-            Node(f"node-{index}", {"kubernetes.io/hostname": f"node-{index}"})
-            for index in range(NODES)
+            Node(f"node-{index}", {"kubernetes.io/hostname": f"node-{index}"}) for index in range(8)
         ]
 
     def run(self, benchmark: Benchmark, on_phase: runner.PhaseListener) -> BenchmarkResult:
@@ -130,7 +125,23 @@ class LocalExecutor:
                 self._sampler,
             )
             stack.callback(processes.close)
-            site = _make_site(parts, network, folder, paths)
+            # the parts' folders, and the agent that runs a command on a node; mpirun calls it as it
+            # would call ssh: a host, then a command
+            peers: dict[str, list[PartAddress]] = defaultdict(list)
+            agent_lines = ["#!/bin/sh", "host=$1; shift", 'case "$host" in']
+            for part in parts:
+                place = folder / f"{part.role}-{part.index}"
+                place.mkdir()
+                host, address = network.host(part.node), network.address(part.node)
+                peers[part.role].append(
+                    PartAddress(part.role, part.index, host, address, str(place))
+                )
+                enter = shlex.join(network.enter(part.node))
+                agent_lines.append(f'  {host}) exec {enter} /bin/sh -c "$*" ;;')
+            agent = folder / "agent"
+            agent.write_text("\n".join([*agent_lines, "esac", "exit 1", ""]), "utf-8")
+            agent.chmod(0o755)
+            site = ExecutionSite(peers, str(agent), (sys.executable,), paths)
             output = _run_parts(benchmark, site, processes, network, on_phase)
             on_phase(BenchmarkPhase.SUMMARISING)
             # the address of a peer, on another node if there is one
@@ -151,8 +162,8 @@ class LocalExecutor:
                 f" {namespaces.NEEDED}",
             )
         if getattr(spec, "volume_claim_template", None):
-            place = getattr(spec, "directory", "") or folder.parent
-            notes += (f"the volume claim was not used: the files were in {place}",)
+            files_at = getattr(spec, "directory", "") or folder.parent
+            notes += (f"the volume claim was not used: the files were in {files_at}",)
         # where the time of each part went, without the commands that prepared it
         names = [f"{part.role}-{part.index}" for part in parts]
         activities = {
@@ -192,26 +203,6 @@ def _require_room(benchmark: Benchmark, folder: Path) -> None:
         failure=Failure.REFUSED,
         remedy="choose a smaller size, or another folder: TMPDIR=DIR",
     )
-
-
-def _make_site(
-    parts: Sequence[Part], network: namespaces.Network, folder: Path, paths: Mapping[str, str]
-) -> ExecutionSite:
-    """Create the parts' folders, and the agent that runs a command on a node."""
-    peers: dict[str, list[PartAddress]] = defaultdict(list)
-    # mpirun calls the agent as it would call ssh: a host, then a command
-    agent_lines = ["#!/bin/sh", "host=$1; shift", 'case "$host" in']
-    for part in parts:
-        place = folder / f"{part.role}-{part.index}"
-        place.mkdir()
-        host, address = network.host(part.node), network.address(part.node)
-        peers[part.role].append(PartAddress(part.role, part.index, host, address, str(place)))
-        enter = shlex.join(network.enter(part.node))
-        agent_lines.append(f'  {host}) exec {enter} /bin/sh -c "$*" ;;')
-    agent = folder / "agent"
-    agent.write_text("\n".join([*agent_lines, "esac", "exit 1", ""]), "utf-8")
-    agent.chmod(0o755)
-    return ExecutionSite(peers, str(agent), (sys.executable,), paths)
 
 
 def _run_parts(

@@ -63,7 +63,14 @@ def build_result(
     spec asks for.
     """
     spec = benchmark.spec
-    route = namespaces.find_route(enter, peer) if peer else None
+    route = None
+    if peer and shutil.which("ip"):
+        ip_json = [*enter, "ip", "-json"]
+        route = network.parse_network(
+            peer,
+            route=namespaces.run_command([*ip_json, "route", "get", peer]).stdout,
+            links=namespaces.run_command([*ip_json, "link", "show"]).stdout,
+        )
     fail_if(
         peer and not route and (spec.mtu is not None or spec.network_name),
         "without the program ip it is unknown which network was used",

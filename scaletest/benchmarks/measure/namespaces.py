@@ -15,7 +15,6 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scaletest.benchmarks.kinds import network as networks
 from scaletest.model import checks, errors
 
 INTERFACE = "eth0"
@@ -25,7 +24,6 @@ NEEDED = (
     "run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), with"
     " iproute2 and util-linux"
 )
-_HOLDER_SCRIPT = 'hostname "$1" && ip link set lo up && echo ready && exec cat >/dev/null'
 _USER = ("--user", "--preserve-credentials")
 
 
@@ -109,8 +107,9 @@ class Namespaces:
             # in the user namespace of the first one, which gives the rights over all interfaces
             first = str(self._holders[0].pid)
             unshare = ("nsenter", "--target", first, *_USER, "--", *unshare)
+        script = 'hostname "$1" && ip link set lo up && echo ready && exec cat >/dev/null'
         holder = subprocess.Popen(
-            [*unshare, "sh", "-c", _HOLDER_SCRIPT, "scaletest-node", name],
+            [*unshare, "sh", "-c", script, "scaletest-node", name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -165,18 +164,6 @@ class Loopback:
 
 
 Network = Namespaces | Loopback
-
-
-def find_route(enter: Sequence[str], peer: str) -> networks.Network | None:
-    """Return interface, family and MTU of the route to a peer; None without the program `ip`."""
-    if not shutil.which("ip"):
-        return None
-    ip_json = [*enter, "ip", "-json"]
-    return networks.parse_network(
-        peer,
-        route=run_command([*ip_json, "route", "get", peer]).stdout,
-        links=run_command([*ip_json, "link", "show"]).stdout,
-    )
 
 
 def can_create_namespaces() -> bool:

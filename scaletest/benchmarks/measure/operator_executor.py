@@ -136,7 +136,7 @@ class OperatorExecutor:
                 started_s = now_s
             fail_if(
                 started_s and now_s - started_s > limit_s,
-                f"the operator brought no result in {limit_s:.0f} s",
+                f"the operator delivered no result within {limit_s:.0f} s",
                 [str(status.get("message", ""))],
                 failure=Failure.TIMED_OUT,
             )

@@ -31,7 +31,6 @@ from scaletest.benchmarks.measure.processes import Processes
 from scaletest.benchmarks.objects import gang_scheduling, manifests, ssh
 from scaletest.model import errors, wire
 
-POLL_S = 0.2
 KEYS, SSH = Path(ssh.MOUNT), Path("/tmp/ssh")
 
 
@@ -83,7 +82,7 @@ def _run_part(
         # keeps its node for the others until it is ended
         Path(manifests.READY).touch()
         time.sleep(manifests.HOLD_S)
-        raise BenchmarkFailed(Failure.TIMED_OUT, "the node was not needed any more")
+        raise BenchmarkFailed(Failure.TIMED_OUT, "the node was no longer needed")
     limit_s = (
         benchmark.limit_s
         if measures
@@ -117,9 +116,12 @@ def _run_part(
             raise BenchmarkFailed(Failure.TIMED_OUT, "nobody ended the server")
         output = processes.finish(process)
     addresses = [peer.address for peer in chain.from_iterable(site.peers.values())]
-    measured = benchmark.kind.parse(benchmark.spec, output)
     return machine.build_result(
-        benchmark, measured, enter=(), peer=next(filter(None, addresses), ""), environment={}
+        benchmark,
+        benchmark.kind.parse(benchmark.spec, output),
+        enter=(),
+        peer=next(filter(None, addresses), ""),
+        environment={},
     )
 
 
@@ -138,7 +140,7 @@ def _wait_for_site(benchmark: Benchmark, folder: Path, scratch: Path) -> Executi
             "the addresses of the peers did not arrive",
             failure=Failure.TIMED_OUT,
         )
-        time.sleep(POLL_S)
+        time.sleep(0.2)
     try:
         servers = msgspec.json.decode(
             (folder / manifests.PEERS).read_bytes(), type=list[PartAddress]

@@ -17,12 +17,6 @@ from scaletest.observe.sampler import ProgramWatch, RequestSampler
 from scaletest.processes import children, guard
 from scaletest.runs.private_files import open_private
 
-GRACE_S = 3.0
-POLL_S = 0.02
-# Bytes of a log that are read; more than any of the tools writes.
-MOST_BYTES = 64 * 1024 * 1024
-_LISTENING = "0A"  # state of a socket in /proc/net/tcp
-
 
 @dataclass(frozen=True, slots=True)
 class Process:
@@ -36,9 +30,11 @@ class Process:
 
     def output(self) -> ToolOutput:
         """Return its output so far and its exit code, 0 while it runs."""
-        stdout = _read_text(self.logs / f"{self.name}.out")
-        stderr = _read_text(self.logs / f"{self.name}.err")
-        return ToolOutput(stdout, stderr, self.popen.returncode or 0)
+        return ToolOutput(
+            _read_text(self.logs / f"{self.name}.out"),
+            _read_text(self.logs / f"{self.name}.err"),
+            self.popen.returncode or 0,
+        )
 
     def is_ready(self, task: Task) -> bool:
         """Check whether it listens on its task's TCP port, or has printed its task's text."""
@@ -49,7 +45,8 @@ class Process:
         for name in ("tcp", "tcp6"):
             for line in _read_text(Path(f"/proc/{self.popen.pid}/net/{name}")).splitlines()[1:]:
                 _, address, _, state, *_, inode = line.split()[:10]
-                if address.endswith(f":{task.port:04X}") and state == _LISTENING:
+                # 0A is the state of a socket that listens
+                if address.endswith(f":{task.port:04X}") and state == "0A":
                     sockets.add(f"socket:[{inode}]")
         # one of them is a file of this very process, and not of one that was there before
         with contextlib.suppress(OSError):
@@ -180,7 +177,7 @@ class Processes:
                     f"{process.program} was not ready in time",
                     parsing.last_lines(process.output()),
                 )
-            time.sleep(POLL_S)
+            time.sleep(0.02)
             self.look()
 
     def exited(self) -> list[Process]:
@@ -199,7 +196,8 @@ class Processes:
             self._guard.close()
 
     def _end(self, process: Process) -> None:
-        usage = children.end_group(process.popen, GRACE_S, self)
+        # three seconds between SIGTERM and SIGKILL
+        usage = children.end_group(process.popen, 3.0, self)
         self._running.remove(process)
         if process.watch and (activity := process.watch.close(usage)):
             self.activities[process.name] = activity
@@ -208,6 +206,7 @@ class Processes:
 def _read_text(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            return file.read(MOST_BYTES).decode(errors="replace")
+            # 64 MiB: more than any of the tools writes
+            return file.read(64 * 1024 * 1024).decode(errors="replace")
     except OSError:
         return ""

@@ -21,9 +21,6 @@ from scaletest.broker import Client, Queues
 from scaletest.broker.connection import Redis
 from scaletest.model import Outcome, Reason, Reply, Request, checks, errors, wire
 
-WAIT_S = 5.0
-# Beyond the benchmark's own limit, for the worker's work before and after it.
-SPARE_S = 60.0
 # Failure of a request that brought no result. It may even have succeeded: by workers that run
 # another workload than benchmarks.
 _FAILURES = {
@@ -72,7 +69,8 @@ class QueueExecutor:
             id=self._client.new_id(),
             queue=self._queue,
             arguments=(wire.dump(benchmark.document()),),
-            time_limit_s=benchmark.limit_s + SPARE_S,
+            # a minute more, for the worker's work before and after the benchmark
+            time_limit_s=benchmark.limit_s + 60.0,
         )
         self._client.submit_one(request)
         try:
@@ -91,7 +89,7 @@ class QueueExecutor:
 
     def _wait_for_reply(self, request: Request) -> Reply:
         while True:
-            for _, reply in self._client.replies(WAIT_S):
+            for _, reply in self._client.replies(5.0):
                 if reply.id == request.id:
                     return reply
             # after a crash Redis may have forgotten the request

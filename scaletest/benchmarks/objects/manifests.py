@@ -188,7 +188,31 @@ def pod_template(benchmark: Benchmark, role: str, owner: Document, image: str) -
     annotations = dict(overrides.annotations)
     if spec.network_name:
         annotations[MULTUS] = spec.network_name
-    volumes, mounts = _make_volumes(benchmark, measures=measures)
+    # the scratch volume: the spec's volume, claims of fio's workers, or an emptyDir
+    scratch: Document = {"emptyDir": {}}
+    template = getattr(spec, "volume_claim_template", None)
+    volume = getattr(spec, "volume", None)
+    if volume and not measures:
+        scratch = dict(volume)
+    elif template and not measures:
+        scratch = {"ephemeral": {"volumeClaimTemplate": {"spec": dict(template)}}}
+        if "ReadWriteMany" in template.get("accessModes", ()):
+            scratch = {"persistentVolumeClaim": {"claimName": name_of(benchmark, "scratch")}}
+    volumes: list[Document] = [
+        {"name": "peers", "configMap": {"name": name_of(benchmark, "peers")}},
+        {"name": "scratch", **scratch},
+        {"name": "tmp", "emptyDir": {}},
+    ]
+    mounts: list[Document] = [
+        {"name": "peers", "mountPath": FOLDER, "readOnly": True},
+        {"name": "scratch", "mountPath": SCRATCH},
+        {"name": "tmp", "mountPath": "/tmp"},
+    ]
+    if measures:
+        # its peers are known before the pod is created, so the file is complete from the start
+        mounts.append(
+            {"name": "peers", "mountPath": "/etc/hosts", "subPath": HOSTS, "readOnly": True}
+        )
     container: Document = {
         "name": "benchmark",
         "image": spec.image or image,
@@ -256,8 +280,11 @@ def pod_template(benchmark: Benchmark, role: str, owner: Document, image: str) -
                 },
             }
         ]
+    # the key's file belongs to root, which ssh refuses as a user's key: each part copies it first
     if ssh.is_needed(benchmark.kind):
-        ssh.mount_key(pod, ssh.secret_name(benchmark.name, owner["uid"]))
+        key = {"secretName": ssh.secret_name(benchmark.name, owner["uid"]), "defaultMode": 0o444}
+        volumes.append({"name": "ssh", "secret": key})
+        mounts.append({"name": "ssh", "mountPath": ssh.MOUNT, "readOnly": True})
     return {
         "metadata": {
             "labels": {**overrides.labels, **pod_labels(benchmark), UID: owner["uid"], ROLE: role},
@@ -282,36 +309,6 @@ def _merge_overrides(benchmark: Benchmark, role: str) -> PodOverrides:
         tolerations=(*common.tolerations, *special.tolerations),
         resources=resources,
     )
-
-
-def _make_volumes(benchmark: Benchmark, *, measures: bool) -> tuple[list[Document], list[Document]]:
-    """Build a pod's volumes and their mounts: peers, scratch and /tmp."""
-    # the scratch volume: the spec's volume, claims of fio's workers, or an emptyDir
-    scratch: Document = {"emptyDir": {}}
-    template = getattr(benchmark.spec, "volume_claim_template", None)
-    volume = getattr(benchmark.spec, "volume", None)
-    if volume and not measures:
-        scratch = dict(volume)
-    elif template and not measures:
-        scratch = {"ephemeral": {"volumeClaimTemplate": {"spec": dict(template)}}}
-        if "ReadWriteMany" in template.get("accessModes", ()):
-            scratch = {"persistentVolumeClaim": {"claimName": name_of(benchmark, "scratch")}}
-    volumes: list[Document] = [
-        {"name": "peers", "configMap": {"name": name_of(benchmark, "peers")}},
-        {"name": "scratch", **scratch},
-        {"name": "tmp", "emptyDir": {}},
-    ]
-    mounts: list[Document] = [
-        {"name": "peers", "mountPath": FOLDER, "readOnly": True},
-        {"name": "scratch", "mountPath": SCRATCH},
-        {"name": "tmp", "mountPath": "/tmp"},
-    ]
-    if measures:
-        # its peers are known before the pod is created, so the file is complete from the start
-        mounts.append(
-            {"name": "peers", "mountPath": "/etc/hosts", "subPath": HOSTS, "readOnly": True}
-        )
-    return volumes, mounts
 
 
 def _make_affinity(benchmark: Benchmark, role: str, node_affinity: Mapping[str, Any]) -> Document:

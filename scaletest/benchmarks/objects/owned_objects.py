@@ -81,7 +81,9 @@ class OwnedObjects:
                     hint="run one operator a namespace",
                 )
         if not config_maps.is_owned(document, self._owner["uid"]):
-            raise NameConflict(f"{resource.plural} {name} is there and belongs to something else")
+            raise NameConflict(
+                f"{resource.plural} {name} already exists and belongs to something else"
+            )
         return document
 
     def create_key(self) -> None:
@@ -122,7 +124,7 @@ class OwnedObjects:
         if document is None:
             return None
         if not config_maps.is_owned(document, self._owner["uid"]):
-            raise NameConflict(f"configmaps {name} is there and belongs to something else")
+            raise NameConflict(f"configmaps {name} already exists and belongs to something else")
         try:
             return config_maps.read_packed(document, config_maps.RESULT, BenchmarkResult.from_dict)
         except config_maps.Damaged as error:

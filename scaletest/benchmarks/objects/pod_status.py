@@ -1,17 +1,11 @@
-"""Read the status of a benchmark's pods and Jobs: addresses, places, reasons to wait."""
+"""Read the status of a benchmark's pods and Jobs: addresses, conditions, reasons to wait."""
 
 import json
-from collections.abc import Sequence
 from datetime import datetime
 
-from scaletest.benchmarks.documents import Benchmark, BenchmarkResult
-from scaletest.benchmarks.kinds import PartAddress
-from scaletest.benchmarks.objects.manifests import INDEX, MULTUS_STATUS, ROLE, name_of
-from scaletest.cluster.objects import Document, ObjectClient
-from scaletest.cluster.resources import EVENTS
-from scaletest.render.numbers import plural
+from scaletest.benchmarks.objects.manifests import INDEX, MULTUS_STATUS, ROLE
+from scaletest.cluster.objects import Document
 
-MOST_PLACES = 32
 # A Job tries again after 1, 2, 4, ... seconds: a denial that is only temporary is over by then. A
 # quota may still be used by pods that are being deleted, which takes longer.
 REFUSED_S, QUOTA_S = 10.0, 30.0
@@ -39,22 +33,6 @@ def started_s(pod: Document) -> float:
     return parse_time_s(str(pod["status"].get("startTime") or pod["metadata"]["creationTimestamp"]))
 
 
-def reachable_servers(benchmark: Benchmark, pods: Sequence[Document]) -> list[PartAddress]:
-    """List the servers that have an address on the network that the benchmark measures."""
-    peers = []
-    for pod in pods:
-        role = pod["metadata"]["labels"][ROLE]
-        index = int((pod["metadata"].get("annotations") or {}).get(INDEX, 0))
-        # it may have an address of each family
-        is_ipv6 = benchmark.spec.ip_family == "IPv6"
-        ips = [
-            ip for ip in pod_addresses(pod, benchmark.spec.network_name) if (":" in ip) == is_ipv6
-        ]
-        if role != benchmark.kind.measures and ips:
-            peers.append(PartAddress(role, index, name_of(benchmark, f"{role}-{index}"), ips[0]))
-    return sorted(peers, key=lambda peer: (peer.role, peer.index))
-
-
 def pod_addresses(pod: Document, network: str) -> list[str]:
     """List the pod's addresses on a network of Multus; "" is the cluster's own network."""
     if not network:
@@ -73,18 +51,6 @@ def pod_addresses(pod: Document, network: str) -> list[str]:
     return ips
 
 
-def explain_other_network(pod: Document, network: str, result: BenchmarkResult) -> str:
-    """Explain by which other network the pod reached its peer; "" when it used the spec's."""
-    address, expected = str(result.network.get("address", "")), pod_addresses(pod, network)
-    if not network or not result.ok or address in expected:
-        return ""
-    return (
-        f"the peer was reached from {address or 'nowhere'} by"
-        f" {result.network.get('interface', 'no interface')}, and the pod's address on {network}"
-        f" is {', '.join(expected) or 'unknown'}"
-    )
-
-
 def conditions_by_type(document: Document) -> dict[str, Document]:
     """Map the conditions of any object by their types."""
     return {
@@ -97,29 +63,6 @@ def has_condition(document: Document, *names: str) -> bool:
     """Check whether an object has one of these conditions, and it is true."""
     by_type = conditions_by_type(document)
     return any(by_type.get(name, {}).get("status") == "True" for name in names)
-
-
-def nodes_and_images(pods: Sequence[Document]) -> Document:
-    """Map pods to their nodes, and to the digests of the images that really ran."""
-    places: Document = {"nodes": {}, "images": {}}
-    for pod in pods[:MOST_PLACES]:
-        (container, *_) = pod["status"].get("containerStatuses") or [{}]
-        places["nodes"][pod_name(pod)] = pod["spec"].get("nodeName", "")
-        places["images"][pod_name(pod)] = container.get("imageID", "")
-    return places
-
-
-def crowding_notes(benchmark: Benchmark, pods: Sequence[Document]) -> tuple[str, ...]:
-    """Write a note when the parts had fewer nodes than the benchmark is meant for; else none."""
-    node_count = len({part.node for part in benchmark.kind.layout(benchmark.spec)})
-    used_nodes = {pod["spec"].get("nodeName", "") for pod in pods}
-    if benchmark.spec.nodes or len(used_nodes) >= min(node_count, len(pods)):
-        return ()
-    return (
-        f"the parts ran on {plural(len(used_nodes), 'node')} instead of {node_count}, and what"
-        " those of one node send each other crosses no network; with placement: differentNodes"
-        " they wait for nodes of their own",
-    )
 
 
 def is_unschedulable(pod: Document) -> bool:
@@ -143,22 +86,6 @@ def reason_not_running(pod: Document) -> str:
         if condition.get("status") == "False" and condition.get("message"):
             return str(condition["message"])
     return str(status.get("phase", "Pending"))
-
-
-def last_denial(objects: ObjectClient, namespace: str, job: Document) -> str:
-    """Return the API server's last reason to deny pods of a Job, from its events; "" without one.
-
-    The status of a Job does not tell it.
-    """
-
-    def event_time(event: Document) -> str:
-        # which of these times an event has depends on who wrote it
-        created = event["metadata"].get("creationTimestamp")
-        return str(event.get("lastTimestamp") or event.get("eventTime") or created or "")
-
-    about = f"involvedObject.uid={job['metadata']['uid']},reason=FailedCreate"
-    events = objects.list(EVENTS, namespace, fields=about)
-    return str(max(events, key=event_time, default={}).get("message", ""))
 
 
 def is_final_denial(message: str, age_s: float) -> bool:

@@ -16,7 +16,7 @@ from scaletest.benchmarks.documents import (
     BenchmarkResult,
     read_framed_result,
 )
-from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, fail_if
+from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, PartAddress, fail_if
 from scaletest.benchmarks.objects import (
     config_maps,
     gang_scheduling,
@@ -26,14 +26,9 @@ from scaletest.benchmarks.objects import (
 )
 from scaletest.cluster.api_calls import Busy, Missing, Refused
 from scaletest.cluster.objects import Document, ObjectClient
-from scaletest.cluster.resources import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES
+from scaletest.cluster.resources import CLAIMS, CONFIG_MAPS, EVENTS, JOBS, PODS, SERVICES
 from scaletest.model.errors import Unreachable, UsageError
-
-# Written into a pod as an annotation: a kubelet looks at the ConfigMap at once when its pod
-# changes, and else up to a minute later.
-PEERS_WRITTEN = "scaletest.dev/peers-written"
-# Lines from the end of a failed pod's log that the result quotes.
-QUOTED_LINES = 8
+from scaletest.render.numbers import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +80,9 @@ def failure_of_pod(pod: Document, message: str, log: str) -> BenchmarkFailed:
         return BenchmarkFailed(
             framed.failure, f"{name}: {framed.message}", framed.lines, framed.remedy
         )
-    # the kubelet's reason comes last, as in an eviction
+    # the end of the log; the kubelet's reason comes last, as in an eviction
     lines = [
-        *log.splitlines()[-QUOTED_LINES + 1 :],
+        *log.splitlines()[-7:],
         pod["status"].get("message") or pod["status"].get("reason") or "",
     ]
     return BenchmarkFailed(Failure.EXIT, f"{name}: {message}", lines)
@@ -150,11 +145,15 @@ class _Reconciliation:
         Objects are deleted by the next pass only, so a crash between the two loses nothing.
         """
         stored = self._owned.store_result(result)
-        name = manifests.result_name(self._benchmark.name)
-        conflict = f"the ConfigMap {name} belongs to something else: delete it"
-        return Observation(
-            BenchmarkPhase.SUMMARISING, stored.message if stored else conflict, self._pods
+        message = (
+            stored.message
+            if stored
+            else (
+                f"the ConfigMap {manifests.result_name(self._benchmark.name)} belongs to something"
+                " else: delete it"
+            )
         )
+        return Observation(BenchmarkPhase.SUMMARISING, message, self._pods)
 
     # -- until everything is ready
     # ----------------------------------------------------------------------------------------------
@@ -193,28 +192,57 @@ class _Reconciliation:
         is_gang = gang_scheduling.is_wanted(self._benchmark)
         created_s = pod_status.parse_time_s(peers["metadata"]["creationTimestamp"])
         starting_since_s = created_s
+        # the parts of a gang are admitted together, and only then wait for their turn
         if is_gang:
             admitted_s, message = gang_scheduling.read_admission(
                 self._benchmark, self._objects, self._context.namespace
             )
             if not admitted_s:
-                self._require_admission(
-                    created_s, message, has_peers=manifests.PEERS in peers["data"]
+                fail_if(
+                    manifests.PEERS in peers["data"],
+                    f"the admission was withdrawn: {message}",
+                    failure=Failure.INTERRUPTED,
                 )
-                is_long = self._clock() - created_s > gang_scheduling.AT_ONCE_S
-                return Observation(BenchmarkPhase.PENDING, message, self._pods, queued=is_long)
+                limit_s = gang_scheduling.admission_limit_s(self._benchmark)
+                waited_s = self._clock() - created_s
+                fail_if(
+                    waited_s > limit_s,
+                    f"not admitted within {limit_s:.0f} s: {message}",
+                    failure=Failure.TIMED_OUT,
+                )
+                return Observation(
+                    BenchmarkPhase.PENDING,
+                    message,
+                    self._pods,
+                    queued=waited_s > gang_scheduling.AT_ONCE_S,
+                )
             if reason := self._context.take_turn():
                 return Observation(BenchmarkPhase.PENDING, reason, self._pods)
             # the time that it waited for its turn does not count against its parts
             starting_since_s = max(admitted_s, self._context.requested_s)
+        # a server that has ended will serve nobody
         for pod in self._pods:
             if pod["status"].get("phase") in ("Failed", "Succeeded"):
                 log = ""
                 with suppress(Busy):  # its node may be gone for good, and the log with it
                     log = self._objects.log(self._context.namespace, pod_status.pod_name(pod))
                 raise failure_of_pod(pod, "a server ended before it was needed", log)
-        # the servers' addresses, once all are known
-        addresses = pod_status.reachable_servers(self._benchmark, self._pods)
+        # the addresses of the servers on the network that is measured, once all are known
+        spec, addresses = self._benchmark.spec, list[PartAddress]()
+        for pod in self._pods:
+            role = pod["metadata"]["labels"][manifests.ROLE]
+            index = int((pod["metadata"].get("annotations") or {}).get(manifests.INDEX, 0))
+            # it may have an address of each family
+            is_ipv6 = spec.ip_family == "IPv6"
+            ips = [
+                ip
+                for ip in pod_status.pod_addresses(pod, spec.network_name)
+                if (":" in ip) == is_ipv6
+            ]
+            if role != self._benchmark.kind.measures and ips:
+                host = manifests.name_of(self._benchmark, f"{role}-{index}")
+                addresses.append(PartAddress(role, index, host, ips[0]))
+        addresses.sort(key=lambda server: (server.role, server.index))
         is_complete = len(addresses) == len(manifests.server_parts(self._benchmark))
         if addresses and is_complete and manifests.PEERS not in peers["data"]:
             texts = {
@@ -242,16 +270,6 @@ class _Reconciliation:
             BenchmarkPhase.PREPARING, "the measuring part is being started", self._pods
         )
 
-    def _require_admission(self, created_s: float, message: str, *, has_peers: bool) -> None:
-        """Raise BenchmarkFailed when the parts wait for too long, or had started and must stop."""
-        fail_if(has_peers, f"the admission was withdrawn: {message}", failure=Failure.INTERRUPTED)
-        limit_s = gang_scheduling.admission_limit_s(self._benchmark)
-        fail_if(
-            self._clock() - created_s > limit_s,
-            f"not admitted in {limit_s:.0f} s: {message}",
-            failure=Failure.TIMED_OUT,
-        )
-
     def _publish(
         self,
         peers: Document,
@@ -264,7 +282,9 @@ class _Reconciliation:
         """
         namespace, name = self._context.namespace, peers["metadata"]["name"]
         self._objects.patch(CONFIG_MAPS, namespace, name, {"data": texts})
-        mark = {"metadata": {"annotations": {PEERS_WRITTEN: next(iter(texts))}}}
+        # a kubelet looks at the ConfigMap at once when its pod changes, and else up to a minute
+        # later
+        mark = {"metadata": {"annotations": {"scaletest.dev/peers-written": next(iter(texts))}}}
         for pod in pods:
             self._objects.patch(PODS, namespace, pod_status.pod_name(pod), mark)
 
@@ -330,7 +350,7 @@ class _Reconciliation:
         limit_s = manifests.start_limit_s(self._benchmark)
         self._require_start(
             config_maps.measuring_since_s(peers),
-            f"the measuring part did not start in {limit_s:.0f} s",
+            f"the measuring part did not start within {limit_s:.0f} s",
             reason,
         )
         return Observation(BenchmarkPhase.PREPARING, reason, self._pods)
@@ -350,27 +370,49 @@ class _Reconciliation:
             if phase == "Running":
                 return None
             raise failure_of_pod(pod, "the measuring pod ended without a result", log)
-        wrong_network = pod_status.explain_other_network(
-            pod, self._benchmark.spec.network_name, result
+        # the peer was reached by the network of the spec
+        spec, used = self._benchmark.spec, result.network
+        expected = pod_status.pod_addresses(pod, spec.network_name)
+        fail_if(
+            spec.network_name and result.ok and str(used.get("address", "")) not in expected,
+            f"the peer was reached from {used.get('address') or 'nowhere'} by"
+            f" {used.get('interface', 'no interface')}, and the pod's address on"
+            f" {spec.network_name} is {', '.join(expected) or 'unknown'}",
+            failure=Failure.MISMATCH,
         )
-        fail_if(wrong_network, wrong_network, failure=Failure.MISMATCH)
-        # only the operator sees all pods: their nodes and images, and whether they shared a node
+        # only the operator sees all pods: the nodes of the first ones, the digests of the images
+        # that really ran, and whether they shared a node
+        places: Document = {"nodes": {}, "images": {}}
+        for placed in self._pods[:32]:
+            (container, *_) = placed["status"].get("containerStatuses") or [{}]
+            name = pod_status.pod_name(placed)
+            places["nodes"][name] = placed["spec"].get("nodeName", "")
+            places["images"][name] = container.get("imageID", "")
+        node_count = len({part.node for part in self._benchmark.kind.layout(spec)})
+        used_nodes = {placed["spec"].get("nodeName", "") for placed in self._pods}
+        notes = result.notes
+        if not spec.nodes and len(used_nodes) < min(node_count, len(self._pods)):
+            notes += (
+                f"the parts ran on {plural(len(used_nodes), 'node')} instead of {node_count}, and"
+                " what those of one node send each other crosses no network; with placement:"
+                " differentNodes they wait for nodes of their own",
+            )
         return replace(
             result,
             name=self._benchmark.name,
             environment={
                 **result.environment,
-                **pod_status.nodes_and_images(self._pods),
+                **places,
                 "kubernetes": self._objects.version(),
             },
-            notes=(*result.notes, *pod_status.crowding_notes(self._benchmark, self._pods)),
+            notes=notes,
         )
 
     def _check_limit(self, peers: Document, pods: Sequence[Document], reason: str) -> None:
         """Raise BenchmarkFailed when the measuring pods have run for longer than their limit."""
         limit_s = self._benchmark.limit_s + manifests.SPARE_S
         since_s = max([config_maps.measuring_since_s(peers), *map(pod_status.started_s, pods)])
-        message = f"there was no result in {limit_s:.0f} s"
+        message = f"no result came within {limit_s:.0f} s"
         fail_if(
             self._clock() - since_s > limit_s,
             f"{message}; {reason}" if reason else message,
@@ -410,7 +452,19 @@ class _Reconciliation:
             [str(reason or "the Job has failed")],
             failure=Failure.INTERRUPTED,
         )
-        message = pod_status.last_denial(self._objects, self._context.namespace, job)
+
+        def event_time(event: Document) -> str:
+            # which of these times an event has depends on who wrote it
+            created = event["metadata"].get("creationTimestamp")
+            return str(event.get("lastTimestamp") or event.get("eventTime") or created or "")
+
+        # the last denial is in the Job's events; its status does not tell it
+        events = self._objects.list(
+            EVENTS,
+            self._context.namespace,
+            fields=f"involvedObject.uid={job['metadata']['uid']},reason=FailedCreate",
+        )
+        message = str(max(events, key=event_time, default={}).get("message", ""))
         age_s = self._clock() - pod_status.parse_time_s(job["metadata"]["creationTimestamp"])
         fail_if(pod_status.is_final_denial(message, age_s), message, failure=Failure.REFUSED)
         return message

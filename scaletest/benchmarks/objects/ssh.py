@@ -13,9 +13,8 @@ import pwd
 import shlex
 import shutil
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from scaletest.benchmarks.documents import Benchmark
 from scaletest.benchmarks.kinds import (
@@ -76,9 +75,10 @@ def secret_name(name: str, uid: str) -> str:
 
 
 def make_key_pair() -> dict[str, str]:
-    """Create a key pair as the data of a Secret.
+    """Create an Ed25519 key pair as the data of a Secret.
 
-    Raises UsageError where PyNaCl is not installed.
+    It is encoded as OpenSSH does, without encryption (PROTOCOL.key, RFC 8709). Raises UsageError
+    where PyNaCl is not installed.
     """
     try:
         from nacl.signing import SigningKey
@@ -87,12 +87,7 @@ def make_key_pair() -> dict[str, str]:
             "PyNaCl is not installed", hint="pip install 'scaletest[operator]'"
         ) from error
     key = SigningKey.generate()
-    private, public = encode_key_pair(bytes(key), bytes(key.verify_key))
-    return {KEY: base64.b64encode(private).decode(), PUBLIC: base64.b64encode(public).decode()}
-
-
-def encode_key_pair(seed: bytes, public: bytes) -> tuple[bytes, bytes]:
-    """Encode an Ed25519 key pair as OpenSSH does, without encryption (PROTOCOL.key, RFC 8709)."""
+    seed, public = bytes(key), bytes(key.verify_key)
     blob = _encode_strings(_TYPE, public)
     # the same number twice: a reader sees by it that decryption was right. Here both are zero,
     # since nothing is encrypted
@@ -112,22 +107,15 @@ def encode_key_pair(seed: bytes, public: bytes) -> tuple[bytes, bytes]:
         "-----END OPENSSH PRIVATE KEY-----",
         "",
     ]
-    return "\n".join(private).encode(), _TYPE + b" " + base64.b64encode(blob) + b"\n"
+    files = {
+        KEY: "\n".join(private).encode(),
+        PUBLIC: _TYPE + b" " + base64.b64encode(blob) + b"\n",
+    }
+    return {name: base64.b64encode(data).decode() for name, data in files.items()}
 
 
 def _encode_strings(*strings: bytes) -> bytes:
     return b"".join(struct.pack(">I", len(string)) + string for string in strings)
-
-
-def mount_key(pod: Mapping[str, Any], secret: str) -> None:
-    """Mount the key into the pod's container.
-
-    Its file belongs to root, which ssh refuses as a user's key: each part copies it first.
-    """
-    pod["volumes"].append({"name": "ssh", "secret": {"secretName": secret, "defaultMode": 0o444}})
-    pod["containers"][0]["volumeMounts"].append(
-        {"name": "ssh", "mountPath": MOUNT, "readOnly": True}
-    )
 
 
 def server_task(

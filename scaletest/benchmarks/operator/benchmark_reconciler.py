@@ -93,12 +93,22 @@ def reconcile(
     settings: reporting.ReconcileSettings,
 ) -> str:
     """Bring a benchmark forward; return its phase if that has changed, else ""."""
-
-    def make_pass(document: Document) -> _BenchmarkPass:
-        lock = Lock(objects, namespace, kind, document)
-        return _BenchmarkPass(resource_of(kind), objects, namespace, settings, document, kind, lock)
-
-    return reporting.run_pass(resource_of(kind), objects, namespace, name, make_pass)
+    resource = resource_of(kind)
+    return reporting.run_pass(
+        resource,
+        objects,
+        namespace,
+        name,
+        lambda document: _BenchmarkPass(
+            resource,
+            objects,
+            namespace,
+            settings,
+            document,
+            kind,
+            lock=Lock(objects, namespace, kind, document),
+        ),
+    )
 
 
 def before_deletion(kind: Kind, objects: ObjectClient, namespace: str, document: Document) -> None:
@@ -177,8 +187,7 @@ class _BenchmarkPass(reporting.ReconcilePass):
         if reason := self._reason_to_wait(benchmark, exclusive=exclusive):
             return Observation(BenchmarkPhase.PENDING, reason)
         # limits count from its start, which is now when it has not started yet
-        created_s = pod_status.parse_time_s(meta["creationTimestamp"])
-        since_s = max(created_s, self.settings.clock())
+        since_s = max(pod_status.parse_time_s(meta["creationTimestamp"]), self.settings.clock())
         if "startedAt" in self._status:
             since_s = pod_status.parse_time_s(self._status["startedAt"])
         context = BenchmarkContext(

@@ -43,15 +43,6 @@ def is_paused(document: Mapping[str, Any]) -> bool:
     return is_reported and is_wanted and not status.is_edited(document)
 
 
-def is_queued(document: Mapping[str, Any]) -> bool:
-    """Check whether it was in a queue of Volcano at the last reconcile pass."""
-    current = document.get("status") or {}
-    # what a pending benchmark says that waits for something else
-    others = (None, "", WAITING, ADMITTED, PAUSED)
-    waits = current.get("phase") == BenchmarkPhase.PENDING and current.get("message") not in others
-    return bool(waits and (document.get("spec") or {}).get("gang", NO_GANG) != NO_GANG)
-
-
 class Turns:
     """Remembers whose turn it is in each namespace, and when queued benchmarks were reconciled."""
 
@@ -81,8 +72,16 @@ class Turns:
     def is_too_soon(self, document: Mapping[str, Any]) -> bool:
         """Check whether a queued benchmark was reconciled a moment ago; if not, now counts."""
         uid, now_s = document["metadata"]["uid"], self._clock()
+        current = document.get("status") or {}
+        # whether it was in a queue of Volcano at the last pass: the messages are those of a pending
+        # benchmark that waits for something else
+        is_queued = (
+            (document.get("spec") or {}).get("gang", NO_GANG) != NO_GANG
+            and current.get("phase") == BenchmarkPhase.PENDING
+            and current.get("message") not in (None, "", WAITING, ADMITTED, PAUSED)
+        )
         if (
-            not is_queued(document)
+            not is_queued
             or document["metadata"].get("deletionTimestamp")
             or status.is_edited(document)
         ):

@@ -90,8 +90,12 @@ class ReconcilePass:
             return ""
         if has_ended({"status": now}):
             self.free()
-        event_type = "Warning" if phase == BenchmarkPhase.FAILED else "Normal"
-        self.settings.send_event(self.document, event_type, phase, message or phase)
+        self.settings.send_event(
+            self.document,
+            "Warning" if phase == BenchmarkPhase.FAILED else "Normal",
+            phase,
+            message or phase,
+        )
         return phase
 
     def _write(self, now: Document) -> bool:
@@ -105,8 +109,10 @@ class ReconcilePass:
             return True
         newest = self.document
         while True:
-            version = newest["metadata"]["resourceVersion"]
-            body = {"metadata": {"resourceVersion": version}, "status": now}
+            body = {
+                "metadata": {"resourceVersion": newest["metadata"]["resourceVersion"]},
+                "status": now,
+            }
             try:
                 self.objects.patch(self.resource, self.namespace, name, body, "status")
                 break

@@ -21,12 +21,6 @@ from scaletest.model import checks, errors, wire, wording
 
 SETS = Resource("BenchmarkSet", f"/apis/{API_VERSION}", "benchmarksets", True)
 SET, PLAN = "scaletest.dev/set", "plan.json.gz"
-# The API server takes objects of up to about 1.5 MB.
-MOST_BYTES = 900_000
-MOST_RUNNING = 64
-MOST_PLANS = 64
-# The fields of a benchmark's status that results are computed from.
-NEEDED = ("phase", "failure", "message", "values")
 # By namespace and uid of a set: its benchmarks that the index has, each as `child_by_owner` makes
 # it. Those that were created a moment ago may be missing.
 Children = Callable[[str, str], Iterable[Document]]
@@ -38,7 +32,10 @@ def child_by_owner(document: Mapping[str, Any]) -> Mapping[tuple[str, str], Docu
     current = document.get("status") or {}
     part = {
         "metadata": {"name": meta["name"]},
-        "status": {key: current[key] for key in NEEDED if key in current},
+        # the fields that results are computed from
+        "status": {
+            key: current[key] for key in ("phase", "failure", "message", "values") if key in current
+        },
     }
     return {
         (meta["namespace"], owner["uid"]): part
@@ -118,67 +115,71 @@ class _SetPass(reporting.ReconcilePass):
         return now
 
     def _load_plan(self) -> BenchmarkPlan:
-        """Return the plan, made if there is none. NameConflict when another set has its name."""
+        """Return the stored plan, made if there is none.
+
+        Raises NameConflict when another set has its name, and InvalidValue for a plan that is too
+        large, and for bad names.
+        """
         meta, plans = self.document["metadata"], self.settings.plans
         if remembered := plans.get(meta["uid"]):
             return remembered
         name = f"{meta['name']}-plan"
         stored = self.objects.find(CONFIG_MAPS, self.namespace, name)
         if stored is None:
-            stored = self.objects.create(CONFIG_MAPS, self.namespace, self._make_plan_object(name))
+            # made without what the API server adds to the set, such as managedFields
+            requested = {
+                "apiVersion": API_VERSION,
+                "kind": "BenchmarkSet",
+                "metadata": {"name": meta["name"]},
+                "spec": self.document["spec"],
+            }
+            plan, _ = sweep.plan_of(requested, lambda: operator_executor.nodes_of(self.objects))
+            for benchmark in plan.benchmarks:
+                checks.raise_first_mistake(
+                    (
+                        not manifests.NAME.fullmatch(benchmark.name),
+                        f"its benchmarks would be named {benchmark.name}, which is not a valid name"
+                        " of a Service",
+                        "use a-z, 0-9 and '-' in the set's name, a letter first",
+                    )
+                )
+            text = wire.dump(plan.to_dict())
+            data = config_maps.pack_text(text)
+            # the API server takes objects of up to about 1.5 MB
+            checks.raise_first_mistake(
+                (
+                    len(data) > 900_000 or len(text.encode()) > config_maps.MOST_UNPACKED,
+                    f"the plan has {len(text.encode())} bytes, which is too large to store",
+                    "split the set into smaller ones",
+                )
+            )
+            body = {
+                "metadata": {
+                    "name": name,
+                    "ownerReferences": [reporting.owner_reference(self.document)],
+                    "labels": {SET: meta["name"]},
+                },
+                "binaryData": {PLAN: data},
+            }
+            stored = self.objects.create(CONFIG_MAPS, self.namespace, body)
         if stored is None or not config_maps.is_owned(stored, meta["uid"]):
             raise owned_objects.NameConflict(
                 f"the ConfigMap {name} exists and belongs to something else"
             )
         plan = config_maps.read_packed(stored, PLAN, BenchmarkPlan.from_dict)
-        # sets that were deleted leave theirs behind
-        if len(plans) >= MOST_PLANS:
+        # 64 are enough to remember: sets that were deleted leave theirs behind
+        if len(plans) >= 64:
             plans.clear()
         plans[meta["uid"]] = plan
         return plan
 
-    def _make_plan_object(self, name: str) -> Document:
-        """Build the ConfigMap of the plan. InvalidValue for a too large one, and for bad names."""
-        set_name = self.document["metadata"]["name"]
-        # without what the API server adds, such as managedFields
-        requested = {
-            "apiVersion": API_VERSION,
-            "kind": "BenchmarkSet",
-            "metadata": {"name": set_name},
-            "spec": self.document["spec"],
-        }
-        plan, _ = sweep.plan_of(requested, lambda: operator_executor.nodes_of(self.objects))
-        for benchmark in plan.benchmarks:
-            checks.raise_first_mistake(
-                (
-                    not manifests.NAME.fullmatch(benchmark.name),
-                    f"its benchmarks would be named {benchmark.name}, which is not a valid name of"
-                    " a Service",
-                    "use a-z, 0-9 and '-' in the set's name, a letter first",
-                )
-            )
-        text = wire.dump(plan.to_dict())
-        data = config_maps.pack_text(text)
-        checks.raise_first_mistake(
-            (
-                len(data) > MOST_BYTES or len(text.encode()) > config_maps.MOST_UNPACKED,
-                f"the plan has {len(text.encode())} bytes, which is too large to store",
-                "split the set into smaller ones",
-            )
-        )
-        return {
-            "metadata": {
-                "name": name,
-                "ownerReferences": [reporting.owner_reference(self.document)],
-                "labels": {SET: set_name},
-            },
-            "binaryData": {PLAN: data},
-        }
-
     def _create_startable(
         self, plan: BenchmarkPlan, created: dict[str, Document], new: dict[str, bool]
     ) -> None:
-        """Create the benchmarks that may start now, and add them to `created` and `new`."""
+        """Create the benchmarks that may start now, and add them to `created` and `new`.
+
+        Raises NameConflict when another owner has the name of one.
+        """
         if set_status.is_stopped(plan, created):
             return
         waiting, running = list[Benchmark](), list[Benchmark]()
@@ -187,35 +188,32 @@ class _SetPass(reporting.ReconcilePass):
                 waiting.append(benchmark)
             elif not reporting.has_ended(created[benchmark.name]):
                 running.append(benchmark)
-        # one at a time, unless they may run at the same time on different nodes
-        while waiting and len(running) < (MOST_RUNNING if plan.disjoint else 1):
+        # one at a time, unless they may run at the same time on different nodes: then 64 at most
+        while waiting and len(running) < (64 if plan.disjoint else 1):
             startable = runner.first_startable(waiting, running) if plan.disjoint else waiting[0]
             if startable is None:
                 return
             waiting.remove(startable)
             running.append(startable)
             new[startable.name] = True
-            created[startable.name] = self._create_benchmark(plan, startable)
-
-    def _create_benchmark(self, plan: BenchmarkPlan, benchmark: Benchmark) -> Document:
-        """Create a benchmark, or find it. NameConflict when another owner has its name."""
-        body, path = benchmark.document(), operator_executor.resource_of(benchmark.kind)
-        body["metadata"] |= {
-            "labels": {
-                SET: self.document["metadata"]["name"],
-                **({benchmark_reconciler.TOGETHER: "true"} if plan.disjoint else {}),
-            },
-            "annotations": {
-                "scaletest.dev/permutation": str(benchmark.permutation),
-                "scaletest.dev/repetition": str(benchmark.repetition),
-            },
-            "ownerReferences": [reporting.owner_reference(self.document)],
-        }
-        created = self.objects.create(path, self.namespace, body)
-        created = created or self.objects.find(path, self.namespace, benchmark.name)
-        if created is None or not config_maps.is_owned(created, self.document["metadata"]["uid"]):
-            raise owned_objects.NameConflict(
-                f"there is another {benchmark.kind.name} named {benchmark.name}; delete it, or"
-                " rename the set"
-            )
-        return created
+            # created, or found if an earlier pass was killed right after that
+            body, path = startable.document(), operator_executor.resource_of(startable.kind)
+            body["metadata"] |= {
+                "labels": {
+                    SET: self.document["metadata"]["name"],
+                    **({benchmark_reconciler.TOGETHER: "true"} if plan.disjoint else {}),
+                },
+                "annotations": {
+                    "scaletest.dev/permutation": str(startable.permutation),
+                    "scaletest.dev/repetition": str(startable.repetition),
+                },
+                "ownerReferences": [reporting.owner_reference(self.document)],
+            }
+            child = self.objects.create(path, self.namespace, body)
+            child = child or self.objects.find(path, self.namespace, startable.name)
+            if child is None or not config_maps.is_owned(child, self.document["metadata"]["uid"]):
+                raise owned_objects.NameConflict(
+                    f"there is another {startable.kind.name} named {startable.name}; delete it, or"
+                    " rename the set"
+                )
+            created[startable.name] = child

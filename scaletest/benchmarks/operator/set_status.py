@@ -17,11 +17,8 @@ from scaletest.cluster.objects import Document
 from scaletest.model import VerdictKind, errors, file_documents, wire
 from scaletest.render import numbers, text
 
-HINDERED = "Hindered"  # type of the condition that tells since when a set cannot go on
-# With no more permutations than these, the status lists what samples and selectors chose.
-MOST_LISTED, LISTED_BYTES = 32, 8192
-# The whole status may have 16 KiB, of which permutations take 8 KiB at most.
-RESULTS_BYTES, MOST_PERMUTATIONS = 6 * 1024, 100
+# The whole status may have 16 KiB: the room in it for the results of the permutations.
+RESULTS_BYTES = 6 * 1024
 
 
 def status_of(
@@ -51,9 +48,9 @@ def status_of(
         "failed": failed,
         "startedAt": before.get("startedAt") or status.write_time(now_s),
     }
-    # when they are few and small
+    # what samples and selectors chose, when it is not much: the whole status may have 16 KiB
     permutations = [dict(permutation) for permutation in plan.permutations]
-    if len(permutations) <= MOST_LISTED and len(wire.dump({"all": permutations})) < LISTED_BYTES:
+    if len(permutations) <= 32 and len(wire.dump({"all": permutations})) < 8 * 1024:
         now["permutations"] = permutations
     # computed only when another benchmark has ended
     if over or any(now[key] != before.get(key) for key in ("succeeded", "failed")):
@@ -92,8 +89,9 @@ def refused_status(before: Mapping[str, Any], message: str, now_s: float) -> Doc
 
 def hindered_status(before: Mapping[str, Any], message: str, now_s: float) -> Document:
     """Return the status while a missing right or a name in use may be corrected; later, refused."""
+    # the last condition tells since when the set cannot go on
     conditions = status.make_conditions(
-        before, {"Complete": False, "Failed": False, HINDERED: True}, "hindered", message, now_s
+        before, {"Complete": False, "Failed": False, "Hindered": True}, "hindered", message, now_s
     )
     if now_s - pod_status.parse_time_s(conditions[-1]["lastTransitionTime"]) > manifests.START_S:
         return refused_status(before, message, now_s)
@@ -154,7 +152,7 @@ def _fit_permutations(run: BenchmarkRun) -> list[Document]:
 
     The benchmarks have all numbers.
     """
-    if len(run.rows) > MOST_PERMUTATIONS:
+    if len(run.rows) > 100:
         return []
     # the numbers take most of the room
     for with_numbers in (True, False):

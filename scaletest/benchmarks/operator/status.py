@@ -13,14 +13,7 @@ from scaletest.model.wording import as_options
 from scaletest.render.numbers import format_quantity
 
 MOST_BYTES = 16 * 1024
-MOST_PODS = 32
 EDITED = "SpecChangeIgnored"
-LATE_EDIT = (
-    "the spec was changed too late and the change is ignored; delete the object and create a"
-    " new one"
-)
-# In the order in which they are left out when the status is too large.
-LARGE_FIELDS = ("pods", "lines", "headlines", "values", "network")
 
 
 def status_of(
@@ -39,9 +32,9 @@ def status_of(
         BenchmarkPhase(before.get("phase") or "Pending"),
         key=list(BenchmarkPhase).index,
     )
-    # names, nodes and addresses of the pods, by role
+    # names, nodes and addresses of the first pods, by role
     pods: dict[str, list[Document]] = {}
-    for pod in observation.pods[:MOST_PODS]:
+    for pod in observation.pods[:32]:
         current = pod.get("status", {})
         facts = {
             "name": pod["metadata"]["name"],
@@ -83,13 +76,16 @@ def status_of(
         # a benchmark that was refused stores no result
         if result.failure is not Failure.REFUSED:
             status["resultConfigMap"] = manifests.result_name(benchmark.name)
-    ends = {
-        "Complete": phase is BenchmarkPhase.COMPLETED,
-        "Failed": phase is BenchmarkPhase.FAILED,
-    }
     status["conditions"] = [
         *make_conditions(
-            before, ends, str(status.get("failure") or phase), status["message"], now_s
+            before,
+            {
+                "Complete": phase is BenchmarkPhase.COMPLETED,
+                "Failed": phase is BenchmarkPhase.FAILED,
+            },
+            str(status.get("failure") or phase),
+            status["message"],
+            now_s,
         ),
         *edited_conditions(before, observation.edited, now_s),
     ]
@@ -129,7 +125,14 @@ def edited_conditions(before: Mapping[str, Any], now: bool, now_s: float) -> lis
         condition for condition in before.get("conditions") or () if condition["type"] == EDITED
     ]
     if now and not reported:
-        return make_conditions({}, {EDITED: True}, "TooLate", LATE_EDIT, now_s)
+        return make_conditions(
+            {},
+            {EDITED: True},
+            "TooLate",
+            "the spec was changed too late and the change is ignored; delete the object and create"
+            " a new one",
+            now_s,
+        )
     return reported
 
 
@@ -144,10 +147,14 @@ def write_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def bound_size(status: Document, fields: Sequence[str] = LARGE_FIELDS) -> Document:
+def bound_size(
+    status: Document,
+    fields: Sequence[str] = ("pods", "lines", "headlines", "values", "network"),
+) -> Document:
     """Return the status without its largest fields if it is too large, with a note in its message.
 
-    Such fields are null: a status is merged into the object, so leaving one out would retain it.
+    fields: in the order in which they are left out. Such fields are null: a status is merged into
+    the object, so leaving one out would retain it.
     """
     smaller = dict(status)
     for name in fields:

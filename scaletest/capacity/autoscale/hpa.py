@@ -12,10 +12,6 @@ from enum import StrEnum
 SYNC_S = 15.0
 # Within this part of its target a metric changes nothing.
 TOLERANCE = 0.1
-# The longest period that the API allows a policy.
-LONGEST_PERIOD_S = 1800.0
-# The controller's own, for an HPA without `behavior`.
-DOWNSCALE_WINDOW_S = 300.0
 
 
 class TargetType(StrEnum):
@@ -92,7 +88,7 @@ class Hpa:
             wanted = min(max(replicas, spec.minimum), spec.maximum)
         else:
             proposal = propose(spec, replicas, status, ready, metric_milli)
-            window_s = DOWNSCALE_WINDOW_S
+            window_s = 300.0  # the controller's own, for an HPA without `behavior`
             if behavior is not None:
                 window_s = max(behavior.up.window_s, behavior.down.window_s)
             recent = [row for row in self.recommendations if row[0] >= now_s - window_s]
@@ -104,7 +100,8 @@ class Hpa:
                 highest = max(spec.minimum, *(proposed for _, proposed in self.recommendations))
                 wanted = min(highest, spec.maximum, max(2 * replicas, 4))
         if wanted != replicas and behavior is not None:
-            self.changes = [row for row in self.changes if row[0] > now_s - LONGEST_PERIOD_S]
+            # half an hour is the longest period that the API allows a policy
+            self.changes = [row for row in self.changes if row[0] > now_s - 1800.0]
             self.changes.append((now_s, wanted - replicas))
         return wanted
 

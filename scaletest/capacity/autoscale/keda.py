@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from scaletest.capacity.autoscale.rule import Rule
 
-COOLDOWN_S = 300.0
-
 
 @dataclass(slots=True)
 class ScaledObject:
@@ -23,7 +21,8 @@ class ScaledObject:
         if metric > 0:
             self.active_at_s = now_s
             return replicas or max(self.minimum, 1)
-        if self.minimum == 0 and replicas > 0 and now_s - self.active_at_s > COOLDOWN_S:
+        # its cooldownPeriod, where nobody set another
+        if self.minimum == 0 and replicas > 0 and now_s - self.active_at_s > 300.0:
             return 0
         return replicas
 

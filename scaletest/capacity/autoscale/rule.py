@@ -7,7 +7,6 @@ from typing import Any
 from scaletest.capacity.autoscale.hpa import (
     DEFAULT_UP,
     Behavior,
-    HpaSpec,
     ScalingPolicy,
     ScalingRules,
     TargetType,
@@ -49,16 +48,6 @@ class Rule:
         checks.count(self.minimum, "minimum", maximum=100_000)
         checks.count(self.maximum, "maximum", minimum=max(1, self.minimum), maximum=100_000)
         checks.number(self.target, "target", maximum=1e9)
-
-    def hpa_spec(self) -> HpaSpec:
-        """Return the HPA of this rule."""
-        return HpaSpec(
-            max(self.minimum, 1) if self.kind == "keda" else self.minimum,  # KEDA scales to none
-            self.maximum,
-            self.value,
-            max(1, round(self.target * 1000)),
-            self.behavior,
-        )
 
 
 def shrink_after(window_s: int, *policies: ScalingPolicy) -> Behavior:
@@ -139,7 +128,7 @@ def parse_rule(text: str) -> Rule:
             rule = CHANGES[key](rule, setting)
         except ValueError as error:
             raise InvalidValue(
-                f"rule {text!r}: {setting!r} is no {key}",
+                f"rule {text!r}: invalid {key} {setting!r}",
                 hint="write NAME:KEY=VALUE, as in demand:target=2",
             ) from error
     return rule

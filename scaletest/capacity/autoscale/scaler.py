@@ -2,14 +2,11 @@
 
 from collections import deque
 
-from scaletest.capacity.autoscale.hpa import SYNC_S, Hpa
+from scaletest.capacity.autoscale.hpa import SYNC_S, Hpa, HpaSpec
 from scaletest.capacity.autoscale.keda import ScaledObject, jobs_to_create
 from scaletest.capacity.autoscale.rule import Rule
 from scaletest.model.desired_workers import History, QueueDemand, desired_workers, wanted_workers
 from scaletest.model.time_slots import RING, SLOT_S, TimeSlot, window_until
-
-# The exporter reads Redis this often by itself, whoever scrapes.
-READ_S = 2.5
 
 
 class Scaler:
@@ -17,11 +14,18 @@ class Scaler:
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
-        # how often the metric is read
-        self.interval_s = READ_S if rule.metric == "desired_workers" else SYNC_S
+        # how often the metric is read: the exporter does so by itself, whoever scrapes
+        self.interval_s = 2.5 if rule.metric == "desired_workers" else SYNC_S
         if rule.kind == "job":
             self.interval_s = rule.polling_s
-        self._hpa = Hpa(rule.hpa_spec())
+        spec = HpaSpec(
+            max(rule.minimum, 1) if rule.kind == "keda" else rule.minimum,  # KEDA scales to none
+            rule.maximum,
+            rule.value,
+            max(1, round(rule.target * 1000)),
+            rule.behavior,
+        )
+        self._hpa = Hpa(spec)
         self._keda = ScaledObject(rule.minimum) if rule.kind == "keda" else None
         # as the exporter counts
         self._slots: deque[TimeSlot] = deque(maxlen=RING)
@@ -44,8 +48,9 @@ class Scaler:
         self, now_s: float, *, waiting: int, running: int, present: int, ready: int
     ) -> int:
         """Return how many jobs a poll creates. present, ready: pods."""
-        length = self._metric(now_s, waiting, running)
-        return jobs_to_create(self.rule, length, present, present - ready)
+        return jobs_to_create(
+            self.rule, self._metric(now_s, waiting, running), present, present - ready
+        )
 
     def replicas(
         self, now_s: float, replicas: int, *, waiting: int, running: int, present: int, ready: int

@@ -22,8 +22,6 @@ from scaletest.stats.chance import Chance
 
 # Kinds of events in their order at one moment: what ends comes before what is measured.
 FINISH, KILL, READY, READ = 0, 1, 2, 3
-# The course has at least so many points when it is long, and twice as many at most.
-COURSE_POINTS = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,11 +180,28 @@ class _World:
             elif pod not in self.pods:
                 pass  # it went before its event came
             elif kind == READY:
-                self.become_ready(pod)
+                pod.ready_s = self.now_s
+                self.idle[pod] = None
+                self.serve_waiting()
+                if self.has_jobs and pod.request < 0:  # there is nothing to serve
+                    self.remove_pod(pod)
             elif kind == FINISH:
-                self.finish_request(pod)
+                request, pod.request = pod.request, -1
+                self.busy -= 1
+                self.waits_s[request] = wait_s = pod.began_s - arrivals[request]
+                self.scaler.request_ended(self.now_s, wait_s, runs[request])
+                if pod.draining or self.has_jobs:
+                    self.remove_pod(pod)
+                else:
+                    self.idle[pod] = None
+                    self.serve_waiting()
             else:
-                self.kill_pod(pod)
+                # killed at the end of the grace period: the request starts again
+                self.killed += 1
+                self.busy -= 1
+                self.waiting.appendleft(pod.request)
+                self.remove_pod(pod)
+                self.serve_waiting()
         self.note_point()
         return SimulationResult(
             rule=self.rule.name,
@@ -214,26 +229,6 @@ class _World:
             pod.began_s = self.now_s
             self.busy += 1
             self.schedule(self.now_s + self.workload.runs[pod.request], FINISH, pod)
-
-    def finish_request(self, pod: SimulatedPod) -> None:
-        """End the request of a pod successfully."""
-        request, pod.request = pod.request, -1
-        self.busy -= 1
-        self.waits_s[request] = wait_s = pod.began_s - self.workload.arrivals[request]
-        self.scaler.request_ended(self.now_s, wait_s, self.workload.runs[request])
-        if pod.draining or self.has_jobs:
-            self.remove_pod(pod)
-        else:
-            self.idle[pod] = None
-            self.serve_waiting()
-
-    def kill_pod(self, pod: SimulatedPod) -> None:
-        """Kill a pod at the end of its grace period: its request starts again."""
-        self.killed += 1
-        self.busy -= 1
-        self.waiting.appendleft(pod.request)
-        self.remove_pod(pod)
-        self.serve_waiting()
 
     # -- pods
     # ----------------------------------------------------------------------------------------------
@@ -268,7 +263,15 @@ class _World:
         if replicas < present:
             staying = (pod for pod in self.pods if not pod.draining)
             for pod in choose_victims(staying, present - replicas, self.now_s):
-                self.terminate_pod(pod)
+                # SIGTERM: an idle pod ends, a busy one finishes its request within the grace time
+                if pod.request < 0:
+                    self.remove_pod(pod)
+                    continue
+                pod.draining = True
+                self.draining += 1
+                killed_at_s = self.now_s + self.setting.grace_of(self.rule)
+                if pod.began_s + self.workload.runs[pod.request] > killed_at_s:
+                    self.schedule(killed_at_s, KILL, pod)
 
     def add_pods(self, count: int) -> None:
         """Create so many pods; none for a number below 1."""
@@ -277,25 +280,6 @@ class _World:
             self.pods[pod] = None
             self.schedule(self.now_s + self.setting.delay_s(self.chance), READY, pod)
         self.peak = max(self.peak, len(self.pods))
-
-    def become_ready(self, pod: SimulatedPod) -> None:
-        """Let a pod serve from now on; a job's pod ends when there is nothing to serve."""
-        pod.ready_s = self.now_s
-        self.idle[pod] = None
-        self.serve_waiting()
-        if self.has_jobs and pod.request < 0:
-            self.remove_pod(pod)
-
-    def terminate_pod(self, pod: SimulatedPod) -> None:
-        """Send SIGTERM: an idle pod ends, a busy one finishes its request within the grace time."""
-        if pod.request < 0:
-            self.remove_pod(pod)
-            return
-        pod.draining = True
-        self.draining += 1
-        killed_at_s = self.now_s + self.setting.grace_of(self.rule)
-        if pod.began_s + self.workload.runs[pod.request] > killed_at_s:
-            self.schedule(killed_at_s, KILL, pod)
 
     def remove_pod(self, pod: SimulatedPod) -> None:
         """Remove a pod that has ended."""
@@ -309,5 +293,5 @@ class _World:
         self.course.append(
             SimulationPoint(self.now_s, self.replicas, len(self.pods), len(self.waiting), self.busy)
         )
-        if len(self.course) > 2 * COURSE_POINTS:
+        if len(self.course) > 4000:  # so at least 2000 remain
             del self.course[1::2]

@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from scaletest.capacity.autoscale.best_rule import PlayedRule
 from scaletest.capacity.autoscale.hpa import TargetType
 from scaletest.capacity.autoscale.load import Arrivals
-from scaletest.capacity.autoscale.rule import Rule
 from scaletest.model.time_slots import LONGEST_WINDOW_S
 
-# The exporter counts over a window; over fewer requests' run times than this, chance decides.
-LEAST_RUNS = 2.0
 # A window that is long enough for most queues, and what suggested ones are a multiple of, in s.
 USUAL_WINDOW_S, MULTIPLE_S = 300.0, 60.0
 
@@ -29,14 +26,24 @@ def find_weaknesses(played: PlayedRule, arrivals: Arrivals) -> Iterator[Weakness
     rule, result = played.rule, played.result
     if not (result.flips or result.killed):
         return
-    # what it measures
+    # what it measures: over a window of fewer than two run times, chance decides
     window_s, run_s = rule.targets.window_s, arrivals.mean_run_s
-    if rule.metric == "desired_workers" and window_s < LEAST_RUNS * run_s:
+    if rule.metric == "desired_workers" and window_s < 2.0 * run_s:
+        # the window that is long enough for requests of this run time, or what else to change
+        wanted_s = max(USUAL_WINDOW_S, MULTIPLE_S * math.ceil(run_s / MULTIPLE_S))
+        remedy = (
+            f"set the window to {wanted_s:.0f} s: <rule> desired:window={wanted_s:.0f}, or"
+            f" autoscaling.exporter.window: {wanted_s:.0f} in the chart"
+        )
+        if wanted_s > LONGEST_WINDOW_S:
+            remedy = "runs are longer than any window of the exporter: use <rule> demand-gentle"
+        elif wanted_s <= window_s:
+            remedy = "shrink more slowly: add down_window=300 to the rule"
         yield Weakness(
             f"the exporter counts requests over {window_s:.0f} s and a request runs for"
             f" {run_s:.0f} s: the number follows the chance of a few arrivals, and falls again"
             " while their requests still run",
-            _suggest_window(rule, run_s),
+            remedy,
         )
     if rule.metric == "waiting" and rule.kind != "job":
         yield Weakness(
@@ -63,16 +70,3 @@ def find_weaknesses(played: PlayedRule, arrivals: Arrivals) -> Iterator[Weakness
             f" shorter than a request, of up to {long_enough_s} s",
             f"give pods a grace period of {long_enough_s} s",
         )
-
-
-def _suggest_window(rule: Rule, run_s: float) -> str:
-    """Say which window is long enough for requests of this run time, or what else to change."""
-    wanted_s = max(USUAL_WINDOW_S, MULTIPLE_S * math.ceil(run_s / MULTIPLE_S))
-    if wanted_s > LONGEST_WINDOW_S:
-        return "runs are longer than any window of the exporter: use <rule> demand-gentle"
-    if wanted_s <= rule.targets.window_s:
-        return "shrink more slowly: add down_window=300 to the rule"
-    return (
-        f"set the window to {wanted_s:.0f} s: <rule> desired:window={wanted_s:.0f}, or"
-        f" autoscaling.exporter.window: {wanted_s:.0f} in the chart"
-    )

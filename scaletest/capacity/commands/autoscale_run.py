@@ -45,8 +45,9 @@ def compare_rules(options: PlayOptions, texts: Sequence[str], output: Output, fo
         ("grace period", format_seconds(load.grace_s)),
         ("seed", str(options.seed)),
     ]
-    command_line = list(map(mask_passwords, sys.argv))
-    simulation = Simulation(arrivals, played, about, options.seed, command_line)
+    simulation = Simulation(
+        arrivals, played, about, options.seed, list(map(mask_passwords, sys.argv))
+    )
     stored.deliver(simulation_report(simulation), output)
     return 0
 

@@ -4,7 +4,6 @@ With --deployment, pod and nodes are those of the cluster.
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +15,6 @@ from scaletest.capacity.sizing import (
     SHARED_PODS,
     CapacityDemand,
     PodSize,
-    Size,
     chart_values,
     size_alternatives,
 )
@@ -28,7 +26,7 @@ from scaletest.cluster.connection import connect_cluster
 from scaletest.cluster.live_size import GIB, LiveSize, live_size
 from scaletest.cluster.node_size import NODE_OVERHEAD_CPU, PODS_A_NODE, NodeSize
 from scaletest.cluster.pod_requests import SUFFIXES
-from scaletest.model import Verdict, VerdictKind
+from scaletest.model import VerdictKind
 from scaletest.model.errors import UsageError
 from scaletest.model.quantities import in_base_units
 from scaletest.model.texts import short_number
@@ -126,7 +124,7 @@ class SizeOptions:
     type=Amounts("cpu", "pods"),
     default={},
     metavar="NAME=Q,...",
-    help="Count in so many pods of a front end that all share. [default: pods=3,cpu=1.3]",
+    help="Add this many front-end pods, which all share. [default: pods=3,cpu=1.3]",
 )
 @under_heading("Nodes")
 @click.option(
@@ -148,7 +146,7 @@ class SizeOptions:
     default=0.7,
     show_default=True,
     metavar="P",
-    help="Plan to use this part of the pods' capacity.",
+    help="Plan to use this fraction of the pods' capacity.",
 )
 @under_heading("Nodes")
 @click.option(
@@ -219,8 +217,28 @@ def command(options: SizeOptions) -> None:
         "notes": notes,
         "values": values,
     }
-    lines = [*_text_lines(demand, nodes, sizes_of_nodes, notes), "", "values of the chart:"]
-    options.output.show(document, [*lines, as_text(values, "yaml").rstrip()])
+    # the same as text: a table for each kind of node
+    pod = demand.pod
+    memory = f", {pod.memory:g} GiB" if pod.memory else ""
+    pod_rate = f"concurrency {pod.concurrency:g}"
+    if demand.per_pod:
+        pod_rate = f"{short_number(demand.per_pod, 4)}/s each, measured"
+    lines = [
+        f"{demand.rate:g} requests/s of {format_seconds(demand.latency_s)}; pods of"
+        f" {pod.cpu:g} CPU{memory}, {pod_rate}",
+        *map(as_options, notes),
+    ]
+    titles = ("method", "pods", "nodes", "holds/s", "CPU asked", "")
+    for node, node_sizes in zip(nodes, sizes_of_nodes, strict=True):
+        lines.append(f"\nnodes of {node.cpu:g} CPU, {node.overhead_cpu:g} of them taken:")
+        rows = []
+        for size in node_sizes:
+            count = "none" if size.nodes is None else str(size.nodes)
+            holds, used = short_number(size.holds, 4), f"{size.used:.0%}"
+            rows.append((size.method, str(size.pods), count, holds, used, size.note))
+        lines += align_table(Table(titles, rows, texts=(0, 5)))
+    chart_lines = ["", "values of the chart:", as_text(values, "yaml").rstrip()]
+    options.output.show(document, lines + chart_lines)
 
 
 def _read_demand(options: SizeOptions) -> tuple[CapacityDemand, list[NodeSize], list[str]]:
@@ -235,7 +253,28 @@ def _read_demand(options: SizeOptions) -> tuple[CapacityDemand, list[NodeSize], 
     # rate and latency: as the options say, else as a stored run measured them
     rate, latency_s, per_pod = options.rate, options.latency_s, 0.0
     if options.run:
-        point, run_latency_s, replicas, verdict = _read_saturation(options)
+        folder = stored.find(options.run)
+        run: Any = judge_run(folder) if folder.kind == "saturation" else None
+        if run is None or run.result.point is None:
+            raise UsageError(
+                f"run {options.run} has no saturation point",
+                hint="name a run of: scaletest saturate",
+            )
+        # a run without an operating point has at least the latency of one request at a time
+        step = run.result.operating or run.result.warm
+        run_latency_s = step.latency.mean if step else None
+        if run_latency_s is None:
+            raise UsageError(
+                f"run {options.run} has no latency", hint="run it to the end, or give --latency"
+            )
+        recorded = run.extra.get("replicas")
+        replicas = options.replicas or (recorded if isinstance(recorded, int) else 0)
+        if replicas < 1:
+            raise UsageError(
+                f"how many pods served run {options.run} is not on record",
+                hint="give --replicas N",
+            )
+        point, verdict = run.result.point.value, run.result.verdict
         rate = point if rate is None else rate
         latency_s = run_latency_s if latency_s is None else latency_s
         per_pod = point / replicas
@@ -272,57 +311,3 @@ def _node_size(amounts: dict[str, float]) -> NodeSize:
         overhead_cpu=amounts.get("system-cpu", NODE_OVERHEAD_CPU),
         overhead_memory=amounts.get("system-memory", 0.0),
     )
-
-
-def _read_saturation(options: SizeOptions) -> tuple[float, float, int, Verdict]:
-    """Return saturation point, latency, pods and verdict of a stored run.
-
-    UsageError when it has none, or its pods are unknown.
-    """
-    folder = stored.find(options.run)
-    run: Any = judge_run(folder) if folder.kind == "saturation" else None
-    if run is None or run.result.point is None:
-        raise UsageError(
-            f"run {options.run} has no saturation point", hint="name a run of: scaletest saturate"
-        )
-    # a run without an operating point has at least the latency of one request at a time
-    step = run.result.operating or run.result.warm
-    latency_s = step.latency.mean if step else None
-    if latency_s is None:
-        raise UsageError(
-            f"run {options.run} has no latency", hint="run it to the end, or give --latency"
-        )
-    recorded = run.extra.get("replicas")
-    replicas = options.replicas or (recorded if isinstance(recorded, int) else 0)
-    if replicas < 1:
-        raise UsageError(
-            f"how many pods served run {options.run} is not on record", hint="give --replicas N"
-        )
-    return run.result.point.value, latency_s, replicas, run.result.verdict
-
-
-def _text_lines(
-    demand: CapacityDemand,
-    nodes: list[NodeSize],
-    sizes_of_nodes: list[list[Size]],
-    notes: list[str],
-) -> Iterator[str]:
-    pod = demand.pod
-    memory = f", {pod.memory:g} GiB" if pod.memory else ""
-    pod_rate = f"concurrency {pod.concurrency:g}"
-    if demand.per_pod:
-        pod_rate = f"{short_number(demand.per_pod, 4)}/s each, measured"
-    yield (
-        f"{demand.rate:g} requests/s of {format_seconds(demand.latency_s)}; pods of"
-        f" {pod.cpu:g} CPU{memory}, {pod_rate}"
-    )
-    yield from map(as_options, notes)
-    for node, node_sizes in zip(nodes, sizes_of_nodes, strict=True):
-        yield f"\nnodes of {node.cpu:g} CPU, {node.overhead_cpu:g} of them taken:"
-        rows = []
-        for size in node_sizes:
-            count = "none" if size.nodes is None else str(size.nodes)
-            holds, used = short_number(size.holds, 4), f"{size.used:.0%}"
-            rows.append((size.method, str(size.pods), count, holds, used, size.note))
-        titles = ("method", "pods", "nodes", "holds/s", "CPU asked", "")
-        yield from align_table(Table(titles, rows, texts=(0, 5)))

@@ -186,7 +186,7 @@ workload = join_options(
         "--force",
         is_flag=True,
         help=(
-            "Submit also where no node offers the devices now, as an autoscaler may add such nodes."
+            "Submit even if no node offers the devices now, as an autoscaler may add such nodes."
         ),
     ),
 )

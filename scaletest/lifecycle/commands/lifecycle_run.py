@@ -15,7 +15,7 @@ from scaletest.cli.watching import watch_runs
 from scaletest.cluster.connection import Cluster, connect_cluster
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.measure import measuring, planning
-from scaletest.lifecycle.measure.submit_tools import runai_line
+from scaletest.lifecycle.measure.submitting import runai_line
 from scaletest.lifecycle.measure.templating import Workloads
 from scaletest.lifecycle.options import Conditions, LifecycleWorkloadOptions, WorkloadSelection
 from scaletest.lifecycle.plan import LifecyclePlan
@@ -50,7 +50,7 @@ def submit(output_dir: Path | None, options: LifecycleWorkloadOptions) -> int:
     done, interrupted = measuring.submit(plan, store, cluster)
     echo(f"{done[True]} of {plan.count} submitted, {done[False]} rejected: {store.path}", err=True)
     if interrupted:
-        echo(f"interrupted: the same command with -o {store.path} goes on", err=True)
+        echo(f"interrupted; to resume, run the same command with -o {store.path}", err=True)
         return 130
     return 3 if done[False] else 0
 
@@ -96,7 +96,8 @@ def run(
     code = show(store, read_run(store, interrupted="by a signal" if interrupted else ""), output)
     if interrupted and not keep:
         echo(
-            "nothing deleted, so that the run can go on; else: scaletest lifecycle delete -o"
+            "nothing was deleted, so that the run can be resumed; to delete it: scaletest"
+            " lifecycle delete -o"
             f" {store.path}",
             err=True,
         )
@@ -152,7 +153,7 @@ def _plan(
             if parameter.name and shared.is_typed(parameter.name)
         }
         plan = planning.continue_plan(store, options, typed)
-        echo(f"going on with run {plan.run} of {plan.count} workloads", err=True)
+        echo(f"resuming run {plan.run} of {plan.count} workloads", err=True)
         return plan
     plan = planning.make_plan(options, namespace)
     if plan.seconds == "infinity" and plan.until == "finished" and not plan.template_file:
@@ -170,8 +171,7 @@ def plot(output_dir: Path, view: WorkloadSelection, figure: str) -> None:
 def _draw(store: LifecycleFolder, run: LifecycleRun, figure: str) -> list[Path]:
     """Write the table and the picture, and return their paths; UsageError without matplotlib."""
     table = store.put("times.csv", formats.render(report.lifecycle_report(run), "csv"))
-    names = report.GENERAL if figure == "general" else report.DETAILED
-    charts = phase_charts(run.result, names)
+    charts = phase_charts(run.result, report.GENERAL if figure == "general" else report.DETAILED)
     picture = png.draw_picture(charts, plural(len(run.result.timelines), "workload"))
     return [table, store.put(f"{figure}.png", picture)]
 

@@ -31,8 +31,6 @@ MILESTONES = (
     "started",
     "ready",
 )
-# After these a pod is no longer ready.
-ENDS = ("finished", "deleted", "evicted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,11 @@ def pods_over_time(timelines: Sequence[WorkloadTimeline]) -> PodsOverTime | None
     # when each pod that had been ready was so no more
     ended_s: list[float] = []
     for pod in pods:
-        ends_s = [time_s for name in ENDS for time_s in _milestone_times([pod], name)]
+        ends_s = [
+            time_s
+            for name in ("finished", "deleted", "evicted")
+            for time_s in _milestone_times([pod], name)
+        ]
         if ends_s and _milestone_times([pod], "ready"):
             ended_s.append(min(ends_s))
     times = {

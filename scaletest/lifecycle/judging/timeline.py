@@ -55,10 +55,6 @@ POD_MILESTONE_TEXTS = {
     "started": "containers started",
     "ready": "ready",
 }
-# Watches of two collections may deliver events in another order than they happened, and whole
-# seconds may too. So a negative duration above this counts as 0, and is counted as clipped. One
-# further below is an error of the workload.
-CLIPPED_S = -1.0
 # Kinds whose own status says when they have finished: their pods may fail and be replaced, or be
 # fewer at once than in all.
 SAY_THEIR_END = (
@@ -247,7 +243,9 @@ def duration_between(start: Stamp | None, end: Stamp | None) -> PhaseDuration | 
         source = TimeSource.MIXED
     if start_s is None or end_s is None:
         return None
-    if CLIPPED_S < end_s - start_s < 0:
+    # watches of two collections may deliver events in another order than they happened, and whole
+    # seconds may too; a duration further below zero is an error of the workload
+    if -1.0 < end_s - start_s < 0:
         return PhaseDuration(0.0, source, clipped=True)
     return PhaseDuration(end_s - start_s, source)
 
@@ -264,13 +262,6 @@ def reference_milestone(phase: LifecyclePhase, timelines: Sequence[WorkloadTimel
     return phase.references[-1]
 
 
-def phase_duration(
-    phase: LifecyclePhase, timeline: WorkloadTimeline, since: str
-) -> PhaseDuration | None:
-    """Return how long the phase took for one workload."""
-    return duration_between(timeline.stamp(since), timeline.stamp(phase.event))
-
-
 def phase_durations(
     phase: LifecyclePhase, timelines: Sequence[WorkloadTimeline]
 ) -> list[PhaseDuration | None]:
@@ -280,7 +271,10 @@ def phase_durations(
         start, end = phase.references[0], phase.event
         return [duration_between(pod.stamps.get(start), pod.stamps.get(end)) for pod in pods]
     since = reference_milestone(phase, timelines)
-    return [phase_duration(phase, timeline, since) for timeline in timelines]
+    return [
+        duration_between(timeline.stamp(since), timeline.stamp(phase.event))
+        for timeline in timelines
+    ]
 
 
 def find_error(timeline: WorkloadTimeline) -> str:

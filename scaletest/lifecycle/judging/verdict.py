@@ -35,9 +35,10 @@ from scaletest.stats.verdict_order import Ground, Rank, verdict_of_grounds
 ENDLESS = "give the pods an end (<run_seconds>, or one in the template), or ask for <until> ready"
 COUNTS = ("failed", "rejected", "pending", "lost")
 EXAMPLE = "'ready.p99<30s', 'failed<=0' or 'throughput>=50/s'"
-STATISTICS = (*PERCENTILES, "mean", "max")
 MEASURES: MeasureTable = {
-    **dict.fromkeys(map(".".join, product(BY_NAME, STATISTICS)), Measurable("s")),
+    **dict.fromkeys(
+        map(".".join, product(BY_NAME, (*PERCENTILES, "mean", "max"))), Measurable("s")
+    ),
     **dict.fromkeys(COUNTS, Measurable("workloads")),
     "throughput": Measurable("1/s"),
 }
@@ -122,37 +123,39 @@ def decide_verdict(
         )
     if interrupted:
         grounds.append(
-            Ground(Rank.OPEN, f"interrupted: {interrupted}", "go on: run the same command again")
+            Ground(Rank.OPEN, f"interrupted: {interrupted}", "resume: run the same command again")
         )
-    grounds += [_not_all_measured(books, until), ground_of(thresholds, Rank.OPEN)]
+    # workloads were not submitted, or have not come so far
+    if not books.submitted:
+        grounds.append(
+            Ground(
+                Rank.OPEN,
+                "no workload was submitted",
+                "look into the output folder, or submit again",
+            )
+        )
+    elif books.not_tried:
+        grounds.append(
+            Ground(
+                Rank.OPEN,
+                f"{books.not_tried} of {books.planned} were not submitted yet",
+                "submit again: it resumes",
+            )
+        )
+    elif books.pending or books.lost:
+        running, remedy = "", "ask for an earlier milestone with <until>"
+        if books.running:
+            running, remedy = f" (the pods of {books.running} run)", ENDLESS
+        grounds.append(
+            Ground(
+                Rank.OPEN,
+                f"{books.pending} of {books.submitted} have not reached {until}{running},"
+                f" {books.lost} were lost",
+                f"wait longer, or {remedy}",
+            )
+        )
+    grounds.append(ground_of(thresholds, Rank.OPEN))
     met = f"{books.measured} of {books.submitted} workloads reached {until}"
     if thresholds:
         met += f", {plural(len(thresholds), 'threshold')} met"
     return verdict_of_grounds([*grounds, Ground(Rank.MET, met)])
-
-
-def _not_all_measured(books: Books, until: str) -> Ground | None:
-    """Return the ground where workloads were not submitted, or have not come so far."""
-    if not books.submitted:
-        return Ground(
-            Rank.OPEN,
-            "no workload was submitted",
-            "look into the output folder, or submit again",
-        )
-    if books.not_tried:
-        return Ground(
-            Rank.OPEN,
-            f"{books.not_tried} of {books.planned} were not submitted yet",
-            "submit again: it goes on",
-        )
-    if not (books.pending or books.lost):
-        return None
-    running, remedy = "", "ask for an earlier milestone with <until>"
-    if books.running:
-        running, remedy = f" (the pods of {books.running} run)", ENDLESS
-    return Ground(
-        Rank.OPEN,
-        f"{books.pending} of {books.submitted} have not reached {until}{running}, {books.lost}"
-        " were lost",
-        f"wait longer, or {remedy}",
-    )

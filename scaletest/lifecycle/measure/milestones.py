@@ -63,8 +63,7 @@ def workload_of_event(
     uid, named = str(regarding.get("uid", "")), str(regarding.get("name", ""))
     if uid in pod_owners:
         return pod_owners[uid]
-    candidates = (named, *_OUR_NAME.findall(named))
-    return next((name for name in candidates if name in tracked_names), "")
+    return next((name for name in (named, *_OUR_NAME.findall(named)) if name in tracked_names), "")
 
 
 def creation_time(body: Mapping[str, Any]) -> float | None:

@@ -1,5 +1,6 @@
 """Make the plan of a new run from its options, or continue a stored one."""
 
+import secrets
 from dataclasses import replace
 
 from scaletest.cluster.api_calls import ApiCalls, Busy
@@ -7,7 +8,7 @@ from scaletest.cluster.connection import Cluster
 from scaletest.cluster.pod_requests import parse_quantities
 from scaletest.cluster.resources import NODES
 from scaletest.lifecycle import kinds
-from scaletest.lifecycle.folder import LifecycleFolder, new_run
+from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.measure import templating
 from scaletest.lifecycle.measure.templating import Workloads
 from scaletest.lifecycle.options import LifecycleWorkloadOptions
@@ -24,7 +25,7 @@ def make_plan(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePla
     project = options.project or (kinds.DEFAULT_PROJECT if kind.runai else "")
     resource, _, gpus = (options.num_gpus or kind.gpus).rpartition("=")
     plan = LifecyclePlan(
-        run=new_run(),
+        run=secrets.token_hex(3),
         workload_type=kind.name,
         count=options.num_workloads,
         namespace=options.namespace or (f"runai-{project}" if project else namespace),
@@ -76,7 +77,7 @@ def check_devices(plan: LifecyclePlan, cluster: Cluster) -> str:
     except Busy:
         raise
     except ScaletestError as error:
-        return f"whether nodes offer the devices is not known: {error.message}"
+        return f"unknown whether nodes offer the devices: {error.message}"
     wanted = " and ".join(f"{amount} {name}" for name, amount in devices.items())
     raise UsageError(
         f"no node offers {cut_text(wanted, 200)}, which a pod asks for",
@@ -114,7 +115,7 @@ def continue_plan(
             raise UsageError(
                 f"{store.path} holds run {plan.run} with {name.replace('_', ' ')} {stored}, not"
                 f" {value}",
-                hint="give another <output_dir> for a new run, or leave the option out to go on",
+                hint="give another <output_dir> for a new run, or leave the option out to resume",
             )
     return replace(
         plan,

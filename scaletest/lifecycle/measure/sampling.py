@@ -36,15 +36,7 @@ PODGROUPS = (
 CLAIMS = tuple(
     (f"resource.k8s.io/{version}", "ResourceClaim") for version in ("v1", "v1beta2", "v1beta1")
 )
-# How long to wait for an event before the progress is told again.
-LOOK_S = 0.2
-# When nothing changes for so long and all that is pending runs, it is said what that may mean.
-ENDLESS_S = 120.0
 KEEP_EVERY_S = 10.0
-# Writing may take this part of the time at most.
-KEEP_SHARE = 0.05
-# After the last workload was done, so long for what belongs to it and is still on its way.
-SETTLE_S = 2.0
 
 
 class Sampler:
@@ -98,8 +90,8 @@ class Sampler:
         every_s = KEEP_EVERY_S
         try:
             while not self._stopping() and time.monotonic() < began_s + timeout_s:
-                # take in what has come, until it is time to write
-                for event in feeds.events(LOOK_S):
+                # take in what has come, until it is time to tell the progress, or to write
+                for event in feeds.events(0.2):
                     self._tracker.see(event)
                     if event.kind == "SYNCED":  # the list of this role is complete
                         unlisted_roles.discard(event.role)
@@ -111,31 +103,28 @@ class Sampler:
                     return
                 if is_listed and feeds.watching:
                     self.watching.set()
-                # end when all is done, and what belongs to it had time to come
+                # end when all is done, and what belongs to it and was on its way had 2 s to come
                 if (
                     not is_listed
                     or (submitting() and len(self._accepted) < self._plan.count)
-                    or self._is_any_pending()
+                    or any(
+                        accepted and self._fates.get(name, Fate.PENDING) is Fate.PENDING
+                        for name, accepted in self._accepted.items()
+                    )
                 ):
                     last_busy_s = time.monotonic()
-                elif time.monotonic() - last_busy_s > SETTLE_S:
+                elif time.monotonic() - last_busy_s > 2.0:
                     return
-                # write, less often the longer it takes
+                # write, less often the longer it takes: at most a twentieth of the time
                 if time.monotonic() - written_s > every_s:
                     writing_s = time.monotonic()
                     self._keep()
                     written_s = time.monotonic()
-                    every_s = max(KEEP_EVERY_S, (written_s - writing_s) / KEEP_SHARE)
+                    every_s = max(KEEP_EVERY_S, 20 * (written_s - writing_s))
         finally:
             feeds.close()
             self._judge_changes()
             self._keep()
-
-    def _is_any_pending(self) -> bool:
-        return any(
-            accepted and self._fates.get(name, Fate.PENDING) is Fate.PENDING
-            for name, accepted in self._accepted.items()
-        )
 
     def _judge_changes(self) -> LifecycleProgress:
         """Take new submissions in, and judge again what changed."""
@@ -193,7 +182,8 @@ class Sampler:
 class ProgressReport:
     """Tells how far a run is.
 
-    When nothing changes for long and all that is pending runs, it says once what that may mean.
+    When nothing changes for two minutes and all that is pending runs, it says once what that may
+    mean.
     """
 
     def __init__(self, progress: Progress, clock: Callable[[], float] = time.monotonic) -> None:
@@ -211,7 +201,7 @@ class ProgressReport:
         self._progress.at(over, state.planned, unit=WORKLOAD)
         self._progress.note(str(state))
         idle_s = self._clock() - self._changed_s
-        if 0 < state.running == pending and idle_s >= ENDLESS_S and not self._is_hinted:
+        if 0 < state.running == pending and idle_s >= 120.0 and not self._is_hinted:
             self._is_hinted = True
             self._progress.message(
                 f"for {idle_s:.0f} s nothing changed, and the pods of all {state.running} pending"

@@ -2,29 +2,40 @@
 
 Names follow from the plan, so an interrupted submit goes on: what is on record as accepted or
 refused for good is left alone, everything else is sent.
+
+A workload is submitted by the API itself, by kubectl, or by the Run:ai command line. The last two
+start a process for each. Programs get their arguments as a list, never through a shell, and 60 s.
 """
 
+import json
+import shutil
+import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from typing import IO
 
+from scaletest.cluster.bulk_objects import Applied, Objects
 from scaletest.lifecycle.folder import LifecycleFolder
-from scaletest.lifecycle.measure.submit_tools import Tool
+from scaletest.lifecycle.measure.templating import Workloads
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.lifecycle.records import Submission
-from scaletest.model.errors import ScaletestError
+from scaletest.model.checks import cut_text
+from scaletest.model.errors import ScaletestError, UsageError
 
-# After so many refusals from the start the rest would be refused as well.
-HOPELESS = 20
+# Submits the workload of that name, in any thread, and returns what became of it.
+Tool = Callable[[str], Applied]
+LIMIT_S = 60.0
+# The verbs of the Run:ai command line, version 2.
+VERBS = {
+    "runai-training": "training standard submit",
+    "runai-distributed": "training pytorch submit",
+    "runai-interactive": "workspace submit",
+}
 KEEP_EVERY_S = 2.0
-# Writing submitted.json anew may take this part of the time at most.
-KEEP_SHARE = 0.05
-# Statuses that will be the same the next time: the object itself is wrong.
-FINAL = (400, 404, 405, 409, 413, 415, 422)
 
 
 class AllRefused(ScaletestError):
@@ -54,41 +65,41 @@ class Submitter:
 
     def run(self) -> None:
         """Submit what is missing. Raises AllRefused when nothing at all is accepted."""
+        # some statuses will be the same the next time: the object itself is wrong
         settled = {
             row.name: row.accepted
             for row in self._store.submissions()
-            if row.accepted or row.status in FINAL
+            if row.accepted or row.status in (400, 404, 405, 409, 413, 415, 422)
         }
         self.done.update(settled.values())
         names = [name for name in self._plan.names() if name not in settled]
-        with (
-            self._store.open_submissions() as file,
-            ThreadPoolExecutor(min(self._plan.processes, max(1, len(names)))) as pool,
-        ):
-            self._submit_bursts(pool, names, file)
-        self._store.keep_submitted()
-
-    def _submit_bursts(self, pool: ThreadPoolExecutor, names: Sequence[str], file: IO[str]) -> None:
         written_s, every_s = time.monotonic(), KEEP_EVERY_S
         size = self._plan.processes
-        for first in range(0, len(names), size):
-            if self._stopping():
-                return
-            rows = list(pool.map(self._submit, names[first : first + size], repeat(file)))
-            refusals = [f"{row.status} {row.reason}" for row in rows if not row.accepted]
-            fewest = min(HOPELESS, self._plan.count)
-            if refusals and not self.done[True] and self.done[False] >= fewest:
-                raise AllRefused(
-                    f"none of {self.done[False]} workloads was accepted: {refusals[-1]}"
-                )
-            if self._plan.delay_s:
-                self._pause(self._plan.delay_s)
-            # write submitted.json for those who sample meanwhile, less often the longer it takes
-            if time.monotonic() - written_s > every_s:
-                writing_s = time.monotonic()
-                self._store.keep_submitted()
-                written_s = time.monotonic()
-                every_s = max(KEEP_EVERY_S, (written_s - writing_s) / KEEP_SHARE)
+        with (
+            self._store.open_submissions() as file,
+            ThreadPoolExecutor(min(size, max(1, len(names)))) as pool,
+        ):
+            for first in range(0, len(names), size):
+                if self._stopping():
+                    break
+                rows = list(pool.map(self._submit, names[first : first + size], repeat(file)))
+                refusals = [f"{row.status} {row.reason}" for row in rows if not row.accepted]
+                # after so many refusals from the start the rest would be refused as well
+                hopeless = self.done[False] >= min(20, self._plan.count)
+                if refusals and not self.done[True] and hopeless:
+                    raise AllRefused(
+                        f"none of {self.done[False]} workloads was accepted: {refusals[-1]}"
+                    )
+                if self._plan.delay_s:
+                    self._pause(self._plan.delay_s)
+                # write submitted.json for those who sample meanwhile, less often the longer it
+                # takes: at most a twentieth of the time
+                if time.monotonic() - written_s > every_s:
+                    writing_s = time.monotonic()
+                    self._store.keep_submitted()
+                    written_s = time.monotonic()
+                    every_s = max(KEEP_EVERY_S, 20 * (written_s - writing_s))
+        self._store.keep_submitted()
 
     def _submit(self, name: str, file: IO[str]) -> Submission:
         """Submit a workload, and note the answer as soon as it comes."""
@@ -113,3 +124,101 @@ class Submitter:
             file.write(row.to_json() + "\n")
             self.done[row.accepted] += 1
         return row
+
+
+def make_tool(plan: LifecyclePlan, objects: Objects) -> Tool:
+    """Return the tool that submits the plan's workloads.
+
+    Raises Missing when the cluster does not know their kind, and UsageError without the program.
+    """
+    if plan.tool == "runai":
+        runai_line(plan, "j-000000")  # refuses a plan that it cannot submit
+        runai_path = _find_program("runai")
+
+        def submit(workload: str) -> Applied:
+            answer = _run_program([runai_path, *runai_line(plan, workload)])
+            if "unknown command" in answer.reason:
+                raise UsageError(
+                    f"the Run:ai command line is of version 1: {answer.reason}",
+                    hint=f"install version 2 (its verb is {VERBS[plan.workload_type]}), or submit"
+                    " with <tool> api or kubectl",
+                )
+            return answer
+
+        return submit
+    workloads = Workloads(plan)
+    objects.resource(workloads.api_version, workloads.kind)
+    if plan.tool == "api":
+        return lambda name: objects.apply(workloads.make(name), plan.namespace)
+    # as the Run:ai scale test tool does
+    path = _find_program("kubectl")
+    context = ["--context", plan.context] if plan.context else []
+    line = [path, "--namespace", plan.namespace, *context, "apply", "-f", "-"]
+    return lambda name: _run_program(line, json.dumps(workloads.make(name)))
+
+
+def _find_program(name: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        raise UsageError(
+            f"there is no {name} on the PATH", hint="install it, or submit with <tool> api"
+        )
+    return path
+
+
+def _run_program(line: list[str], stdin: str = "") -> Applied:
+    """Run a program that submits one workload."""
+    try:
+        done = subprocess.run(
+            line, input=stdin, capture_output=True, text=True, timeout=LIMIT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return _failure(124, f"it took longer than {LIMIT_S:.0f} s")
+    except OSError as error:
+        return _failure(126, str(error))
+    if done.returncode:
+        return _failure(done.returncode, " ".join((done.stderr or done.stdout).split()))
+    # kubectl says so where the object was there before
+    is_created = "unchanged" not in done.stdout and "configured" not in done.stdout
+    return Applied(accepted=True, created=is_created, status=0)
+
+
+def _failure(exit_code: int, message: str) -> Applied:
+    return Applied(accepted=False, created=False, status=exit_code, reason=cut_text(message, 200))
+
+
+def runai_line(plan: LifecyclePlan, name: str) -> list[str]:
+    """Return the arguments of the Run:ai command line that submit a workload.
+
+    UsageError when it cannot submit such a plan.
+    """
+    if plan.workload_type not in VERBS:
+        raise UsageError(
+            f"the Run:ai command line cannot submit {plan.workload_type}",
+            hint=f"give <workload_type> {', '.join(VERBS)}",
+        )
+    if plan.template_file:
+        raise UsageError(
+            "the Run:ai command line takes no template", hint="submit it with <tool> api or kubectl"
+        )
+    # whole devices, or a part of one
+    devices = ["--gpu-devices-request", plan.gpus] if plan.gpus != "0" else []
+    if "." in plan.gpus:
+        devices = [
+            *("--gpu-devices-request", "1", "--gpu-request-type", "portion"),
+            *("--gpu-portion-request", plan.gpus),
+        ]
+    arguments = [
+        *(*VERBS[plan.workload_type].split(), name, "-p", plan.project, "-i", plan.image),
+        *devices,
+        *("--cpu-core-request", "0.05", "--cpu-memory-request", "1M"),
+        *("--image-pull-policy", "IfNotPresent"),
+    ]
+    if plan.workload_type == "runai-distributed":
+        arguments += ["--workers", str(plan.workers)]
+    if plan.pvc:
+        arguments += [
+            "--new-pvc",
+            f"claimname={name},size=1Mi,path=/path-new,accessmode-rwo,ephemeral",
+        ]
+    return [*arguments, "--command", "--", "sleep", plan.seconds]

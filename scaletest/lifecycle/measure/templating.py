@@ -22,11 +22,9 @@ from scaletest.lifecycle.plan import RUN_LABEL, LifecyclePlan
 from scaletest.model.checks import cut_text
 from scaletest.model.errors import InvalidValue
 
-FOLDER = Path(__file__).parents[1] / "templates"
 # Where a volume is mounted, as the Run:ai scale test tool does.
 MOUNT_PATH = "/path-new"
 VOLUME = "scaletest-pvc"
-_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,8}")
 _ALONE = re.compile(r"\$\{([a-z_]+)\}")
 # What Jinja takes for a placeholder of its own.
 _BRACES = re.compile(r"\{[{%#]")
@@ -46,7 +44,9 @@ def text_of(name: str, file: Path | None) -> str:
     UsageError when the file cannot be read.
     """
     return reader.text_of(
-        file or FOLDER / f"{name}.yaml", f"the template {file or name}", "give <template> FILE"
+        file or Path(__file__).parents[1] / "templates" / f"{name}.yaml",
+        f"the template {file or name}",
+        "give <template> FILE",
     )
 
 
@@ -55,9 +55,20 @@ class Workloads:
 
     def __init__(self, plan: LifecyclePlan) -> None:
         self._plan = plan
+        values = {
+            "image": plan.image,
+            "seconds": plan.seconds,
+            "resource": plan.resource,
+            "gpus": plan.gpus,
+            "workers": str(plan.workers),
+            "project": plan.project,
+            "namespace": plan.namespace,
+            "run": plan.run,
+        }
+        # of the placeholders; one that looks like a number is one
         self._values = {
-            name: int(value) if _NUMBER.fullmatch(value) else value
-            for name, value in plan.values().items()
+            name: int(value) if re.fullmatch(r"0|-?[1-9][0-9]{0,8}", value) else value
+            for name, value in values.items()
         }
         bodies = reader.read_all(
             plan.template, "the template", "give one Kubernetes object", quoted=True
@@ -189,7 +200,7 @@ def _placeholder_to_jinja(match: re.Match[str]) -> str:
     name = match["named"] or match["braced"]
     if not name and not match["escaped"]:
         raise InvalidValue(
-            f"the template has a dollar sign that begins no ${{NAME}}:"
+            f"the template has a dollar sign that is not followed by {{NAME}}:"
             f" {cut_text(match.string, 80)}",
             hint="write $$ for a dollar sign",
         )

@@ -34,13 +34,7 @@ SEGMENTS = {
     "started": "start of containers",
     "ready": "readiness",
 }
-BINS = 30
-# What a histogram spans at least, as a part of its values, and in seconds.
-LEAST_SPAN = 0.01
-LEAST_SPAN_S = 0.001
 MOST_POINTS = 1200
-# Of so many points that are kept in a row the highest is drawn as well.
-EXTREMES_EVERY = 10
 
 
 def pods_figure(result: LifecycleResult) -> Figure | None:
@@ -142,50 +136,47 @@ def phase_charts(result: LifecycleResult, names: Sequence[str]) -> list[Chart]:
                 points.append((start_s - zero_s, value_s))
         values = [value_s for _, value_s in points]
         description = f"{phase.text} ({statistics})"
-        charts += [
-            _chart_over_run(phase.step.name, phase.text, description, points),
-            draw_histogram(
-                f"histogram-{phase.step.name}",
-                statistics,
-                description,
-                values,
-                number=BINS,
-                least_s=max(LEAST_SPAN_S, LEAST_SPAN * max(values)),
-                names=(phase.text, "workload"),
-                size=PANEL,
-            ),
-        ]
+        # over the run: a dot for each workload, by when it was submitted
+        length_s, unit = unit_of(max(max(values), 1e-6))
+        span_s = max(start_s for start_s, _ in points) or 1.0
+        size, time = time_unit(span_s)
+        over_run = Chart(
+            f"course-{phase.step.name}",
+            phase.text,
+            description,
+            Axis(f"submitted after, {time}", 0.0, span_s / size * 1.01),
+            Axis(f"time, {unit}", 0.0, axis_end(max(values) / length_s * 1.05, 5), max_marks=5),
+            *PANEL,
+        )
+        over_run.dots(
+            [(start_s / size, value_s / length_s) for start_s, value_s in thin_points(points)],
+            "c-dots",
+        )
+        histogram = draw_histogram(
+            f"histogram-{phase.step.name}",
+            statistics,
+            description,
+            values,
+            number=30,
+            # what it spans at least, so that alike values do not seem to differ much
+            least_s=max(0.001, 0.01 * max(values)),
+            names=(phase.text, "workload"),
+            size=PANEL,
+        )
+        charts += [over_run, histogram]
     return charts
-
-
-def _chart_over_run(name: str, title: str, description: str, points: Sequence[Point]) -> Chart:
-    """Draw a dot for each workload, by when it was submitted."""
-    top_s = max(value for _, value in points)
-    length_s, unit = unit_of(max(top_s, 1e-6))
-    span_s = max(start for start, _ in points) or 1.0
-    size, time = time_unit(span_s)
-    chart = Chart(
-        f"course-{name}",
-        title,
-        description,
-        Axis(f"submitted after, {time}", 0.0, span_s / size * 1.01),
-        Axis(f"time, {unit}", 0.0, axis_end(top_s / length_s * 1.05, 5), max_marks=5),
-        *PANEL,
-    )
-    chart.dots([(start / size, value / length_s) for start, value in thin_points(points)], "c-dots")
-    return chart
 
 
 def thin_points(points: Sequence[Point]) -> list[Point]:
     """Thin points for a picture, none made up.
 
-    One of so many is kept, so that the picture is as dense as the run, and the highest of its
-    neighbours, so that no slow one is missing.
+    One of so many is kept, so that the picture is as dense as the run; and the highest of those
+    that ten of them stand for, so that no slow one is missing.
     """
     every = math.ceil(len(points) / MOST_POINTS)
     if every <= 1:
         return list(points)
-    group = every * EXTREMES_EVERY
+    group = 10 * every
     highest = [
         max(points[start : start + group], key=lambda point: point[1])
         for start in range(0, len(points), group)

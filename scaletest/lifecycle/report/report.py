@@ -13,7 +13,7 @@ from scaletest.lifecycle.judging.timeline import (
     LifecyclePhase,
     WorkloadTimeline,
     best_time,
-    phase_duration,
+    duration_between,
     reference_milestone,
 )
 from scaletest.lifecycle.report.charts import (
@@ -26,13 +26,11 @@ from scaletest.model import VerdictKind
 from scaletest.model.times import format_time
 from scaletest.render import contents
 from scaletest.render.blocks import Block, Cell, Charts, Share, Table, Text
-from scaletest.render.chart import Chart
 from scaletest.render.contents import Case, Head, Report, Section, Sheet
 from scaletest.render.numbers import NOTHING, format_seconds, format_significant, plural
 from scaletest.render.text import clean_text
 from scaletest.report.words import format_percentile
 
-MOST_REJECTIONS = 3
 HEADINGS = ("phase", "values", "missing", "mean", "p50", "p95", "p99", "max", "source", "measure")
 # The phases of the pictures general.png and detailed.png, from top to bottom.
 GENERAL = ("total_decided", "total_ready", "total_finished", "total_backend_job_created")
@@ -77,13 +75,11 @@ def lifecycle_report(run: LifecycleRun) -> Report:
         sheet=lambda: sheet(run),
         cases=lambda: [Case("books", balanced, describe_books(result))],
         data=lambda: {**result.to_dict(), "folder": run.folder},
-        picture=lambda: main_charts(result),
+        # pods over time, and phases of workloads
+        picture=lambda: [
+            figure.wide for figure in (pods_figure(result), waterfall_figure(result)) if figure
+        ],
     )
-
-
-def main_charts(result: LifecycleResult) -> list[Chart]:
-    """Return the charts of a picture: pods over time, and phases of workloads."""
-    return [figure.wide for figure in (pods_figure(result), waterfall_figure(result)) if figure]
 
 
 def summary(result: LifecycleResult) -> list[Block]:
@@ -94,7 +90,7 @@ def summary(result: LifecycleResult) -> list[Block]:
         Text(
             [f"rejected {count}: {reason}" for reason, count in result.books.rejections.items()],
             "warning",
-            most=MOST_REJECTIONS,
+            most=3,
             rest="reason",
         ),
         Text(_describe_skipped(result), "warning"),
@@ -169,8 +165,8 @@ def sections(result: LifecycleResult) -> list[Section]:
     """Return all sections that have anything to show."""
     meaning = (
         "Sources: watch is the arrival of the event here; api is whole seconds of the API's fields;"
-        " event is microseconds of an Event; mixed has one end of each. Missing values are counted"
-        " and are no zero. Thresholds call a phase by its measure, as in total_ready.p99<60s."
+        " event is microseconds of an Event; mixed has one end of each. Missing values are counted,"
+        " not taken as zero. Thresholds call a phase by its measure, as in total_ready.p99<60s."
     )
     return contents.make_page(
         {
@@ -211,10 +207,13 @@ def _node_table(result: LifecycleResult) -> Table:
         }
         for node in nodes[:MOST_NODES]
     ]
-    is_cut = len(nodes) > MOST_NODES
-    note = f"The slowest {MOST_NODES} of {len(nodes)} nodes." if is_cut else ""
     return Table.of_rows(
-        rows, {"node", "median time from scheduling to ready"}, {"node"}, note=note
+        rows,
+        {"node", "median time from scheduling to ready"},
+        {"node"},
+        note=(
+            f"The slowest {MOST_NODES} of {len(nodes)} nodes." if len(nodes) > MOST_NODES else ""
+        ),
     )
 
 
@@ -278,5 +277,5 @@ def _time_cell(name: str, timeline: WorkloadTimeline) -> str:
 
 
 def _duration_cell(phase: LifecyclePhase, since: str, timeline: WorkloadTimeline) -> str:
-    duration = phase_duration(phase, timeline, since)
+    duration = duration_between(timeline.stamp(since), timeline.stamp(phase.event))
     return f"{duration.value_s:.6f}" if duration else ""

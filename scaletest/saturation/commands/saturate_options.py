@@ -57,7 +57,7 @@ options = join_options(
         default="",
         metavar="NAME",
         help=(
-            "Read the service's own time from this header of its answers, which tells the"
+            "Read the service's own time from this header of its answers, which gives the"
             " share of queueing."
         ),
     ),
@@ -133,7 +133,9 @@ options = join_options(
         default=0.99,
         show_default=True,
         metavar="P",
-        help=("Call a level saturated when a smaller part of its requests succeeds; 0.99 is 99 %."),
+        help=(
+            "Call a level saturated when a smaller share of its requests succeeds; 0.99 is 99 %."
+        ),
     ),
     click.option(
         "--latency-limit",
@@ -149,7 +151,10 @@ options = join_options(
         default=0.02,
         show_default=True,
         metavar="P",
-        help=("End the search when it knows the saturation point to this part of it; 0.02 is 2 %."),
+        help=(
+            "End the search when the saturation point is known to within this fraction; 0.02"
+            " is 2 %."
+        ),
     ),
     under_heading("Accuracy"),
     under_heading("Verdict"),

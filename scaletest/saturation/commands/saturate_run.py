@@ -96,7 +96,7 @@ def _plan_lines(
         yield "settings", f"{count}, all this for each"
     if expected.usual_s is None or expected.longest_s is None:
         # steps of a fixed number of requests end when these do
-        takes = "as long as so many requests take in each step; nobody knows that before"
+        takes = "as long as that many requests take in each step, which is not known in advance"
     else:
         condition = "if requests are fast" + (" and pods ready at once" if count else "")
         takes = f"about {expected.usual_s:.0f} s, {expected.longest_s:.0f} s at most, {condition}"

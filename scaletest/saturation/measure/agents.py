@@ -121,7 +121,7 @@ class AgentsLoad:
             self._check()
             if self._clock() > deadline:
                 raise WaitTimeout(
-                    f"{self._rendezvous.joined()} of {self._agents} agents came within"
+                    f"{self._rendezvous.joined()} of {self._agents} agents joined within"
                     f" {patience_s:.0f} s",
                     hint=(
                         "can they reach the Redis of <redis_url>? Is there room for the pods of"
@@ -162,12 +162,12 @@ class AgentsLoad:
                 if self._clock() > deadline:
                     left = self._agents - len(results)
                     raise AgentLost(
-                        f"{left} of {self._agents} agents did not bring their results",
-                        hint="look whether they live",
+                        f"{left} of {self._agents} agents did not deliver their results",
+                        hint="check that they are running",
                     )
         except REDIS_ERRORS as error:
             raise Unreachable(
-                f"the Redis of the agents went away: {error}", hint="look whether it runs"
+                f"the Redis of the agents went away: {error}", hint="check that it is running"
             ) from error
         return merge_results(results, self._agents)
 

@@ -50,7 +50,7 @@ class WatchedMachine:
         except (OSError, ValueError) as error:
             if not self._has_warned:
                 self._has_warned = True
-                logger.warning("what else this machine does is not known: %s", error)
+                logger.warning("unknown what else runs on this machine: %s", error)
             return self._load.measure(order, stopping, tell)
         try:
             result = self._load.measure(order, stopping, tell)

@@ -177,5 +177,5 @@ class WatchedPods:
         except ScaletestError as error:
             if not self._has_warned:
                 self._has_warned = True
-                logger.warning("how the pods fare under load is not known: %s", error)
+                logger.warning("the state of the pods under load is unknown: %s", error)
             return None

@@ -128,7 +128,7 @@ def tune(
             amount = parse_quantity(setting.get(name, "1"))
             if not amount.is_finite() or amount <= 0:
                 raise UsageError(
-                    f"<tune> {name}={setting[name][:40]} is no amount",
+                    f"<tune> {name}={setting[name][:40]} is not a quantity",
                     hint="write it as in 500m or 2Gi",
                 )
     progress.message(scaler_line)

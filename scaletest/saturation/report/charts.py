@@ -100,7 +100,7 @@ def draw_charts(result: SaturationResult, point: str) -> Charts | None:
     sentences = {
         f"{point[:1].upper()}{point[1:]}.": True,
         "The dotted line is that point, and the shaded area its interval.": _has_interval(result),
-        "Hollow points are levels that are too much.": SATURATED in _states_of(levels),
+        "Hollow points are saturated levels.": SATURATED in _states_of(levels),
         "Measurements of one level are one point, in the state that most of them had.": any(
             len(level.steps) > 1 for level in levels
         ),

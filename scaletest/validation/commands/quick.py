@@ -37,7 +37,7 @@ def command(limit: int | None, device_glob: str, preset: str, command: tuple[str
     4 when it was interrupted.
     """
     if not command:
-        raise UsageError("there is no program", hint="write it behind --, as in -- sleep 0.2")
+        raise UsageError("no program was given", hint="write it behind --, as in -- sleep 0.2")
     # what a run needs takes a while to import, and --help needs none of it
     from scaletest.validation.commands import quick_run
 

@@ -24,8 +24,6 @@ from scaletest_workers.workloads.base import ProgramOptions
 
 # For the first request, alone.
 LONGEST_FIRST_S = 30.0
-# Of a shorter request, queue and worker cost more than a tenth.
-SHORT_S = 0.01
 LEAST_LIMIT, USUAL_MOST = 8, 64
 INTERRUPTED, FAILED = 4, 5
 HERE = ValidationPlace(
@@ -89,7 +87,8 @@ def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: s
         device_glob=device_glob,
         preset=preset,
     )
-    short = ", so little that the work of scaletest itself counts" if run_s < SHORT_S else ""
+    # of a request below 10 ms, queue and worker cost more than a tenth
+    short = ", so little that the work of scaletest itself counts" if run_s < 0.01 else ""
     echo(
         f"it took {format_seconds(run_s)}{short}; measuring with up to {steps.limit} workers, about"
         f" {len(plan.steps) * steps.step_s:.0f} s",
@@ -110,5 +109,5 @@ def _too_long_error(command: tuple[str, ...], duration: str, run_s: float) -> Us
     line = ["scaletest", "validate", "--limit", "4", *seconds_option(run_s), "--", *command]
     return UsageError(
         f"one request takes {duration}, too long for a quick look",
-        hint=f"measure it well with: {shlex.join(line)}",
+        hint=f"measure it thoroughly with: {shlex.join(line)}",
     )

@@ -6,28 +6,18 @@ this order. A plan file is YAML; its keys are the names of the options with unde
 plan.json of a run is a plan file too.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from scaletest.cli.options import fill_parameters
 from scaletest.documents import reader
 from scaletest.model.errors import UsageError
 from scaletest.model.file_documents import file_values, read_members
 from scaletest.validation.options import new_queue
 from scaletest.validation.plan import FILE_MEMBERS, Plan
 
-_HINT = "give a plan file; see: scaletest schema plan-file"
 FIRST_SOURCES = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
-
-
-@dataclass(frozen=True, slots=True)
-class PlanFileOptions:
-    """Where settings come from beside their own options."""
-
-    file: str
 
 
 def read_plan(context: click.Context) -> tuple[Plan, bool]:
@@ -36,7 +26,7 @@ def read_plan(context: click.Context) -> tuple[Plan, bool]:
     The settings file and the default do not count for that. InvalidValue for an unknown key, or a
     value of the wrong type.
     """
-    file = fill_parameters(PlanFileOptions, context.params).file
+    file = context.params["file"]
     from_file = read_plan_file(file) if file else {}
     is_limited = False
     values = {}
@@ -55,7 +45,7 @@ def read_plan(context: click.Context) -> tuple[Plan, bool]:
 def read_plan_file(name: str) -> dict[str, Any]:
     """Return the values of a plan file by the plan's attributes; - is standard input."""
     label = "the plan on standard input" if name == "-" else name
-    document = reader.read_file(name, label, _HINT)
+    document = reader.read_file(name, label, "give a plan file; see: scaletest schema plan-file")
     if document is None:
         raise UsageError(
             f"{label} is empty", hint="write one KEY: VALUE a line; see: scaletest schema plan-file"

@@ -1,6 +1,5 @@
 """The run of scaletest validate: starts or resumes it and prints it, or prints only its plan."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
 from scaletest.cli import options as shared
@@ -17,7 +16,6 @@ from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.forecast import (
     SCATTERED,
     STEADY,
-    ValidationForecast,
     forecast,
     longest_load_s,
     longest_run_s,
@@ -68,55 +66,49 @@ def resume_validation(run: str, place: ValidationPlace, output: Output, watch: W
 
 def _print_result(folder: ValidationFolder, result: Evaluation, output: Output) -> int:
     """Print a run that has ended; return its exit code."""
-    data = {**result.to_dict(), "folder": str(folder.path)}
     # the result of this process, which has also what found no room on the disk
     judged = replace(RUN_TYPE.judge(folder), result=result)
-    return stored.deliver_finished(report_of(folder, judged), output, data)
+    return stored.deliver_finished(
+        report_of(folder, judged), output, {**result.to_dict(), "folder": str(folder.path)}
+    )
 
 
 def show_plan(plan: Plan, output: Output) -> None:
     """Print what a plan will do, how long it takes, and what it cannot tell."""
     expected = [forecast(plan, spread) for spread in (STEADY, SCATTERED)]
     warnings = warn_of_unlike_devices(plan, before_run.device_names)
-    rows = [estimate.to_dict() for estimate in expected]
-    facts = [
-        *_plan_facts(plan, expected),
-        *(("warning", line) for line in map(as_options, warnings)),
-    ]
-    output.show(
-        {
-            **plan.to_dict(),
-            "steps": list(plan.steps),
-            "forecast": rows,
-            "at_most_s": longest_run_s(plan),
-            "warnings": warnings,
-        },
-        (f"{label:10}{text}" for label, text in facts),
-    )
-
-
-def _plan_facts(plan: Plan, expected: Sequence[ValidationForecast]) -> Iterator[tuple[str, str]]:
-    """Yield steps, aim, devices, thresholds and duration, in words, each behind its label."""
-    yield "workload", plan.workload
+    # in words, each behind its label
+    facts = [("workload", plan.workload)]
     steps = ", ".join(map(str, plan.steps))
     repeats = f" {plan.repeats} times" if plan.repeats > 1 else ""
     length = f"{longest_load_s(plan):g} s of measuring at most"
     if plan.step_s:
         length = f"{plan.step_s:g} s each"
-    yield "steps", f"{steps} workers, up and down{repeats}, {length}"
+    facts.append(("steps", f"{steps} workers, up and down{repeats}, {length}"))
     aim = f"at least {plan.scale:g}x per doubling"
     if plan.compares:
         aim = "the best number of workers per device"
-    yield "wanted", f"{aim}, {plan.tolerate_failures} failures tolerated"
+    facts.append(("wanted", f"{aim}, {plan.tolerate_failures} failures tolerated"))
     if plan.per_device:
         numbers = ", ".join(map(str, plan.per_device))
-        yield "devices", f"{plan.devices}, shared by {numbers} workers each"
+        facts.append(("devices", f"{plan.devices}, shared by {numbers} workers each"))
     for threshold in plan.thresholds:
-        yield "", threshold
+        facts.append(("", threshold))
     for estimate in expected:
         widths = ", ".join(f"{width:.1%}" for width in estimate.half_widths)
         duration = f"about {estimate.seconds:.0f} s if run times scatter by {estimate.spread:.1%}"
-        yield "takes", f"{duration}; intervals of the steps then ± {widths}"
+        facts.append(("takes", f"{duration}; intervals of the steps then ± {widths}"))
     if not plan.step_s:
         duration = f"up to about {longest_run_s(plan):.0f} s"
-        yield "takes", f"{duration} if they scatter more, or a doubling stays undecided"
+        facts.append(("takes", f"{duration} if they scatter more, or a doubling stays undecided"))
+    facts += [("warning", line) for line in map(as_options, warnings)]
+    output.show(
+        {
+            **plan.to_dict(),
+            "steps": list(plan.steps),
+            "forecast": [estimate.to_dict() for estimate in expected],
+            "at_most_s": longest_run_s(plan),
+            "warnings": warnings,
+        },
+        (f"{label:10}{text}" for label, text in facts),
+    )

@@ -193,28 +193,6 @@ def doubling_ratio(
     return ratio
 
 
-def _ratio_by_throughput(pairs: Sequence[_Pair], plan: Plan, factor: float) -> Ratio | None:
-    """Return the ratio by throughput alone: the weighted mean of the logarithms of all pairs."""
-    ratios: list[Ratio] = []
-    doublings = len(plan.steps) - 1
-    for pair in pairs:
-        base = (pair.first[0].workers, throughput_of_parts(pair.first))
-        rate = (pair.second[0].workers, throughput_of_parts(pair.second))
-        pair_ratio = ratio_of_rates(base, rate, plan.scale, factor, doublings)
-        if pair_ratio is None:
-            return None
-        ratios.append(pair_ratio)
-    if len(ratios) < 2:
-        return next(iter(ratios), None)
-    total_weight = sum(pair.weight for pair in pairs)
-    log_ratio, spread = 0.0, 0.0
-    for pair, pair_ratio in zip(pairs, ratios, strict=True):
-        weight = pair.weight / total_weight
-        log_ratio += weight * math.log(pair_ratio.value)
-        spread = math.hypot(spread, weight * math.log(pair_ratio.high / pair_ratio.value))
-    return ratio_around(log_ratio, spread, spread, ratios[0].wanted, widening_for_all(doublings))
-
-
 def _ratio_with_slow_requests(
     pairs: Sequence[_Pair], plan: Plan, wider: float, narrower: float
 ) -> Ratio | None:
@@ -222,9 +200,31 @@ def _ratio_with_slow_requests(
 
     By throughput alone where none came. None without a throughput.
     """
-    by_throughput = _ratio_by_throughput(pairs, plan, wider * narrower)
-    if by_throughput is None:
+    # by throughput alone: the weighted mean of the logarithms of all pairs
+    doublings = len(plan.steps) - 1
+    ratios: list[Ratio] = []
+    for pair in pairs:
+        base_rate = (pair.first[0].workers, throughput_of_parts(pair.first))
+        rate = (pair.second[0].workers, throughput_of_parts(pair.second))
+        pair_ratio = ratio_of_rates(base_rate, rate, plan.scale, wider * narrower, doublings)
+        if pair_ratio is None:
+            return None
+        ratios.append(pair_ratio)
+    if not ratios:
         return None
+    by_throughput = ratios[0]
+    if len(ratios) > 1:
+        total_weight = sum(pair.weight for pair in pairs)
+        log_ratio, spread = 0.0, 0.0
+        for pair, pair_ratio in zip(pairs, ratios, strict=True):
+            weight = pair.weight / total_weight
+            log_ratio += weight * math.log(pair_ratio.value)
+            spread = math.hypot(spread, weight * math.log(pair_ratio.high / pair_ratio.value))
+        by_throughput = ratio_around(
+            log_ratio, spread, spread, by_throughput.wanted, widening_for_all(doublings)
+        )
+
+    # by the usual requests, where some were slow
     base = tail_of(itertools.chain.from_iterable(pair.first for pair in pairs))
     more = tail_of(itertools.chain.from_iterable(pair.second for pair in pairs))
     if not (base.slow or more.slow) or not base.usual or not more.usual:
@@ -246,7 +246,7 @@ def _ratio_with_slow_requests(
         narrower * below,
         narrower * above,
         by_throughput.wanted,
-        widening_for_all(len(plan.steps) - 1),
+        widening_for_all(doublings),
     )
     return replace(ratio, widened_by=SLOW_REQUESTS)
 

@@ -161,8 +161,8 @@ def passed_reason(
     share = shortest.tail.unseen_share()
     if not shortest.tail.slow and share > NEGLIGIBLE:
         unseen = (
-            f" ({shortest.tail.count} requests with {plural(shortest.workers, 'worker')} cannot"
-            f" show slow ones rarer than 1 in {max(2, round(1.0 / share))})"
+            f" (with {shortest.tail.count} requests at {plural(shortest.workers, 'worker')}, slow"
+            f" requests rarer than 1 in {max(2, round(1.0 / share))} would go unnoticed)"
         )
     return (
         f"every doubling up to {plan.limit} workers reaches {plan.scale:.2f}:"

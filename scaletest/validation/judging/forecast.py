@@ -16,9 +16,7 @@ from scaletest.model import Measurement
 from scaletest.model.writing import Written
 from scaletest.validation.judging.schedule import Turn
 from scaletest.validation.judging.stopping import PARTS, SHORTEST_STEP_S
-from scaletest.validation.judging.throughput import (
-    least_per_worker,
-)
+from scaletest.validation.judging.throughput import least_per_worker
 from scaletest.validation.plan import Plan
 
 # Starting a worker process, and noticing that it serves.

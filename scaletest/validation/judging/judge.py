@@ -26,10 +26,6 @@ from scaletest.validation.judging.steps import Step
 from scaletest.validation.judging.warnings import too_good_lines
 from scaletest.validation.plan import Plan
 
-# Above this multiple of the ideal ratio the workers were not alike.
-MOST_TOO_GOOD = 1.1
-UNLIKE_REMEDY = "compare run times by worker and device, and measure with <repeats> 3"
-
 
 def judge(
     plan: Plan,
@@ -47,12 +43,31 @@ def judge(
     requests of the doubling that failed spent more time, if the records have it. worst: what
     disturbed each measurement most, if there are samples of the nodes.
     """
-    failures = too_many_failures(plan, steps)
+    # more failed requests than the plan tolerates
+    failures = None
+    count = sum(step.failures for step in steps)
+    if count > plan.tolerate_failures:
+        blame = ""
+        suspects = set[str]().union(*(step.suspects for step in steps))
+        if suspects:
+            blame = f"; suspect: {', '.join(sorted(suspects))}, which failed all of their requests"
+        memory_hits = sum(step.memory_hits for step in steps)
+        if memory_hits:
+            blame += f"; {memory_hits} reached the limit of a device's memory"
+        remedy = "read the error in the report, or try the workload alone: scaletest worker --once"
+        # device memory may be too small for some numbers of workers per device
+        fitting = [str(step.per_device) for step in steps if not step.failures]
+        if plan.compares and fitting and memory_hits:
+            remedy += f"; or leave out what does not fit: <per_device> {','.join(fitting)}"
+        reason = f"{count} requests failed, {plan.tolerate_failures} are tolerated{blame}"
+        failures = Ground(Rank.REFUTED, reason, remedy)
     # where requests fail, a worker that seems to have stopped or a late client proves nothing
     doubt = Rank.OPEN if failures else Rank.NOT_THE_SUBJECT
     stopped = Ground(Rank.OPEN, f"interrupted: {interrupted}", RESUME) if interrupted else None
-    # a base that was too slow makes every ratio good, whatever workers share
-    too_good = too_good_lines(steps, MOST_TOO_GOOD)
+    # A base that was too slow makes every ratio good, whatever workers share: above 1.1 times the
+    # ideal ratio they were not alike.
+    too_good = too_good_lines(steps, 1.1)
+    unlike_remedy = "compare run times by worker and device, and measure with <repeats> 3"
     best = shared.sentence if shared else ""
     return verdict_of_grounds(
         [
@@ -69,33 +84,9 @@ def judge(
             measurement_cut_short(steps),
             step_missing(plan, steps, worst),
             undecided_ratio(plan, steps, shared, worst),
-            Ground(Rank.OPEN, too_good[0], UNLIKE_REMEDY) if too_good else None,
+            Ground(Rank.OPEN, too_good[0], unlike_remedy) if too_good else None,
             ground_of(thresholds, Rank.OPEN),
             # it is met
             Ground(Rank.MET, passed_reason(plan, steps, thresholds, best)),
         ]
-    )
-
-
-def too_many_failures(plan: Plan, steps: Sequence[Step]) -> Ground | None:
-    """Return a ground for FAIL where more requests failed than the plan tolerates."""
-    failures = sum(step.failures for step in steps)
-    if failures <= plan.tolerate_failures:
-        return None
-    blame = ""
-    suspects = set[str]().union(*(step.suspects for step in steps))
-    if suspects:
-        blame = f"; suspect: {', '.join(sorted(suspects))}, which failed all of their requests"
-    memory_hits = sum(step.memory_hits for step in steps)
-    if memory_hits:
-        blame += f"; {memory_hits} reached the limit of a device's memory"
-    remedy = "read the error in the report, or try the workload alone: scaletest worker --once"
-    # device memory may be too small for some numbers of workers per device
-    fitting = [str(step.per_device) for step in steps if not step.failures]
-    if plan.compares and fitting and memory_hits:
-        remedy += f"; or leave out what does not fit: <per_device> {','.join(fitting)}"
-    return Ground(
-        Rank.REFUTED,
-        f"{failures} requests failed, {plan.tolerate_failures} are tolerated{blame}",
-        remedy,
     )

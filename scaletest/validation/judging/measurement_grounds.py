@@ -118,7 +118,15 @@ def step_missing(
             reason = f"no request was completed with {workers}"
             remedy = f"{longer}, or correct <seconds>"
         elif not step.throughput.enough:
-            reason = _too_few_requests(step)
+            # how many the shortest measurement has, and how many each needs
+            counts = [once.throughput for once in step.samples if not once.throughput.enough]
+            fewest = min((rate.completions for rate in counts), default=step.throughput.completions)
+            times = len(step.samples)
+            once = f"{fewest} in one of {times} measurements" if times > 1 else f"{fewest}"
+            reason = (
+                f"too few requests completed with {workers}: {once} "
+                f"(needs {MIN_COMPLETIONS}, and {MIN_COMPLETIONS_PER_WORKER} of every worker)"
+            )
             remedy = f"{longer}, or correct <seconds>"
         elif step.sound:
             continue
@@ -142,21 +150,6 @@ def _measurements_of(steps: Sequence[Step]) -> Iterator[tuple[Step, MeasuredStep
     for step in steps:
         for measured in step.samples:
             yield step, measured
-
-
-def _too_few_requests(step: Step) -> str:
-    """Return how many requests the shortest measurement of a step has, and how many each needs."""
-    fewest = min(
-        [sample.throughput.completions for sample in step.samples if not sample.throughput.enough],
-        default=step.throughput.completions,
-    )
-    once = f"{fewest}"
-    if len(step.samples) > 1:
-        once = f"{fewest} in one of {len(step.samples)} measurements"
-    return (
-        f"too few requests completed with {plural(step.workers, 'worker')}: {once} "
-        f"(needs {MIN_COMPLETIONS}, and {MIN_COMPLETIONS_PER_WORKER} of every worker)"
-    )
 
 
 def _remedy_for_change(

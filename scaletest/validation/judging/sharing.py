@@ -94,10 +94,22 @@ def compare_sharing(plan: Plan, steps: Sequence[Step]) -> Sharing | None:
     leader = max(compared, key=lambda step: step.throughput.per_s, default=None)
     candidates = []
     for step in steps:
-        candidate = Candidate(step.per_device, None, False, excluded[step.per_device])
-        if leader and not candidate.excluded:
-            candidate = _compare_with_leader(step, leader, comparisons=len(compared) - 1)
-        candidates.append(candidate)
+        relative = None
+        if step is leader:
+            relative = exact_estimate(1.0)
+        elif leader and not excluded[step.per_device]:
+            # with what one run alone cannot show, unless there are pairs of ways that do
+            errors = [
+                math.hypot(side.throughput.error, 0.0 if side.between else UNSEEN)
+                for side in (step, leader)
+            ]
+            freedom = welch_freedom(errors, [step.throughput.freedom, leader.throughput.freedom])
+            quantile = t_quantile(1 - FAMILY_ERROR / (2 * (len(compared) - 1)), freedom)
+            relative = estimate_within(
+                step.throughput.per_s / leader.throughput.per_s, quantile * math.hypot(*errors)
+            )
+        worse = relative is not None and relative.high < 1.0
+        candidates.append(Candidate(step.per_device, relative, worse, excluded[step.per_device]))
     equals = [row.per_device for row in candidates if not (row.worse or row.excluded)]
 
     # the answer in words
@@ -106,9 +118,9 @@ def compare_sharing(plan: Plan, steps: Sequence[Step]) -> Sharing | None:
         best = f"{plural(equals[0], 'worker')} on each device"
         sentence = f"{best}: every other number does less"
     if leader and len(equals) > 1:
-        most = f"most was measured with {leader.per_device}"
+        most = f"the highest throughput was measured with {leader.per_device}"
         if leader.per_device == equals[0]:
-            most = "it did most"
+            most = "it had the highest throughput"
         others = ", ".join(map(str, equals[1:]))
         sharper = "more <repeats>" if plan.repeats > 1 else f"<precision> {plan.precision / 2:g}"
         sentence = f"{best}: {most}, but {others} may do as much ({sharper} would separate them)"
@@ -120,18 +132,3 @@ def compare_sharing(plan: Plan, steps: Sequence[Step]) -> Sharing | None:
         candidates=tuple(candidates),
         sentence=sentence,
     )
-
-
-def _compare_with_leader(step: Step, leader: Step, *, comparisons: int) -> Candidate:
-    """Return a candidate by its ratio to the leader's throughput. comparisons: of the whole run."""
-    if step is leader:
-        return Candidate(step.per_device, exact_estimate(1.0), False)
-    # with what one run alone cannot show, unless there are pairs of ways that do
-    errors = [
-        math.hypot(compared.throughput.error, 0.0 if compared.between else UNSEEN)
-        for compared in (step, leader)
-    ]
-    freedom = welch_freedom(errors, [step.throughput.freedom, leader.throughput.freedom])
-    spread = t_quantile(1 - FAMILY_ERROR / (2 * comparisons), freedom) * math.hypot(*errors)
-    estimate = estimate_within(step.throughput.per_s / leader.throughput.per_s, spread)
-    return Candidate(step.per_device, estimate, worse=estimate.high < 1.0)

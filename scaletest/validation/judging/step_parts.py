@@ -10,9 +10,6 @@ from scaletest.validation.judging.slow_requests import Tail, join_tails
 from scaletest.validation.judging.throughput import Throughput
 from scaletest.validation.plan import Plan
 
-# From this many pairs of ways on, the interval is the one between them.
-REPEATS_FOR_INTERVAL = 3
-
 
 @dataclass(frozen=True, slots=True)
 class StepPart:
@@ -105,7 +102,8 @@ def join_parts(plan: Plan, parts: Sequence[StepPart]) -> tuple[Throughput, bool]
     """
     judged = parts_to_judge(parts)
     pairs = pairs_of(judged)
-    if plan.repeats == 1 or len(pairs) < REPEATS_FOR_INTERVAL:
+    # from three pairs of ways on, the interval is the one between them
+    if plan.repeats == 1 or len(pairs) < 3:
         return throughput_of_parts(judged), False
     rates = [throughput_of_parts(pair) for pair in pairs]
     count = len(rates)

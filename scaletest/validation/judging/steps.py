@@ -27,7 +27,6 @@ from scaletest.stats.scaling import MeasuredThroughput
 from scaletest.stats.student import t95
 from scaletest.validation.judging.doubling import Ratio, doubling_ratio, ratio_of_rates
 from scaletest.validation.judging.fairness import Fairness, fairness_by_group
-from scaletest.validation.judging.machine_trend import MachineTrend
 from scaletest.validation.judging.measured_step import MeasuredStep, measure_steps
 from scaletest.validation.judging.slow_requests import Tail, join_tails
 from scaletest.validation.judging.step_parts import StepPart, join_parts, parts_to_judge
@@ -37,7 +36,6 @@ from scaletest.validation.plan import Plan
 # Figures that are amounts of work, such as frames of transcodes, samples of training, bytes moved,
 # so that adding them up over requests makes sense.
 FIGURES = ("frames", "samples", "bytes")
-MEMORY_HITS = "memory_limit_hits"
 # What the interval of a step covers.
 BETWEEN_REPEATS, WITHIN_RUN = "between repeats", "within the run"
 
@@ -183,78 +181,77 @@ def summarise(plan: Plan, measurements: Sequence[Measurement], records: Rows) ->
     measured_steps, trend = measure_steps(plan, list(filter(None, by_step)), records)
     steps: list[Step] = []
     for samples in measured_steps:
-        rows = chain.from_iterable(records.get(sample.measurement.key, ()) for sample in samples)
-        steps.append(_summarise_step(plan, samples, list(rows), steps, trend))
-    return steps
+        workers = samples[0].measurement.workers
+        parts = [sample.part for sample in samples]
+        rate, between = join_parts(plan, parts)
 
+        # the ratio over the step before: by both ways, or by the pairs of ways where there are many
+        step_ratio = None
+        if steps and not plan.compares:
+            base = steps[-1]
+            if base.between and between:
+                step_ratio = ratio_of_rates(
+                    (base.workers, base.throughput),
+                    (workers, rate),
+                    plan.scale,
+                    doublings=len(plan.steps) - 1,
+                )
+            else:
+                step_ratio = doubling_ratio(base.parts, parts, plan, trend=trend)
 
-def _summarise_step(
-    plan: Plan,
-    samples: tuple[MeasuredStep, ...],
-    records: Sequence[Record],
-    before: Sequence[Step],
-    trend: MachineTrend,
-) -> Step:
-    """Return one step from all its measurements and records. before: those with fewer workers."""
-    workers = samples[0].measurement.workers
-    parts = [sample.part for sample in samples]
-    rate, between = join_parts(plan, parts)
+        # throughput per worker over that of the first step, which may have none
+        one = steps[0].throughput.per_s / steps[0].workers if steps else rate.per_s / workers
+        efficiency = rate.per_s / (workers * one) if one > 0 else None
 
-    # the ratio over the step before: by both ways, or by the pairs of ways where there are many
-    step_ratio = None
-    if before and not plan.compares:
-        base = before[-1]
-        if base.between and between:
-            step_ratio = ratio_of_rates(
-                (base.workers, base.throughput),
-                (workers, rate),
-                plan.scale,
-                doublings=len(plan.steps) - 1,
+        # the work of all measurements, joined as the throughput is, so they agree
+        judged = {part.repeat for part in parts_to_judge(parts)}
+        work_parts: dict[str, list[StepPart]] = defaultdict(list)
+        for sample in samples:
+            if sample.measurement.repeat in judged:
+                for name, work_rate in work_rates(sample.throughput, sample.counted).items():
+                    work_parts[name].append(replace(sample.part, throughput=work_rate))
+        work = {
+            name: join_parts(plan, parts_of_work)[0]
+            for name, parts_of_work in work_parts.items()
+            if len(parts_of_work) == len(judged)
+        }
+
+        # the requests of all measurements, successful or not
+        of_step = [
+            record for sample in samples for record in records.get(sample.measurement.key, ())
+        ]
+        succeeded = [record for record in of_step if record.ok]
+        steps.append(
+            Step(
+                workers=workers,
+                throughput=rate,
+                between=between,
+                samples=samples,
+                ratio=step_ratio,
+                efficiency=efficiency,
+                failures=sum(map(has_failed, of_step)),
+                wait=summarise_samples(record.reply.wait_s for record in succeeded),
+                run=summarise_samples(record.reply.run_s for record in succeeded),
+                overhead_s=summarise_samples(record.overhead_s for record in succeeded).mean or 0.0,
+                suspects=suspect_workers(of_step),
+                fairness=fairness_by_group(
+                    list(chain.from_iterable(once.counted for once in samples))
+                ),
+                per_device=plan.share(workers) if plan.compares else 0,
+                work=work,
+                memory_hits=sum(
+                    _positive_number(record.reply.figures.get("memory_limit_hits")) is not None
+                    for record in of_step
+                ),
+                nodes=_count_names(record.reply.node for record in succeeded),
+                devices=_count_names(
+                    f"{device_name(record.reply.device)} of {record.reply.node}"
+                    for record in succeeded
+                    if record.reply.device
+                ),
             )
-        else:
-            step_ratio = doubling_ratio(base.parts, parts, plan, trend=trend)
-
-    # throughput per worker over that of the first step, which may have none
-    one = before[0].throughput.per_s / before[0].workers if before else rate.per_s / workers
-    efficiency = rate.per_s / (workers * one) if one > 0 else None
-
-    # the work of all measurements, joined as the throughput is, so they agree
-    judged = {part.repeat for part in parts_to_judge(parts)}
-    work_parts: dict[str, list[StepPart]] = defaultdict(list)
-    for sample in samples:
-        if sample.measurement.repeat in judged:
-            for name, work_rate in work_rates(sample.throughput, sample.counted).items():
-                work_parts[name].append(replace(sample.part, throughput=work_rate))
-    work = {
-        name: join_parts(plan, parts_of_work)[0]
-        for name, parts_of_work in work_parts.items()
-        if len(parts_of_work) == len(judged)
-    }
-
-    succeeded = [record for record in records if record.ok]
-    return Step(
-        workers=workers,
-        throughput=rate,
-        between=between,
-        samples=samples,
-        ratio=step_ratio,
-        efficiency=efficiency,
-        failures=sum(map(has_failed, records)),
-        wait=summarise_samples(record.reply.wait_s for record in succeeded),
-        run=summarise_samples(record.reply.run_s for record in succeeded),
-        overhead_s=summarise_samples(record.overhead_s for record in succeeded).mean or 0.0,
-        suspects=suspect_workers(records),
-        fairness=fairness_by_group(list(chain.from_iterable(once.counted for once in samples))),
-        per_device=plan.share(workers) if plan.compares else 0,
-        work=work,
-        memory_hits=count_memory_hits(records),
-        nodes=_count_names(record.reply.node for record in succeeded),
-        devices=_count_names(
-            f"{device_name(record.reply.device)} of {record.reply.node}"
-            for record in succeeded
-            if record.reply.device
-        ),
-    )
+        )
+    return steps
 
 
 def _count_names(names: Iterable[str]) -> dict[str, int]:
@@ -302,12 +299,6 @@ def work_rates(rate: Throughput, counted: Sequence[Record]) -> dict[str, Through
         half_width = per_s * math.hypot(rate.relative, error)
         rates[name] = replace(rate, per_s=per_s, half_width=half_width)
     return rates
-
-
-def count_memory_hits(records: Sequence[Record]) -> int:
-    """Return how many requests reached the limit of a device's memory, failed or not."""
-    hits = (_positive_number(record.reply.figures.get(MEMORY_HITS)) for record in records)
-    return sum(map(bool, hits))
 
 
 def _positive_number(value: object) -> float | None:

@@ -79,7 +79,12 @@ def _measure(threshold: Threshold, step: Step, steps: Sequence[Step]) -> Measure
     if any(sample.measurement.stop == Stop.ENDED for sample in step.samples):
         return Measured(None, "the measurement was cut short", "run it to the end")
     if measure == "drift":
-        return _largest_drift(step)
+        least = min(sample.counted_completions.fewest for sample in step.samples)
+        if least < 2 * BATCHES:
+            return Measured(
+                None, f"drift needs {2 * BATCHES} requests of every worker, there are {least}"
+            )
+        return Measured(exact_estimate(max(abs(sample.drift.shift) for sample in step.samples)))
     times, _, percentile = measure.partition(".")
     if percentile:
         return _estimate_percentile(getattr(step, times), percentile)
@@ -94,15 +99,10 @@ def _measure(threshold: Threshold, step: Step, steps: Sequence[Step]) -> Measure
             return Measured(None, f"{workers}: the way down was not measured", "run it to the end")
     if measure == "throughput":
         return Measured(step.throughput.estimate)
-    return _compare_throughput(measure, step, steps[0])
-
-
-def _compare_throughput(measure: str, step: Step, first: Step) -> Measured:
-    """Return the ratio of a step, or its efficiency over the first one."""
     if measure == "efficiency":
-        if min(step.throughput.per_s, first.throughput.per_s) <= 0:
+        if min(step.throughput.per_s, steps[0].throughput.per_s) <= 0:
             return Measured(None, "there is no throughput to compare with")
-        return Measured(scaling_over(step.rate, first.rate).efficiency)
+        return Measured(scaling_over(step.rate, steps[0].rate).efficiency)
     if step.ratio:
         return Measured(Estimate(step.ratio.value, step.ratio.low, step.ratio.high))
     return Measured(
@@ -119,15 +119,6 @@ def _estimate_percentile(times: Distribution, name: str) -> Measured:
         # with fewer than twice the requests that the value itself needs there may be no interval
         needed *= 2
     return Measured(None, f"{name} needs {needed} requests, there are {times.count}")
-
-
-def _largest_drift(step: Step) -> Measured:
-    least = min(sample.counted_completions.fewest for sample in step.samples)
-    if least < 2 * BATCHES:
-        return Measured(
-            None, f"drift needs {2 * BATCHES} requests of every worker, there are {least}"
-        )
-    return Measured(exact_estimate(max(abs(sample.drift.shift) for sample in step.samples)))
 
 
 def _count_failures(threshold: Threshold, steps: Sequence[Step]) -> Measured:

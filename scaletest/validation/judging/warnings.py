@@ -11,15 +11,9 @@ from scaletest.render.numbers import plural
 from scaletest.validation.judging.measurement_grounds import MOST_OVERHEAD, POSSIBLE_CAUSES
 from scaletest.validation.judging.steps import Step
 
-# A part of a request's time that the tester may cost without a warning.
-WARN_OVERHEAD = 0.02
-# Above this multiple of the ideal ratio it may be a cache or an error of measurement.
-WARN_TOO_GOOD = 1.02
 # A group that did this many times as much as another is worth a warning, if the difference exceeds
 # chance (three standard deviations of a count).
 WARN_UNFAIR = 1.25
-# A machine whose speed changes by less than this part a second changes no visible result.
-LEAST_TREND_PER_S = 0.0001
 
 
 def find_warnings(
@@ -31,13 +25,14 @@ def find_warnings(
 
     disturbed: what disturbed the run, in the order of time. worst: by measurement.
     """
+    # above 1.02 times the ideal ratio it may be a cache or an error of measurement
     lines = [
-        f"{line}; compare run times by worker and device"
-        for line in too_good_lines(steps, WARN_TOO_GOOD)
+        f"{line}; compare run times by worker and device" for line in too_good_lines(steps, 1.02)
     ]
     for step in steps:
         workers = plural(step.workers, "worker")
-        if WARN_OVERHEAD < step.overhead_share <= MOST_OVERHEAD:
+        # the tester may cost 2 % of a request's time without a warning
+        if 0.02 < step.overhead_share <= MOST_OVERHEAD:
             lines.append(
                 f"{workers}: the tester costs {step.overhead_share:.0%} of a request's time; use"
                 " longer requests"
@@ -45,16 +40,16 @@ def find_warnings(
         for measured in step.samples:
             # a lasting change or short dips within one measurement
             drift, warm_s = measured.drift, measured.warmup_s
-            disturbance = worst.get(measured.measurement.key)
+            known = worst.get(measured.measurement.key)
             if drift.shift:
-                cause = disturbance.sentence if disturbance else POSSIBLE_CAUSES
+                cause = known.sentence if known else POSSIBLE_CAUSES
                 lines.append(
                     f"{workers}: throughput {'fell' if drift.shift < 0 else 'rose'} by"
                     f" {abs(drift.shift):.1%} after {warm_s + drift.shift_at_s:.0f} s; {cause}"
                 )
             if drift.dips:
                 at_s, depth = min(drift.dips, key=lambda dip: dip[1])
-                cause = disturbance.sentence if disturbance else "check what else ran at that time"
+                cause = known.sentence if known else "check what else ran at that time"
                 lines.append(
                     f"{workers}: throughput dipped by {-depth:.0%} after {warm_s + at_s:.0f} s;"
                     f" {cause}"
@@ -75,24 +70,18 @@ def find_warnings(
                     f"{workers}: {group} {most.name} did {fairness.ratio:.1f} times as much as"
                     f" {least.name}; compare their run times"
                 )
-    return lines + _disturbance_lines(disturbed, "; ".join(lines))
-
-
-def _disturbance_lines(disturbed: Sequence[Interference], warned: str) -> list[str]:
-    """Return a line for each kind of disturbance on a node: the costliest, and how many more.
-
-    warned: the warnings so far, which name some of them already.
-    """
+    # each kind of disturbance on a node, unless a line above names it: the costliest, and how many
+    warned = "; ".join(lines)
     by_kind: dict[tuple[str, str], list[Interference]] = defaultdict(list)
     for disturbance in disturbed:
         by_kind[disturbance.kind, disturbance.node].append(disturbance)
-    lines = []
     for alike in by_kind.values():
-        worst = max(alike, key=lambda disturbance: disturbance.weight)
-        if worst.sentence in warned:
-            continue
-        more = {1: "", 2: ", and once more"}.get(len(alike), f", and {len(alike) - 1} more times")
-        lines.append(worst.sentence + more)
+        costliest = max(alike, key=lambda disturbance: disturbance.weight)
+        if costliest.sentence not in warned:
+            more = {1: "", 2: ", and once more"}.get(
+                len(alike), f", and {len(alike) - 1} more times"
+            )
+            lines.append(costliest.sentence + more)
     return lines
 
 
@@ -101,7 +90,7 @@ def warn_of_trend(trend_per_s: float) -> list[str]:
 
     trend_per_s: the logarithm of the relative change in one second.
     """
-    if abs(trend_per_s) < LEAST_TREND_PER_S:
+    if abs(trend_per_s) < 0.0001:  # changes no visible result
         return []
     return [
         f"the machine {'slowed down' if trend_per_s < 0 else 'sped up'} steadily by"

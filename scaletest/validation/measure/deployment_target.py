@@ -91,7 +91,7 @@ class DeploymentTarget:
             if not load.wait_idle(60.0):
                 raise WaitTimeout(
                     "the client's requests did not end within 60 s",
-                    hint="look whether there are workers",
+                    hint="check that there are workers",
                 )
         # by a connection of its own, since a thread of its own reads them
         samples = RemoteSamples(_connect_client(self.cluster, self.options.client))
@@ -107,7 +107,7 @@ def find_target(options: DeploymentOptions, redis_url: str, limit: int) -> Deplo
     client, may_hold = options.client, options.pause_autoscalers
     if not client and not redis_url:
         raise UsageError(
-            "nobody would load the queue",
+            "nothing would load the queue",
             hint="give <client> svc/NAME, or <redis_url> URL to submit from here",
         )
     # the rights that the run needs

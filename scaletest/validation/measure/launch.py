@@ -90,8 +90,8 @@ def resume(
         is_same = plan.queue == target.queue if target else plan.queue.startswith(OWN_QUEUE)
         if not is_same:
             raise UsageError(
-                f"the run was begun with the workers of queue {plan.queue}, and not with these",
-                hint="resume it where it was begun: with its <deployment>, or without one",
+                f"the run was started with the workers of queue {plan.queue}, and not with these",
+                hint="resume it where it was started: with its <deployment>, or without one",
             )
         folder.forget_unfinished(stored)
         with progress.of_run(folder, plan.workload):
@@ -122,8 +122,8 @@ def refuse_other_devices(plan: Plan, devices: Devices) -> None:
     count = len(devices(plan)) if plan.devices else 0
     if count != plan.devices:
         raise UsageError(
-            f"the run was begun with {plan.devices} devices, and there are {count} now",
-            hint="bring them back, or make a run of its own",
+            f"the run was started with {plan.devices} devices, and there are {count} now",
+            hint="bring them back, or start a new run",
         )
 
 
@@ -146,9 +146,10 @@ def _refuse_other_machine(stored: StoredValidation) -> None:
         recorded = stored.environment.get(name, here[name])
         if stored.measurements and recorded != here[name]:
             raise UsageError(
-                f"the run was begun on another machine: its {name} was {recorded!r:.80}, here it is"
+                f"the run was started on another machine: its {name} was {recorded!r:.80},"
+                " here it is"
                 f" {here[name]!r:.80}",
-                hint="go on there, or make a run of its own here",
+                hint="resume it there, or start a new run here",
             )
 
 

@@ -5,8 +5,6 @@ from scaletest.render.blocks import Cell, Share, Table
 from scaletest.render.numbers import format_seconds
 from scaletest.validation.report.words import share_text
 
-# A page and a comment show so many.
-MOST_CAUSES_SHOWN = 6
 CONFIRMED = {True: "confirmed", False: "contradicted", None: ""}
 
 
@@ -53,7 +51,7 @@ def evidence_text(cause: Cause, most: int | None = None) -> str:
 def causes_table(causes: Causes, *, on_page: bool, title: str = "", note: str = "") -> Table:
     """Return a row for each cause, the largest first. A page has room for what was before."""
     rows: list[dict[str, Cell]] = []
-    for cause in causes.causes[:MOST_CAUSES_SHOWN]:
+    for cause in causes.causes[:6]:  # a page and a comment show so many
         course = {
             "per request": f"{format_seconds(cause.before_s)} -> {format_seconds(cause.after_s)}"
         }

@@ -10,9 +10,7 @@ from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.measured_step import MeasuredStep
 from scaletest.validation.judging.schedule import way_name
 
-PER_BIN = 5
 LEAST_BINS, MOST_BINS = 4, 80
-MOST_PANELS = 36
 PANEL_SIZE = (360.0, 210.0)
 PANEL_NOTE = (
     "Each panel is one measurement of a step on a time axis of its own; the line is the throughput,"
@@ -25,7 +23,7 @@ PANEL_NOTE = (
 def course_panels(result: Evaluation) -> list[Chart]:
     """Return throughput over time in every measurement; in the first of each step if many."""
     samples = list(chain.from_iterable(step.samples for step in result.steps))
-    if len(samples) > MOST_PANELS:
+    if len(samples) > 36:  # a page of more panels is hard to read
         samples = [step.samples[0] for step in result.steps]
     return list(filter(None, (_draw_panel(result, sample) for sample in samples)))
 
@@ -39,7 +37,8 @@ def _draw_panel(result: Evaluation, sample: MeasuredStep) -> Chart | None:
         return None
     end_s = last - first
     done = completions.total - len(completions.by_worker)
-    rates = completions.rates(max(LEAST_BINS, min(MOST_BINS, done // PER_BIN)))
+    # five requests a bin, where that gives neither too few bins nor too many
+    rates = completions.rates(max(LEAST_BINS, min(MOST_BINS, done // 5)))
     mean, measurement = sample.throughput, sample.measurement
     chart = Chart(
         f"course-{measurement.workers}-{measurement.repeat}",

@@ -25,11 +25,6 @@ MOST_NODES, LONGEST_NODE = 12, 60
 # times the longest 95th percentile, or one value would squeeze all others into one bar.
 NARROWEST, FARTHEST = 0.05, 2.0
 HISTOGRAM_SIZE, NARROW_HISTOGRAM = (760.0, 112.0), (360.0, 104.0)
-HISTOGRAM_NOTE = (
-    "All steps have the same axes, so that they compare: bars are parts of the step's requests, and"
-    " the upright line is the median. Two peaks instead of one usually mean two kinds of requests,"
-    " devices or nodes."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +52,11 @@ def step_histograms(result: Evaluation, records: Rows) -> Charts:
         _draw_histograms(steps) if steps else [],
         "one",
         title="Run times of each step",
-        note=HISTOGRAM_NOTE,
+        note=(
+            "All steps have the same axes, so that they compare: bars are parts of the step's"
+            " requests, and the upright line is the median. Two peaks instead of one usually mean"
+            " two kinds of requests, devices or nodes."
+        ),
         narrow_size=NARROW_HISTOGRAM,
     )
 

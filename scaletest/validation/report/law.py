@@ -1,7 +1,6 @@
 """The sentence about the law of a run: what limits growth, where the peak is, and how sure."""
 
 import math
-from collections.abc import Sequence
 
 from scaletest.render.numbers import (
     format_percent,
@@ -14,12 +13,6 @@ from scaletest.stats.estimate import Estimate
 from scaletest.stats.law import Law
 from scaletest.stats.law_interval import LawInterval
 from scaletest.validation.judging.evaluation import Evaluation
-from scaletest.validation.judging.steps import Step
-
-# Less of a request is shown as 0 %.
-LEAST_KNOWN = 0.005
-# A law misses a step where it lies farther than this part from the step's interval.
-MISSED = 0.05
 
 
 def law_sentence(result: Evaluation) -> str:
@@ -50,13 +43,9 @@ def law_sentence(result: Evaluation) -> str:
         )
     if growth.lacking:
         sentence += f" (too few steps to be sure: {next(iter(growth.remedies.values()))})"
-    return sentence + _worst_miss(law, result.steps)
-
-
-def _worst_miss(law: Law, steps: Sequence[Step]) -> str:
-    """Return by how much the law misses a step most; "" if it misses none by more than chance."""
-    worst, most = "", MISSED
-    for step in steps:
+    # by how much the law misses a step most, where it lies more than 5 % beyond its interval
+    worst, most = "", 0.05
+    for step in result.steps:
         if not step.sound or step.throughput.per_s <= 0:
             continue
         # how far the law lies from what the step did, and from its interval, as parts of that
@@ -66,7 +55,7 @@ def _worst_miss(law: Law, steps: Sequence[Step]) -> str:
             most = beyond_interval
             amount = f"{format_percent(abs(miss), 0)} {'more' if miss > 0 else 'less'}"
             worst = f"; the law gives {amount} than {plural(step.workers, 'worker')} did"
-    return worst
+    return sentence + worst
 
 
 def _describe_law(law: Law, interval: LawInterval | None) -> str:
@@ -102,6 +91,6 @@ def _coefficient_text(value: float, interval: Estimate | None) -> str:
         return format_percent(value)
     if interval.high <= 1.0:
         return percent_with_interval(value, interval.low, interval.high, 3)
-    if interval.low >= LEAST_KNOWN:
+    if interval.low >= 0.005:  # less is shown as 0 %
         return f"{format_percent(interval.low, 0)} or more"
     return "an unknown part"

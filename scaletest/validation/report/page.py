@@ -1,8 +1,14 @@
 """A validation as a page: all sections that have anything to show."""
 
+import statistics
+from collections import defaultdict
+from itertools import chain
+
 from scaletest.causes.resource_texts import clock_text
+from scaletest.causes.steps import Rows
+from scaletest.model import Record
 from scaletest.render import contents
-from scaletest.render.blocks import Block, Charts, Table, Text
+from scaletest.render.blocks import Block, Cell, Charts, Share, Table, Text
 from scaletest.render.contents import Section
 from scaletest.render.numbers import (
     NOTHING,
@@ -16,6 +22,7 @@ from scaletest.report import failures
 from scaletest.stats.percentiles import Distribution, samples_needed
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.schedule import way_name
+from scaletest.validation.judging.steps import Step, has_failed
 from scaletest.validation.report.causes import (
     causes_note,
     causes_table,
@@ -25,35 +32,14 @@ from scaletest.validation.report.causes import (
 from scaletest.validation.report.course_charts import PANEL_NOTE, course_panels
 from scaletest.validation.report.histograms import node_histograms, step_histograms
 from scaletest.validation.report.law import law_sentence
-from scaletest.validation.report.members import members_tables
 from scaletest.validation.report.parts import ReportParts, as_sentence
 from scaletest.validation.report.resources import energy_note, resources_table
 from scaletest.validation.report.time_chart import time_spent
 from scaletest.validation.report.words import best_share_text, rate_interval_text, share_text
 from scaletest.validation.run_type import ValidationRun
 
-QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
-# Explanations below tables.
-SHARING_NOTE = (
-    "All devices are full in every step. Percent: 95 % intervals that hold together, against the"
-    " number that did most; the least number whose interval reaches 100% is called best. Fair:"
-    " requests of the busiest over those of the idlest. Memory limit: requests that met the limit"
-    " of a device's memory."
-)
-STEPS_NOTE = (
-    "ratio: to the step before, with the 90 % interval on which the verdict rests; other brackets"
-    " are 95 % intervals. Tester: the share of a request's time that scaletest itself cost."
-)
-TIMES_NOTE = (
-    "Wait: from the client's submission until a worker took the request. Run: the workload itself."
-    " Run times that grow with the workers mean that they share something; long waits mean that the"
-    " workers were not ready to take. In brackets the 95 % interval; n/a: the step has fewer"
-    " requests than the percentile needs."
-)
-BACKGROUND_NOTE = (
-    "What the load beside the validation did meanwhile. No verdict rests on it, but a change tells"
-    " how much the two share."
-)
+# More members than this are shown from both ends: the busiest and the idlest.
+MOST_MEMBERS = 24
 
 
 def page_sections(parts: ReportParts) -> list[Section]:
@@ -61,6 +47,23 @@ def page_sections(parts: ReportParts) -> list[Section]:
     run, result = parts.run, parts.result
     law = Text([as_sentence(law_sentence(result), "Law: ")], "strong")
     limits = "What limits it"
+    # what the load beside the validation did
+    others = [
+        {
+            "queue": step.name,
+            "workers of the step": str(step.workers),
+            "measuring": way_name(step.repeat),
+            "requests/s": with_half_width(step.throughput.per_s, step.throughput.half_width),
+            "mean wait": format_seconds(step.wait.mean),
+            "mean run": format_seconds(step.run.mean),
+            "failed": str(step.failures),
+        }
+        for step in result.background
+    ]
+    others_note = (
+        "What the load beside the validation did meanwhile. No verdict rests on it, but a change"
+        " tells how much the two share."
+    )
     return contents.make_page(
         {
             "How far it scales": [law, parts.scaling_chart] if parts.scaling_chart else [],
@@ -72,7 +75,7 @@ def page_sections(parts: ReportParts) -> list[Section]:
             "Throughput over time": [Charts(course_panels(result), note=PANEL_NOTE)],
             "Wait and run times": _times_section(run),
             "Who did how much": _members_section(run),
-            "Other queues": [_background_table(result)],
+            "Other queues": [Table.of_rows(others, {"queue", "measuring"}, note=others_note)],
         },
         limits if limits_known(result.causes) else "",
     )
@@ -134,7 +137,17 @@ def _sharing_section(parts: ReportParts) -> list[Block | None]:
     return [
         parts.table(("fair", "efficiency", f"wait {parts.quantile}", f"run {parts.quantile}")),
         Text([as_sentence(best[:1].upper() + best[1:])]),
-        Text([SHARING_NOTE], "soft"),
+        Text(
+            [
+                (
+                    "All devices are full in every step. Percent: 95 % intervals that hold"
+                    " together, against the number that did most; the least number whose interval"
+                    " reaches 100% is called best. Fair: requests of the busiest over those of the"
+                    " idlest. Memory limit: requests that met the limit of a device's memory."
+                )
+            ],
+            "soft",
+        ),
     ]
 
 
@@ -161,7 +174,11 @@ def _steps_section(parts: ReportParts) -> list[Block | None]:
                 "measured": format_seconds(step.measured_s),
             }
         )
-    note = f"Throughput ± {rate_interval_text(parts.result.steps)}; {STEPS_NOTE}"
+    note = (
+        f"Throughput ± {rate_interval_text(parts.result.steps)}; ratio: to the step before, with"
+        " the 90 % interval on which the verdict rests; other brackets are 95 % intervals. Tester:"
+        " the share of a request's time that scaletest itself cost."
+    )
     blocks: list[Block | None] = [Table.of_rows(rows, {"ended"}, layout="steps", note=note)]
     knee = parts.result.growth.knee
     if knee is not None and not parts.result.plan.compares:
@@ -180,7 +197,17 @@ def _times_section(run: ValidationRun) -> list[Block | None]:
         rows.append(_percentiles_row(step.workers, "run", step.run))
         rows.append(_percentiles_row(step.workers, "wait", step.wait))
     return [
-        Table.of_rows(rows, {"time"}, layout="tight", note=TIMES_NOTE),
+        Table.of_rows(
+            rows,
+            {"time"},
+            layout="tight",
+            note=(
+                "Wait: from the client's submission until a worker took the request. Run: the"
+                " workload itself. Run times that grow with the workers mean that they share"
+                " something; long waits mean that the workers were not ready to take. In brackets"
+                " the 95 % interval; n/a: the step has fewer requests than the percentile needs."
+            ),
+        ),
         step_histograms(result, run.records),
     ]
 
@@ -193,7 +220,7 @@ def _percentiles_row(workers: int, name: str, durations: Distribution) -> dict[s
         "requests": str(durations.count),
         "mean": format_seconds(durations.mean),
     }
-    for quantile, part in QUANTILES.items():
+    for quantile, part in {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}.items():
         percentile = getattr(durations, quantile)
         if percentile is None:
             row[quantile] = f"{NOTHING} (needs ≥ {samples_needed(part)})"
@@ -207,7 +234,7 @@ def _percentiles_row(workers: int, name: str, durations: Distribution) -> dict[s
 def _members_section(run: ValidationRun) -> list[Block | None]:
     """Return who did how much in the last step that did anything: it shows best who held it up."""
     steps = [step for step in run.result.steps if step.run.count]
-    tables = members_tables(steps[-1], run.records) if steps else []
+    tables = _members_tables(steps[-1], run.records) if steps else []
     if not tables:
         return []
     note = (
@@ -221,18 +248,49 @@ def _members_section(run: ValidationRun) -> list[Block | None]:
     ]
 
 
-def _background_table(result: Evaluation) -> Table:
-    """Return what the load beside the validation did."""
-    rows = [
-        {
-            "queue": step.name,
-            "workers of the step": str(step.workers),
-            "measuring": way_name(step.repeat),
-            "requests/s": with_half_width(step.throughput.per_s, step.throughput.half_width),
-            "mean wait": format_seconds(step.wait.mean),
-            "mean run": format_seconds(step.run.mean),
-            "failed": str(step.failures),
+def _members_tables(step: Step, records: Rows) -> list[Table]:
+    """Return a table for each kind of which a step had more than one; none for pods that are nodes.
+
+    Of several repeats workers and pods are those of the first, since every repeat starts its own.
+    """
+    repeats = [records.get(sample.measurement.key, ()) for sample in step.samples]
+    tables = []
+    seen: list[set[str]] = []
+    for kind in ("worker", "node", "pod", "device"):
+        by_name: dict[str, list[Record]] = defaultdict(list)
+        # each repeat has other workers and pods, and it may be longer than the next: only those of
+        # one repeat compare
+        compared = repeats[:1] if kind in ("worker", "pod") else repeats
+        for record in chain.from_iterable(compared):
+            by_name[getattr(record.reply, kind)].append(record)
+        by_name.pop("", None)
+        if len(by_name) < 2 or set(by_name) in seen:
+            continue
+        seen.append(set(by_name))
+
+        # their shares of the successful requests, busiest first
+        run_times = {
+            name: [record.reply.run_s for record in records_of_name if record.ok]
+            for name, records_of_name in by_name.items()
         }
-        for step in result.background
-    ]
-    return Table.of_rows(rows, {"queue", "measuring"}, note=BACKGROUND_NOTE)
+        names = sorted(run_times, key=lambda name: (-len(run_times[name]), name))
+        most = len(run_times[names[0]]) or 1
+        total = sum(map(len, run_times.values())) or 1
+        note = ""
+        if len(names) > MOST_MEMBERS:
+            note = f"{len(names) - MOST_MEMBERS} of the middle are left out."
+            names[MOST_MEMBERS // 2 : -MOST_MEMBERS // 2] = []
+        rows: list[dict[str, Cell]] = []
+        for name in names:
+            done = len(run_times[name])
+            rows.append(
+                {
+                    kind: name,
+                    "requests": str(done),
+                    "share": Share(done / most, format_percent(done / total)),
+                    "mean run": format_seconds(statistics.fmean(run_times[name]) if done else None),
+                    "failed": str(sum(map(has_failed, by_name[name]))),
+                }
+            )
+        tables.append(Table.of_rows(rows, {kind, "share"}, note=note))
+    return tables

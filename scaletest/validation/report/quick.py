@@ -10,11 +10,9 @@ from scaletest.render.text import clean_text
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.quick import QuickAnswer, cores_needed, quick_answer
 from scaletest.validation.report.causes import limits_known
-from scaletest.validation.report.speedup import speedup_bars
+from scaletest.validation.report.words import speedup_bars
 
 LONGEST_ERROR = 160
-# Shorter requests are measured well with the default of --seconds, too.
-LEAST_TOLD_S = 2.0
 
 
 def quick_lines(result: Evaluation) -> Iterator[str]:
@@ -32,9 +30,17 @@ def quick_lines(result: Evaluation) -> Iterator[str]:
         yield f"{plural(count, 'request')} failed: {error}".rstrip(": ")
     if answer is not None and len(result.steps) > 1:
         yield from _scaling_lines(answer, result)
-    yield "This was a quick look, not a verdict. To measure it well:"
-    command = shlex.join(result.plan.command)
-    yield f"  scaletest validate {_validate_options(result, answer)} -- {command}"
+    yield "This was a quick look, not a verdict. To measure it thoroughly:"
+    # the options that measure this well
+    plan = result.plan
+    tried = plan.limit if answer is None else answer.tried
+    limit = tried if answer and answer.is_limited else 2 * tried
+    options = [f"--limit {limit}", *seconds_option(plan.seconds)]
+    if plan.device_glob:
+        options.append(f"--device-glob {shlex.quote(plan.device_glob)}")
+    if plan.preset:
+        options.append(f"--preset {plan.preset}")
+    yield f"  scaletest validate {' '.join(options)} -- {shlex.join(plan.command)}"
     yield "To see charts of it: scaletest report LAST -o report.html"
 
 
@@ -76,19 +82,7 @@ def _scaling_lines(answer: QuickAnswer, result: Evaluation) -> Iterator[str]:
         yield "What stops it is not clear from so short a look."
 
 
-def _validate_options(result: Evaluation, answer: QuickAnswer | None) -> str:
-    """Return the options of the validation that measures this well."""
-    plan = result.plan
-    tried = plan.limit if answer is None else answer.tried
-    limit = tried if answer and answer.is_limited else 2 * tried
-    parts = [f"--limit {limit}", *seconds_option(plan.seconds)]
-    if plan.device_glob:
-        parts.append(f"--device-glob {shlex.quote(plan.device_glob)}")
-    if plan.preset:
-        parts.append(f"--preset {plan.preset}")
-    return " ".join(parts)
-
-
 def seconds_option(run_s: float) -> list[str]:
     """Return the option that says how long a request takes, where the default is far off."""
-    return ["--seconds", f"{math.ceil(run_s)}s"] if run_s > LEAST_TOLD_S else []
+    # shorter ones are measured well with the default, too
+    return ["--seconds", f"{math.ceil(run_s)}s"] if run_s > 2.0 else []

@@ -49,6 +49,27 @@ def validation_report(run: ValidationRun) -> Report:
     following = f"scaletest report {name} -o report.html"
     if result.interrupted and result.verdict.kind is not VerdictKind.RUNNING:
         following = f"scaletest validate --local --resume {name}"
+    # the few numbers that stand beside the verdict, each behind its label
+    rows = [row for row in parts.rows if row.scaled]
+    facts = []
+    if rows:
+        best = max((row.step for row in rows), key=lambda step: step.throughput.per_s)
+        workers = plural(best.workers, "worker")
+        facts.append((f"requests/s at most, with {workers}", rate_text(best)))
+        facts += [(f"{figure}/s there", rate_text(best, figure)) for figure in best.work]
+    last = rows[-1].scaled if len(rows) > 1 else None
+    if result.sharing and result.sharing.best:
+        facts.append(("workers on each device are best", str(result.sharing.best)))
+    elif last:
+        workers = plural(last.workers, "worker")
+        facts.append((f"speed-up with {workers}", f"{format_significant(last.speedup.value)}x"))
+        facts.append(("efficiency there", format_percent(last.efficiency.value, 0)))
+    facts.append(("requests done", str(sum(step.run.count for step in result.steps))))
+    failed = sum(step.failures for step in result.steps)
+    facts.append(("failed", str(failed)))
+    # while it runs this would be the time until the last step, and pages show that until now
+    if result.verdict.kind is not VerdictKind.RUNNING:
+        facts.append(("duration", format_duration(result.elapsed_s)))
     head = Head(
         title=f"validate {result.plan.workload}",
         verdict=result.verdict,
@@ -56,14 +77,14 @@ def validation_report(run: ValidationRun) -> Report:
         name=run.name,
         conditions=("closed load", wanted_text(result)),
         elapsed_s=result.elapsed_s,
-        facts=_head_facts(parts),
+        facts=facts,
         warnings=run_warnings(result.verdict, result.interrupted, result.warnings),
         thresholds=result.thresholds,
         following=following,
         environment=run.environment,
         plan=result.plan.to_dict(),
         usual=contents.usual_settings(Plan),
-        alarming=("failed",) if any(step.failures for step in result.steps) else (),
+        alarming=("failed",) if failed else (),
     )
     return Report(
         head=head,
@@ -75,31 +96,6 @@ def validation_report(run: ValidationRun) -> Report:
         data=lambda: {**result.to_dict(), "folder": run.folder},
         picture=lambda: [parts.scaling_chart.wide] if parts.scaling_chart else [],
     )
-
-
-def _head_facts(parts: ReportParts) -> list[tuple[str, str]]:
-    """Return the few numbers that stand beside the verdict, each behind its label."""
-    result = parts.result
-    rows = [row for row in parts.rows if row.scaled]
-    facts = []
-    if rows:
-        best = max((row.step for row in rows), key=lambda step: step.throughput.per_s)
-        workers = plural(best.workers, "worker")
-        facts.append((f"requests/s at most, with {workers}", rate_text(best)))
-        facts += [(f"{name}/s there", rate_text(best, name)) for name in best.work]
-    last = rows[-1].scaled if len(rows) > 1 else None
-    if result.sharing and result.sharing.best:
-        facts.append(("workers on each device are best", str(result.sharing.best)))
-    elif last:
-        workers = plural(last.workers, "worker")
-        facts.append((f"speed-up with {workers}", f"{format_significant(last.speedup.value)}x"))
-        facts.append(("efficiency there", format_percent(last.efficiency.value, 0)))
-    facts.append(("requests done", str(sum(step.run.count for step in result.steps))))
-    facts.append(("failed", str(sum(step.failures for step in result.steps))))
-    # while it runs this would be the time until the last step, and pages show that until now
-    if result.verdict.kind is not VerdictKind.RUNNING:
-        facts.append(("duration", format_duration(result.elapsed_s)))
-    return facts
 
 
 def doubling_cases(result: Evaluation) -> Iterator[Case]:
@@ -148,7 +144,6 @@ def comment_blocks(parts: ReportParts) -> list[Block]:
             limits.append(causes_table(causes, on_page=False, title=heading, note=note))
         else:
             limits.append(Text([note and f"{heading}: {note}"]))
-    title = "Resources of the nodes while each step was measured"
     failed = [
         f"{plural(group.count, 'request')} {group.outcome}{failures.nodes_phrase(group)}:"
         f" {group.error or NOTHING}"
@@ -158,7 +153,11 @@ def comment_blocks(parts: ReportParts) -> list[Block]:
         parts.table(("fair",)),
         Text([as_sentence(intervals_text(result.steps))]),
         *limits,
-        resources_table(result, title=title, note=energy_note(result)),
+        resources_table(
+            result,
+            title="Resources of the nodes while each step was measured",
+            note=energy_note(result),
+        ),
         Text([as_sentence(law_sentence(result))], label="Law"),
         Text([as_sentence(best_share_text(result))], label="Shares"),
         *spread_texts(result.steps),

@@ -35,8 +35,50 @@ def resources_table(result: Evaluation, **options: Any) -> Table:
         energy = format_significant(step.joules_per_request)
         for node in [_sum_of_nodes(step)] if only_sums else step.nodes:
             name = {"node": node.node} if several else {}
+            # busy cores of those that there are, and what a limit takes of them
+            busy_cores, cores = _one_decimal(node.cores_busy), node.value(CPU, "cores")
+            limit = node.value(CONTAINER, "cpu_limit")
+            throttled = node.value(CONTAINER, "throttled_periods")
+            periods = "" if throttled is None else f", throttled {format_percent(throttled, 0)}"
+            # pressure on the CPUs, and on memory and disks where there is any
+            pressures = []
+            for resource, figure in PRESSURES.items():
+                part = node.value(PRESSURE, figure)
+                if part is not None and (part >= 0.005 or resource == "CPU"):
+                    pressures.append(f"{resource} {format_percent(part, 0)}")
+            # the busiest disk, and the network that moves most, both ways together
+            disks, networks = node.of_kind(DISK), node.of_kind(NETWORK)
+            busy = {disk: figures["busy"] for disk, figures in disks.items() if "busy" in figures}
+            moved = {
+                network: figures.get("received", 0.0) + figures.get("sent", 0.0)
+                for network, figures in networks.items()
+            }
+            # each device that requests ran on, with the part of the time that it was busy
+            devices = []
+            for device, figures in sorted(node.used_devices().items()):
+                states = [format_percent(figures["busy"], 0)] if "busy" in figures else []
+                if figures.get("throttled", 0.0) >= 0.5:
+                    states.append("throttled")
+                if states:
+                    devices.append(f"{device.rpartition('/')[2]} {' '.join(states)}")
             rows.append(
-                {"workers": str(step.workers), **name, **_node_cells(node), "J/request": energy}
+                {
+                    "workers": str(step.workers),
+                    **name,
+                    "cores busy": f"{busy_cores} of {cores:g}"
+                    if cores and busy_cores != NOTHING
+                    else NOTHING,
+                    "requests' own": _one_decimal(node.requests_cpu),
+                    "steal": _one_decimal(node.value(CPU, "steal")),
+                    "pressure": ", ".join(pressures),
+                    "CPU limit": NOTHING if limit is None else f"{limit:.3g}{periods}",
+                    "disk": _name_largest(busy, lambda part: format_percent(part, 0)),
+                    "network": _name_largest(moved, lambda per_s: format_quantity(per_s, "B/s", 3))
+                    if any(moved.values())
+                    else NOTHING,
+                    "device": ", ".join(devices),
+                    "J/request": energy,
+                }
             )
             energy = NOTHING
     table = Table.of_rows(rows, blanks=("", NOTHING, "0.0"), **options)
@@ -58,48 +100,6 @@ def _sum_of_nodes(step: StepResources) -> NodeUse:
 
 def _without_unknown(values: Mapping[str, float | None]) -> dict[str, float]:
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _node_cells(node: NodeUse) -> dict[str, str]:
-    """Return what a node did, by the title of its column."""
-    # busy cores of those that there are, and what a limit takes of them
-    busy_cores, cores = _one_decimal(node.cores_busy), node.value(CPU, "cores")
-    limit = node.value(CONTAINER, "cpu_limit")
-    throttled = node.value(CONTAINER, "throttled_periods")
-    periods = "" if throttled is None else f", throttled {format_percent(throttled, 0)}"
-    # pressure on the CPUs, and on memory and disks where there is any
-    pressures = []
-    for name, figure in PRESSURES.items():
-        part = node.value(PRESSURE, figure)
-        if part is not None and (part >= 0.005 or name == "CPU"):
-            pressures.append(f"{name} {format_percent(part, 0)}")
-    # the busiest disk, and the network that moves most, both ways together
-    disks, networks = node.of_kind(DISK), node.of_kind(NETWORK)
-    busy = {name: figures["busy"] for name, figures in disks.items() if "busy" in figures}
-    moved = {
-        name: figures.get("received", 0.0) + figures.get("sent", 0.0)
-        for name, figures in networks.items()
-    }
-    # each device that requests ran on, with the part of the time that it was busy
-    devices = []
-    for name, figures in sorted(node.used_devices().items()):
-        states = [format_percent(figures["busy"], 0)] if "busy" in figures else []
-        if figures.get("throttled", 0.0) >= 0.5:
-            states.append("throttled")
-        if states:
-            devices.append(f"{name.rpartition('/')[2]} {' '.join(states)}")
-    return {
-        "cores busy": f"{busy_cores} of {cores:g}" if cores and busy_cores != NOTHING else NOTHING,
-        "requests' own": _one_decimal(node.requests_cpu),
-        "steal": _one_decimal(node.value(CPU, "steal")),
-        "pressure": ", ".join(pressures),
-        "CPU limit": NOTHING if limit is None else f"{limit:.3g}{periods}",
-        "disk": _name_largest(busy, lambda part: format_percent(part, 0)),
-        "network": _name_largest(moved, lambda per_s: format_quantity(per_s, "B/s", 3))
-        if any(moved.values())
-        else NOTHING,
-        "device": ", ".join(devices),
-    }
 
 
 def _one_decimal(value: float | None) -> str:

@@ -6,13 +6,16 @@ from scaletest.render.text import clean_text, one_line
 from scaletest.report import failures
 from scaletest.report.words import run_warnings
 from scaletest.stats.percentiles import samples_needed
-from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.report.causes import doubling_text, evidence_text, limits_known
 from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.parts import ReportParts, spread_texts
 from scaletest.validation.report.resources import resources_line
-from scaletest.validation.report.speedup import speedup_bars
-from scaletest.validation.report.words import best_share_text, intervals_text, share_text
+from scaletest.validation.report.words import (
+    best_share_text,
+    intervals_text,
+    share_text,
+    speedup_bars,
+)
 
 MOST_WARNINGS, MOST_ERRORS, MOST_CAUSES = 3, 2, 3
 WIDTH = 80
@@ -39,6 +42,24 @@ def terminal_summary(parts: ReportParts) -> list[Block]:
         foot += f"; p95 needs {samples_needed(0.95)} requests a step"
     warnings = run_warnings(result.verdict, result.interrupted, result.warnings)
     errors = [f"error, {line}" for line in failures.lines(result.failures)]
+    # what stops the run, a line for each cause, the largest first
+    limits = []
+    causes = result.causes
+    if causes and limits_known(causes):
+        title = f"what limits it, from {doubling_text(causes)}:"
+        limits.append(f"{title} {causes.headline}" if causes.headline else title)
+    if causes and not causes.headline:
+        for cause in causes.causes[:MOST_CAUSES]:
+            # with its object and the first of its evidence; how that was before is left out
+            named = clean_text(", ".join(filter(None, (cause.label, cause.object))), 48)
+            evidence = evidence_text(cause, 1).partition(" (")[0]
+            added = f"+{format_seconds(cause.grown_s.value)}"
+            known = ", ".join(filter(None, (named, evidence)))
+            line = one_line(f"  {share_text(cause.share, 0):<14} {added:<8} {known}")
+            limits.append(line if len(line) <= WIDTH else f"{line[: WIDTH - 3]}...")
+        # the verdict may have said already that slow requests are what grew
+        if causes.slow and causes.slow.sentence not in result.verdict.reason:
+            limits.append(f"  {causes.slow.sentence}")
     return [
         parts.table(left_out, SHORT),
         Text([foot], "soft"),
@@ -49,28 +70,5 @@ def terminal_summary(parts: ReportParts) -> list[Block]:
         Text(warnings, "warning", label="warning", most=MOST_WARNINGS, rest="warning"),
         Text(errors, most=MOST_ERRORS, rest="failure group"),
         Text([resources_line(result)], label="resources", optional=True),
-        Text(_limits_in_short(result), optional=True),
+        Text(limits, optional=True),
     ]
-
-
-def _limits_in_short(result: Evaluation) -> list[str]:
-    """Return what stops the run, a line for each cause, the largest first."""
-    causes = result.causes
-    if causes is None or not limits_known(causes):
-        return []
-    title = f"what limits it, from {doubling_text(causes)}:"
-    if causes.headline:
-        return [f"{title} {causes.headline}"]
-    lines = [title]
-    for cause in causes.causes[:MOST_CAUSES]:
-        # with its object and the first of its evidence; how that was before is left out
-        named = clean_text(", ".join(filter(None, (cause.label, cause.object))), 48)
-        evidence = evidence_text(cause, 1).partition(" (")[0]
-        added = f"+{format_seconds(cause.grown_s.value)}"
-        known = ", ".join(filter(None, (named, evidence)))
-        line = one_line(f"  {share_text(cause.share, 0):<14} {added:<8} {known}")
-        lines.append(line if len(line) <= WIDTH else f"{line[: WIDTH - 3]}...")
-    # the verdict may have said already that slow requests are what grew
-    if causes.slow and causes.slow.sentence not in result.verdict.reason:
-        lines.append(f"  {causes.slow.sentence}")
-    return lines

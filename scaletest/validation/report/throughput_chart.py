@@ -13,9 +13,6 @@ from scaletest.validation.judging.steps import Step
 from scaletest.validation.report.rows import rate_text
 from scaletest.validation.report.words import rate_interval_text, workers_label
 
-# Up to here evenly spaced workers are readable; beyond, the first steps would lie on top of each
-# other.
-MOST_LINEAR = 16
 # The law is drawn this far beyond the last step, and as far as its peak if that is not much
 # farther.
 BEYOND, FARTHEST = 1.5, 2.0
@@ -37,7 +34,8 @@ class Curve:
     @property
     def is_log(self) -> bool:
         """Whether every doubling is equally long."""
-        return self.steps[-1].level > MOST_LINEAR
+        # evenly spaced, the first of more workers would lie on top of each other
+        return self.steps[-1].level > 16
 
     def ideal(self, level: float) -> float:
         """Return requests/s if nothing held the workers up, from the first step."""
@@ -54,30 +52,6 @@ class Curve:
             level = low * (high / low) ** part if self.is_log else low + (high - low) * part
             points.append((level, self.law.at(level)))
         return points
-
-    def workers_axis(self) -> Axis:
-        """Return the axis across, with marks at the steps that were measured."""
-        levels = [float(step.level) for step in self.steps]
-        label = workers_label(self.steps[0].per_device)
-        names = [f"{level:g}" for level in levels]
-        if self.is_log:
-            return Axis(label, levels[0] * 0.9, self.end, "log2", levels, names)
-        return Axis(label, 0.0, self.end, "linear", levels, names)
-
-    def throughput_axis(self) -> Axis:
-        """Return the axis up: from 0, or in doublings where the workers are.
-
-        What was measured fills the frame: the ideal line and the law leave it where they lie far
-        above.
-        """
-        rates = [step.throughput for step in self.steps]
-        measured = max(rate.per_s + min(rate.half_width, rate.per_s) for rate in rates)
-        first, last = self.steps[0].level, self.steps[-1].level
-        drawn = [per_s for _, per_s in self.law_between(first, self.end)]
-        top = max(measured, min(max([self.ideal(last), *drawn]), HEADROOM * measured))
-        if not self.is_log:
-            return Axis("requests/s", 0.0, top * 1.05)
-        return Axis("requests/s", min(rate.per_s for rate in rates) * 0.7, top * 1.4, "log2")
 
 
 def throughput_figure(result: Evaluation) -> Figure | None:
@@ -121,12 +95,25 @@ def _draw_throughput(curve: Curve) -> Chart:
     tips = [
         f"{plural(step.workers, 'worker')}: {rate_text(step)} requests/s" for step in curve.steps
     ]
+    steps, levels = curve.steps, [float(step.level) for step in curve.steps]
+    # What was measured fills the frame: the ideal line and the law leave it where they lie far
+    # above.
+    rates = [step.throughput for step in steps]
+    measured = max(rate.per_s + min(rate.half_width, rate.per_s) for rate in rates)
+    drawn = [per_s for _, per_s in curve.law_between(levels[0], curve.end)]
+    top = max(measured, min(max([curve.ideal(levels[-1]), *drawn]), HEADROOM * measured))
+    label, names = workers_label(steps[0].per_device), [f"{level:g}" for level in levels]
+    across = Axis(label, 0.0, curve.end, "linear", levels, names)
+    up = Axis("requests/s", 0.0, top * 1.05)
+    if curve.is_log:
+        across = Axis(label, levels[0] * 0.9, curve.end, "log2", levels, names)
+        up = Axis("requests/s", min(rate.per_s for rate in rates) * 0.7, top * 1.4, "log2")
     chart = Chart(
         "throughput",
         "Throughput against the number of workers",
         "; ".join(tips),
-        curve.workers_axis(),
-        curve.throughput_axis(),
+        across,
+        up,
         WIDTH,
         HEIGHT,
     )
@@ -134,7 +121,7 @@ def _draw_throughput(curve: Curve) -> Chart:
     chart.legend("measured, 95 % interval", "c-dot", "dot")
     chart.legend("ideal", "c-ideal")
     if curve.law:
-        first, last = curve.steps[0].level, curve.steps[-1].level
+        first, last = levels[0], levels[-1]
         chart.legend(f"law: {curve.law.name}", "c-law")
         chart.legend("not tested", "c-shade", "area")
         chart.shade(last, curve.end, "c-shade")

@@ -14,11 +14,6 @@ OTHER = "other"
 # Half of a bar's width, where neighbouring steps are 1 apart.
 HALF = 0.36
 TIME_SIZE, NARROW_TIME = (760.0, 290.0), (360.0, 300.0)
-TIME_CAPTION = (
-    "Mean time from the end of a worker's request to the end of its next one. A part that grows"
-    " with the workers holds throughput back by its growth; one that stays does not, however large"
-    " it is."
-)
 
 
 def time_spent(result: Evaluation) -> Figure | None:
@@ -81,7 +76,15 @@ def time_spent(result: Evaluation) -> Figure | None:
             low, high = bottom_s / size, (bottom_s + part_s) / size
             chart.bar(index - HALF, index + HALF, high, f"c-time-{place}", tip, bottom=low)
             bottom_s += part_s
-    return Figure(chart, TIME_CAPTION, NARROW_TIME)
+    return Figure(
+        chart,
+        (
+            "Mean time from the end of a worker's request to the end of its next one. A part that"
+            " grows with the workers holds throughput back by its growth; one that stays does not,"
+            " however large it is."
+        ),
+        NARROW_TIME,
+    )
 
 
 def _place_label(place: str) -> str:

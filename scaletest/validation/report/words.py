@@ -1,8 +1,9 @@
-"""Sentences about a validation: the same on a terminal, in a page and in a comment."""
+"""Sentences and bars of text about a validation: the same in every form of its report."""
 
 from collections.abc import Sequence
 
-from scaletest.render.numbers import percent_with_interval, plural
+from scaletest.render.bars import IDEAL, Bar, bar_lines
+from scaletest.render.numbers import format_significant, percent_with_interval, plural
 from scaletest.stats.estimate import Estimate
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.steps import Step
@@ -56,3 +57,26 @@ def best_share_text(result: Evaluation) -> str:
 def share_text(part: Estimate, most: int = 1) -> str:
     """Return a part of 1 with its interval in percent, with `most` decimals at most."""
     return percent_with_interval(part.value, part.low, part.high, most)
+
+
+def speedup_bars(result: Evaluation) -> list[str]:
+    """Return the speed-up of each step as a bar of text, beside what ideal growth would bring.
+
+    None without a step of 1 worker to compare with, or in a run that compares numbers of workers
+    per device.
+    """
+    steps = result.steps
+    if len(steps) < 2 or steps[0].workers > 1 or result.plan.compares:
+        return []
+    first = steps[0].throughput.per_s
+    if not first:
+        return []
+    bars = []
+    for step in steps:
+        speedup = step.throughput.per_s / first
+        text = f"{format_significant(speedup)}x  {format_significant(step.throughput.per_s)}/s"
+        bars.append(Bar(plural(step.workers, "worker"), speedup, text, ideal=step.workers))
+    lines = list(bar_lines(bars, full_value=steps[-1].workers))
+    if IDEAL in "".join(lines):
+        lines[-1] += f"   {IDEAL} ideal"
+    return lines

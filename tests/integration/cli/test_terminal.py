@@ -110,7 +110,7 @@ def test_a_validation_follows_the_width_and_leaves_the_terminal_in_order(
 
 @pytest.mark.parametrize(
     ("number", "said", "code"),
-    [(signal.SIGINT, "Ctrl-C again", 130), (signal.SIGTERM, "SIGTERM again: ended now", 143)],
+    [(signal.SIGINT, "Ctrl-C again", 130), (signal.SIGTERM, "SIGTERM again: ending now", 143)],
 )
 def test_a_second_signal_says_what_it_does_and_shows_the_cursor(
     terminal: Open, tmp_path: Path, number: int, said: str, code: int

@@ -20,11 +20,14 @@ def test_a_program_gets_a_short_answer_and_the_command_that_measures_it_well() -
 @pytest.mark.parametrize(
     ("typed", "reason"),
     [
-        ((), "there is no program"),
+        ((), "no program was given"),
         (("--", "no-such-program"), "no-such-program cannot be started: there is no such program"),
         (("--", "false"), "the program failed: false returned error code 1"),
         (("--", "false"), "try it alone with: scaletest worker --once -- false"),
-        (("--", "sleep", "9"), "measure it well with: scaletest validate --limit 4 --seconds 10s"),
+        (
+            ("--", "sleep", "9"),
+            "measure it thoroughly with: scaletest validate --limit 4 --seconds 10s",
+        ),
         (("--limit", "1", "--", "true"), "limit is 1"),
         (("--limit", "100001", "--", "true"), "limit is 100001"),
         (("--device-glob", "/nonexistent/*", "--", "true"), "/nonexistent/*"),

@@ -92,7 +92,7 @@ def test_17_a_queue_that_admits_nothing_is_waited_for_until_a_deadline(
     cluster.now += limit_s + 1
     state = until_ended(cluster)
     assert state["failure"] == "timed_out" and WAITS in state["message"]
-    assert state["message"].startswith(f"not admitted in {limit_s:.0f} s")
+    assert state["message"].startswith(f"not admitted within {limit_s:.0f} s")
 
 
 def test_parts_that_are_admitted_have_the_usual_time_to_start() -> None:

@@ -80,7 +80,7 @@ def test_a_result_whose_config_map_cannot_be_written_fails_after_a_deadline() ->
     # expect it to be waited for and nothing to be measured in vain
     state = look(cluster)
     assert (state["phase"], state["message"]) == (
-        "Preparing", "configmaps one-result is there and belongs to something else",
+        "Preparing", "configmaps one-result already exists and belongs to something else",
     )  # fmt: skip
     assert not [name for name in cluster.made if name.startswith("jobs")]
     # and to fail in the end, so that others may measure

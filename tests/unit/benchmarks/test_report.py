@@ -279,8 +279,8 @@ def test_a_run_on_disk_is_read_again_as_it_was(tmp_path: Path) -> None:
     folder.forget(again)
     folder.store(next(iter(before.results.values())))
     assert folder.load().results == before.results
-    (folder.logs / "net-1").mkdir(parents=True)
-    (folder.logs / "net-1" / "client-0.out").write_text("log")
+    (folder.path / "logs" / "net-1").mkdir(parents=True)
+    (folder.path / "logs" / "net-1" / "client-0.out").write_text("log")
     assert folder.remove() and not folder.path.exists()
 
 

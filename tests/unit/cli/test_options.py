@@ -21,7 +21,6 @@ from scaletest.cli.options import DURATION, OPTIONS_OF, RATE, RATE_WITH_UNIT, Qu
 from scaletest.cli.output import Output
 from scaletest.cli.schema import documents
 from scaletest.model.errors import UsageError
-from scaletest.validation.commands import validate_options
 from tests.unit.made_runs import make
 
 
@@ -68,11 +67,8 @@ def test_a_field_is_a_parameter_and_a_parameter_a_field(name: str) -> None:
     fields = {name if name in exposed else name.removesuffix("_s") for name in leaves(options_type)}
     # the note of a run is written later
     assert not fields - exposed - {"note"}, "no such parameter"
-    # what comes from a plan file too is read by `plans`
-    elsewhere = {
-        *documents()["plan-file"]()["properties"],
-        *leaves(validate_options.PlanFileOptions),
-    }
+    # the plan file, and what comes from it too, are read by `validate_options`
+    elsewhere = {"file", *documents()["plan-file"]()["properties"]}
     assert exposed - fields <= (elsewhere if name == "validate" else set()), "never read"
 
 

@@ -9,8 +9,6 @@ from scaletest.cluster.capacity import (
     NodeCapacity,
     Supply,
     quota_room,
-    room_on_nodes,
-    scarcest_resource,
 )
 from scaletest.cluster.pod_requests import pod_limits
 
@@ -25,19 +23,22 @@ def test_room_for_pods_follows_selector_taints_and_devices() -> None:
         NodeCapacity("3", free, taints=(taint,)),
         NodeCapacity("4", {}),
     ]
-    assert room_on_nodes(spec, nodes) == 6
-    assert room_on_nodes({**spec, "nodeSelector": {"colour": "blue"}}, nodes) == 3
-    assert (
-        room_on_nodes({**spec, "tolerations": [{"key": "a/gpu", "operator": "Exists"}]}, nodes) == 9
-    )
+    supply = Supply(nodes, [], ())
+    assert supply.headroom(spec, 0).room == 6
+    assert supply.headroom({**spec, "nodeSelector": {"colour": "blue"}}, 0).room == 3
+    tolerant = {**spec, "tolerations": [{"key": "a/gpu", "operator": "Exists"}]}
+    assert supply.headroom(tolerant, 0).room == 9
 
 
 def test_the_scarcest_resource_is_named() -> None:
     spec: dict[str, Any] = {"containers": [{"resources": {"limits": {"a/gpu": 1, "cpu": 1}}}]}
     free = {"a/gpu": Decimal(3), "cpu": Decimal(2), "pods": Decimal(110)}
-    assert scarcest_resource(spec, [NodeCapacity("1", free)]) == "cpu"
-    assert scarcest_resource(spec, [NodeCapacity("1", {**free, "cpu": Decimal(8)})]) == "a/gpu"
-    assert scarcest_resource(spec, [NodeCapacity("1", free, schedulable=False)]) == ""
+    for node, scarce in (
+        (NodeCapacity("1", free), "cpu"),
+        (NodeCapacity("1", {**free, "cpu": Decimal(8)}), "a/gpu"),
+        (NodeCapacity("1", free, schedulable=False), ""),
+    ):
+        assert Supply([node], [], ()).headroom(spec, 0).scarce == scarce
 
 
 @pytest.mark.parametrize(

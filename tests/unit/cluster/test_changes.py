@@ -134,7 +134,9 @@ def test_what_a_killed_run_left_is_refused_taken_over_or_put_back_by_hand(
     killed = changes_of(cluster)
     Autoscalers(cluster, "model").scale(Patch({"replicas": 8}), killed)
     deployment = Deployment(cluster, "model")
-    with pytest.raises(UsageError, match="Deployment model is as a run set it") as error:
+    with pytest.raises(
+        UsageError, match="changed Deployment model and has not put it back"
+    ) as error:
         scale(changes_of(cluster), 1)
     assert COMMAND in error.value.hint
     # expect that it is refused, but for who sets the number of pods itself
@@ -172,7 +174,7 @@ def test_of_two_runs_that_begin_at_once_one_is_refused(
         return None
 
     objects.answer = overtake
-    with pytest.raises(UsageError, match="is as a run set it"):
+    with pytest.raises(UsageError, match="and has not put it back"):
         scale(second, 6)
     second.close()
     assert objects.model["spec"]["replicas"] == 5

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.cluster.connection import connect_cluster
-from scaletest.cluster.service import parse_reference
+from scaletest.cluster.connection import Cluster, connect_cluster
+from scaletest.cluster.service import Service
 from scaletest.model.errors import InvalidValue
 
 
@@ -40,4 +40,4 @@ def test_a_kubeconfig_that_is_named_later_is_the_one_that_counts(
 @pytest.mark.parametrize("text", ["model", "svc/", "svc/Model", "svc/a:b:c", "svc/a b", "pod/a"])
 def test_an_invalid_service_reference_is_refused(text: str) -> None:
     with pytest.raises(InvalidValue):
-        parse_reference(text)
+        Service(Cluster(None, "n"), text)

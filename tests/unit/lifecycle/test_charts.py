@@ -25,7 +25,6 @@ from scaletest.lifecycle.report.report import (
     DETAILED,
     GENERAL,
     lifecycle_report,
-    main_charts,
     sections,
 )
 from scaletest.lifecycle.run_type import LifecycleRun
@@ -225,7 +224,9 @@ def test_a_run_of_which_nothing_is_known_draws_nothing() -> None:
     lifecycle = of(workload("j", pods=0))
     bare = of(LifecycleObject("j"), until="ready")
     assert pods_figure(bare) is None and waterfall_figure(bare) is None
-    assert list(everything_drawn(bare)) == [] == main_charts(bare)
+    picture = lifecycle_report(LifecycleRun("", "/runs/l", bare)).picture
+    assert picture is not None
+    assert list(everything_drawn(bare)) == [] == picture()
     assert chart_data.pods_by_node(lifecycle.timelines) == []
 
 

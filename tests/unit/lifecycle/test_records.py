@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.lifecycle.folder import new_run
 from scaletest.lifecycle.measure.tracker import Tracker
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.lifecycle.records import LifecycleObject, Submission, read_line
@@ -61,12 +60,11 @@ def test_defect_04_exactly_so_many_names_and_no_two_alike(count: int, run: int) 
 @pytest.mark.parametrize("seconds", ["", "abc", "-1", "nan", "1 s", "1;reboot"])
 def test_pods_that_could_not_sleep_are_refused(seconds: str) -> None:
     with pytest.raises(InvalidValue, match="pods cannot run for"):
-        LifecyclePlan(new_run(), "job", "n", 1, seconds=seconds)
+        LifecyclePlan("0a1b2c", "job", "n", 1, seconds=seconds)
     for good in ("0", "2.5", "30m", "infinity"):
-        LifecyclePlan(new_run(), "job", "n", 1, seconds=good)
+        LifecyclePlan("0a1b2c", "job", "n", 1, seconds=good)
 
 
 def test_plans_come_back_as_they_were() -> None:
     written = plan(delay_s=2, gpus="0.5", pvc=True)
     assert LifecyclePlan.from_dict(json.loads(json.dumps(written.to_dict()))) == written
-    assert len(new_run()) == 6

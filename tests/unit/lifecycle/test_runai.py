@@ -17,13 +17,15 @@ import yaml
 from scaletest.cli.main import run
 from scaletest.lifecycle import kinds, runai
 from scaletest.lifecycle.judging.timeline import timeline_of
-from scaletest.lifecycle.measure import submit_tools
+from scaletest.lifecycle.measure.submitting import make_tool
 from scaletest.lifecycle.measure.templating import RUNAI_NAMES, Workloads, text_of
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.lifecycle.records import Stamp
 from scaletest.model.errors import InvalidValue, UsageError
 from tests.unit.lifecycles import BEGAN, plan, submission, workload
 
+# The command line of Run:ai talks to the cluster itself.
+NO_OBJECTS: Any = None
 TYPES = [name for name, kind in kinds.KINDS.items() if kind.runai]
 SCHEMA = json.loads(
     (Path(__file__).parents[2] / "data" / "runai" / "workloads.schema.json").read_text()
@@ -169,7 +171,7 @@ def failing_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable
 
 def test_an_error_of_several_lines_is_told_in_one(failing_program: Callable[[str], None]) -> None:
     failing_program("Error: no project p\n\nUsage:\n  runai training")
-    submit = submit_tools.runai_tool(runai_plan("runai-training", tool="runai"))
+    submit = make_tool(runai_plan("runai-training", tool="runai"), NO_OBJECTS)
     assert submit("j-000001").reason == "Error: no project p Usage: runai training"
 
 
@@ -177,7 +179,7 @@ def test_a_program_of_version_1_is_refused_with_the_new_verbs_named(
     failing_program: Callable[[str], None],
 ) -> None:
     failing_program('Error: unknown command "workspace" for "runai"')
-    submit = submit_tools.runai_tool(runai_plan("runai-interactive", tool="runai"))
+    submit = make_tool(runai_plan("runai-interactive", tool="runai"), NO_OBJECTS)
     with pytest.raises(UsageError, match='of version 1: Error: unknown command "workspace"') as err:
         submit("j-000001")
     assert "workspace submit" in (err.value.hint or "")

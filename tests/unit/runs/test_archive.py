@@ -123,7 +123,7 @@ def test_deleting_leaves_what_is_not_the_runs(folder: ValidationFolder) -> None:
 def test_a_step_that_is_listed_twice_is_not_measured_twice(folder: ValidationFolder) -> None:
     steps = folder.path / "steps.jsonl"
     steps.write_text(steps.read_text() * 2)
-    with pytest.raises(InvalidValue, match="holds a step twice"):
+    with pytest.raises(InvalidValue, match="contains a step twice"):
         folder.load()
 
 

@@ -86,7 +86,7 @@ def test_problems_come_first_with_a_command_each() -> None:
         "suspect Queue sick : 1 worker is suspect: requests fail there at once",
         "paused Queue team/sleep : it is paused, so its workers take nothing. What to do: scaletest"
         " queue resume team/sleep",
-        "late Queue sick : 1 worker has not beaten for more than 10 s",
+        "late Queue sick : 1 worker sent no heartbeat for more than 10 s",
     ):
         assert text in problems
     badges = re.findall(r'class="badge \w+">([\w ]+)<', html.partition('data-live="problems"')[2])

@@ -99,7 +99,8 @@ ONE_FAILED = {1: [*step_of(1, 1, 10), record("w0", 105.0, ok=False)]}
             VerdictKind.PASS,
             [
                 "the least is 1.49 where 1.41 is wanted, from 2 to 3",
-                "(18 requests with 1 worker cannot show slow ones rarer than 1 in 7)",
+                "(with 18 requests at 1 worker, slow requests rarer than 1 in 7 would go"
+                " unnoticed)",
             ],
         ),
         (Plan(limit=1), {1: []}, VerdictKind.INVALID, ["no request was completed"]),

@@ -379,7 +379,7 @@ def test_without_a_device_that_it_needs_it_says_so(file: Path, wake: Wake) -> No
 def test_a_function_is_a_workload(file: Path, wake: Wake) -> None:
     with closing(make(wake, f"{file}:twice")) as runtime:
         assert runtime.run(("1.5",), 0.0)[0].figures == {"twice": 3.0}
-        assert "lacks its argument number" in runtime.run((), 0.0)[0].error
+        assert "needs the argument number" in runtime.run((), 0.0)[0].error
 
 
 def test_run_may_be_a_property(file: Path, wake: Wake) -> None:

@@ -172,7 +172,7 @@ def signal_name(number: int) -> str:
 def why_not_started(program: str, error: OSError, options: ProgramOptions) -> str:
     """Say why a program did not start, or will not."""
     if options.directory and not Path(options.directory).is_dir():
-        return f"the work directory {options.directory} is not there"
+        return f"the work directory {options.directory} does not exist"
     path = Path(program)
     if path.is_char_device() or path.is_block_device():
         return f"{program} is a device, not a program: put the pattern of --device-glob into quotes"
