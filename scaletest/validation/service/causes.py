@@ -15,8 +15,9 @@ from scaletest.validation.service.visit import ReplicaShare, ServiceVisit
 BUSY_CORES, LATE_S = 0.9, 0.05
 # The fullest replica over the mean: more is no balance, and below the slow one is slow by itself.
 FULLEST = 1.25
-# A replica whose tokens take this many times as long as those of the others is slow.
-SLOW = 1.25
+# A replica whose tokens take this many times as long as those of the others is slow, if so many
+# requests say so.
+SLOW, LEAST_REQUESTS = 1.25, 20
 # Requests in flight that the tester must have kept.
 KEPT = 0.9
 # Of those, the part that is with the replicas and not on its way or before them.
@@ -43,8 +44,8 @@ def faults(plan: ServicePlan, steps: Sequence[ImportedStep]) -> Iterator[Ground]
         yield _doubt(
             f"hits of the prefix cache differ, from {format_percent(min(hits), 0)} to"
             f" {format_percent(max(hits), 0)} of the prompts' tokens",
-            "send prompts that no cache has, without <shared_prefix>; or see it as the finding: each"
-            " replica has a cache of its own",
+            "send prompts that no cache has, without <shared_prefix>; or take it as the finding:"
+            " each replica has a cache of its own",
         )
 
 
@@ -125,14 +126,19 @@ def fullest(visit: ServiceVisit) -> float:
 
 def slow_replica(visit: ServiceVisit) -> str:
     """Name the replica that is slow although it has no more to do than others; "" without one."""
-    if len(visit.replicas) < 2 or fullest(visit) >= FULLEST:
+    if fullest(visit) >= FULLEST:
         return ""
 
     def pace(share: ReplicaShare) -> float:
         return share.latency_s if share.per_token_s is None else share.per_token_s
 
-    name, slowest = max(visit.replicas.items(), key=lambda row: pace(row[1]))
-    usual = statistics.median_low(map(pace, visit.replicas.values()))
+    known = {
+        name: share for name, share in visit.replicas.items() if share.requests >= LEAST_REQUESTS
+    }
+    if len(known) < 2:
+        return ""
+    name, slowest = max(known.items(), key=lambda row: pace(row[1]))
+    usual = statistics.median_low(map(pace, known.values()))
     if usual <= 0 or pace(slowest) < SLOW * usual:
         return ""
     what = "its answers take" if slowest.per_token_s is None else "its tokens take"
@@ -146,8 +152,9 @@ def explain_doubling(before: ImportedStep, step: ImportedStep) -> tuple[str, str
     if not known:
         return (
             "",
-            "name the header that tells the replica with <replica_header>, or list the replicas with"
-            " <list_replicas>, so that balance and slow replicas can be seen; else look at the proxy or router, and what replicas share",
+            "name the header that tells the replica with <replica_header>, or list the replicas"
+            " with <list_replicas>, so that balance and slow replicas can be seen; else look at the"
+            " proxy or router, and what replicas share",
         )
     full = statistics.fmean(map(fullest, known))
     if full >= FULLEST:

@@ -14,11 +14,13 @@ from collections.abc import Sequence
 
 from scaletest.model.attempt import Attempt
 
-# Windows that must agree, to this part of the smallest.
+# Windows that must agree, to this part of the smallest or as far as chance explains.
 WINDOWS, AGREE = 3, 0.10
 SHORTEST_S = 1.0
-# A window has so many latencies at least, and a step so many.
-OF_WINDOW, OF_STEP = 2.0, 10.0
+# A window has so many latencies and successes at least, and a step so many latencies.
+OF_WINDOW, LEAST_OF_WINDOW, OF_STEP = 2.0, 5, 10.0
+# A service of long answers may take so many latencies to be warm, whatever the limit is.
+OF_LIMIT = 20.0
 # Fewer requests of a replica in a window say nothing about it.
 FEWEST = 3
 # Windows whose throughputs give a step its interval.
@@ -83,6 +85,12 @@ def change_between_halves(windows: Sequence[float]) -> float:
     return behind / before - 1.0 if matters else 0.0
 
 
+def _agree(windows: Sequence[tuple[float, float]]) -> bool:
+    """Return whether these means with their errors are alike."""
+    (low, low_error), (high, high_error) = min(windows), max(windows)
+    return high - low <= max(AGREE * low, SIGNIFICANT * math.hypot(low_error, high_error))
+
+
 class VisitCourse:
     """Decides when the warm-up and the step are over. Times are seconds since the load began."""
 
@@ -90,7 +98,8 @@ class VisitCourse:
         self._step_s, self._limit_s = step_s, warm_limit_s
         self.attempts: list[Attempt] = []  # in the order of their ends
         self._ended: list[float] = []
-        self._windows: list[dict[str, float]] = []  # mean latency by replica, "" for all
+        # mean latency and its standard error by replica, "" for all
+        self._windows: list[dict[str, tuple[float, float]]] = []
         self._window_began = 0.0
         self.from_s: float | None = None  # when the step began, after the warm-up
         self.until_s = 0.0
@@ -132,7 +141,9 @@ class VisitCourse:
     def _look_whether_warm(self, now_s: float) -> None:
         recent = self._since(self._window_began)
         usual_s = usual_latency(recent)
-        if now_s - self._window_began < max(SHORTEST_S, OF_WINDOW * usual_s):
+        limit_s = max(self._limit_s, OF_LIMIT * usual_s)
+        is_short = now_s - self._window_began < max(SHORTEST_S, OF_WINDOW * usual_s)
+        if is_short or (sum(row.ok for row in recent) < LEAST_OF_WINDOW and now_s < limit_s):
             return
         times: dict[str, list[float]] = defaultdict(list)
         for attempt in recent:
@@ -140,16 +151,16 @@ class VisitCourse:
                 for name in {"", attempt.pod}:
                     times[name].append(attempt.ended_s - attempt.sent_s)
         self._windows.append(
-            {name: statistics.fmean(own) for name, own in times.items() if len(own) >= FEWEST}
+            {
+                name: (statistics.fmean(own), statistics.stdev(own) / math.sqrt(len(own)))
+                for name, own in times.items()
+                if len(own) >= FEWEST
+            }
         )
         last = self._windows[-WINDOWS:]
         names = set(itertools.chain.from_iterable(last))
-        agree = all(
-            max(values) <= (1.0 + AGREE) * min(values)
-            for name in names
-            if (values := [window[name] for window in last if name in window])
-        )
+        agree = all(_agree([window[name] for window in last if name in window]) for name in names)
         self.is_warm = len(last) == WINDOWS and all("" in window for window in last) and agree
-        if self.is_warm or now_s >= self._limit_s:
+        if self.is_warm or now_s >= limit_s:
             self._begin(now_s)
         self._window_began = now_s

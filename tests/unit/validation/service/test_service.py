@@ -161,3 +161,11 @@ def test_failures_are_told_by_their_kinds_and_measure_nothing() -> None:
     assert verdict.kind is VerdictKind.INVALID
     assert "50 x 429" in verdict.reason
     assert "limit" in verdict.remedy
+
+
+def test_long_answers_and_few_requests_in_flight_are_warm_in_time() -> None:
+    plan = ServicePlan((1, 2), in_flight=1, step_s=10.0, warm_limit_s=20.0)
+    result = validated(Service(serve_s=8.0), plan)
+    visits: list[Any] = [row for step in result.steps for row in step.results]
+    assert all(visit.is_warm for visit in visits)
+    assert all(visit.seconds >= 75.0 for visit in visits)
