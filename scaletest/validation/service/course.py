@@ -23,6 +23,8 @@ OF_WINDOW, LEAST_OF_WINDOW, OF_STEP = 2.0, 5, 10.0
 OF_LIMIT = 20.0
 # Fewer requests of a replica in a window say nothing about it.
 FEWEST = 3
+# Attempts that tell the usual latency of now.
+MOST_RECENT = 500
 # Windows whose throughputs give a step its interval.
 LEAST_PARTS, MOST_PARTS = 4, 20
 # Halves that differ by more than this part, and by more than so many standard errors, differ.
@@ -133,14 +135,17 @@ class VisitCourse:
     def _since(self, begin_s: float) -> list[Attempt]:
         return self.attempts[bisect_left(self._ended, begin_s) :]
 
+    def _recent_latency(self) -> float:
+        return usual_latency(self.attempts[-MOST_RECENT:])
+
     def _begin(self, now_s: float) -> None:
-        usual_s = usual_latency(self._since(self._window_began))
+        usual_s = self._recent_latency()
         self.from_s = now_s
         self.until_s = now_s + max(self._step_s, OF_STEP * usual_s)
 
     def _look_whether_warm(self, now_s: float) -> None:
         recent = self._since(self._window_began)
-        usual_s = usual_latency(recent)
+        usual_s = self._recent_latency()
         limit_s = max(self._limit_s, OF_LIMIT * usual_s)
         is_short = now_s - self._window_began < max(SHORTEST_S, OF_WINDOW * usual_s)
         if is_short or (sum(row.ok for row in recent) < LEAST_OF_WINDOW and now_s < limit_s):
