@@ -13,7 +13,7 @@ from scaletest.load.level_load import LevelLoad, LoadOrder
 from scaletest.load.prompts import Prompts
 from scaletest.load.requests import without_secrets
 from scaletest.model.attempt import Attempt
-from scaletest.model.errors import UsageError, WaitTimeout
+from scaletest.model.errors import ScaletestError, UsageError, WaitTimeout
 from scaletest.model.labels import Labels
 from scaletest.observe.control_groups import raise_open_files
 from scaletest.render.numbers import format_seconds, format_significant, plural
@@ -64,11 +64,14 @@ def validate_service(
     labels: Labels,
     ready_s: float,
     read_replicas: ReadReplicas | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> tuple[ServiceFolder, ServiceEvaluation]:
     """Run a new validation of a service; return its folder and result."""
     folder = ServiceFolder.create(new_path(os.environ, run_dir))
     stop = StopRequest()
-    with folder.locked():
+    with ExitStack() as before:
+        before.callback(folder.forget_empty)
+        before.enter_context(folder.locked())
         folder.begin(plan, read_environment(without_secrets(sys.argv)), labels)
         with progress.of_run(folder, plan.workload), stop_on_signals(stop, unwind=True) as stack:
             stack.callback(replicas.close)
@@ -80,10 +83,20 @@ def validate_service(
                 stop,
                 ready_s=ready_s,
                 read_replicas=read_replicas,
+                clock=clock,
             )
-            runner.run(lambda visit: folder.append(STEPS, [visit.to_json()]))
-            result = evaluate_service(plan, runner.visits, random.Random(SEED), stop.reason)
-            folder.write(RESULT, result.to_dict())
+            reason = ""
+            try:
+                runner.run(lambda visit: folder.append(STEPS, [visit.to_json()]))
+            except ScaletestError as error:
+                reason = error.message
+                raise
+            finally:
+                # what was measured before an error can be shown all the same
+                if runner.visits or not reason:
+                    reason = stop.reason or reason
+                    result = evaluate_service(plan, runner.visits, random.Random(SEED), reason)
+                    folder.write(RESULT, result.to_dict())
     return folder, result
 
 

@@ -70,3 +70,5 @@ def test_a_command_that_fails_ends_the_run_with_what_to_do(tmp_path: Path) -> No
         done = call(*line, env={**os.environ, "XDG_DATA_HOME": str(tmp_path)})
     assert done.returncode == 2
     assert "false 1 failed with exit code 1" in done.stderr
+    # a run of which nothing is known is not kept
+    assert not list(tmp_path.glob("scaletest/runs/*/plan.json"))

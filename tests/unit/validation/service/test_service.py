@@ -3,13 +3,16 @@
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from scaletest.model.attempt import Attempt
 from scaletest.model.errors import InvalidValue, WaitTimeout
+from scaletest.model.labels import UNLABELLED
 from scaletest.model.verdict import VerdictKind
+from scaletest.runs.folder import RunFolder
 from scaletest.runs.stopping import StopRequest
 from scaletest.validation.imported.plan import TOKENS
 from scaletest.validation.service.course import VisitCourse, progress
@@ -19,7 +22,8 @@ from scaletest.validation.service.judging import (
     throughput_of_windows,
 )
 from scaletest.validation.service.plan import ServicePlan
-from scaletest.validation.service.runner import ServiceRunner
+from scaletest.validation.service.run_type import RUN_TYPE
+from scaletest.validation.service.runner import ServiceRunner, validate_service
 from tests.unit.told import telling
 from tests.unit.validation.service.simulated import Service
 
@@ -169,3 +173,31 @@ def test_long_answers_and_few_requests_in_flight_are_warm_in_time() -> None:
     visits: list[Any] = [row for step in result.steps for row in step.results]
     assert all(visit.is_warm for visit in visits)
     assert all(visit.seconds >= 75.0 for visit in visits)
+
+
+def test_what_was_measured_before_an_error_is_kept_and_replicas_are_put_back(
+    tmp_path: Path,
+) -> None:
+    class Stuck(Service):
+        def scale(self, count: int) -> None:
+            super().scale(count)
+            if count == 2:
+                raise WaitTimeout("2 replicas did not become ready", hint="look at them")
+
+    stuck = Stuck()
+    with pytest.raises(WaitTimeout, match="did not become ready"):
+        validate_service(
+            ServicePlan((1, 2), in_flight=4, step_s=0.5),
+            stuck,
+            stuck.load,
+            telling([]),
+            run_dir=str(tmp_path / "run"),
+            labels=UNLABELLED,
+            ready_s=5.0,
+            clock=stuck.clock,
+        )
+    assert stuck.asked[-2:] == [2, 1]
+    judged = RUN_TYPE.judge(RunFolder(tmp_path / "run"))
+    assert judged.verdict.kind is VerdictKind.INVALID
+    assert "did not become ready" in judged.verdict.reason
+    assert [step.workers for step in judged.result.steps] == [1]
