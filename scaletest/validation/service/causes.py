@@ -80,7 +80,8 @@ def _faults_of_visit(plan: ServicePlan, visit: ServiceVisit) -> Iterator[Ground]
     wanted = plan.in_flight * visit.count
     if visit.kept_in_flight < KEPT * wanted:
         yield _doubt(
-            f"{at}: the client kept {visit.kept_in_flight:.0f} requests in flight instead of {wanted}",
+            f"{at}: the client kept {visit.kept_in_flight:.0f} requests in flight instead of"
+            f" {wanted}",
             "run the client on a machine of its own",
         )
     counted, generated = visit.tokens_per_s, visit.generated_per_s
