@@ -1,4 +1,4 @@
-"""A soak test with injected failures: real Redis with AOF, 8 workers and 4 clients.
+"""A soak test with injected failures: real Redis with AOF, 10 workers and 6 clients.
 
 Every second a random worker is killed with -9 and replaced, another is frozen for a while, a random
 connection is closed, and one between a worker and Redis silently stops carrying data. Workers are
@@ -6,9 +6,10 @@ spared while half of them are still starting, since a slow machine may need more
 start one. Every few seconds Redis's wall clock is set, by up to years and in both directions, and
 all processors are kept busy for a while. Redis is killed with -9 twice and shut down once, at a
 quarter, half and three quarters of the requests, and in between all connections of the clients go
-silent. A quarter of the requests are real commands with a grandchild process each. At the end every
-request must have exactly one reply, the counters must balance, and no process of any workload may
-be left.
+silent. A fifth of the requests are real commands with a grandchild process each; others are
+delayed, fail a third of the time, and are retried until they succeed. At the end every request must
+have exactly one reply and one success, the counters must balance, and no process of any workload
+may be left.
 """
 
 import argparse
@@ -21,9 +22,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,8 @@ from hack.wall_clock import WallClock
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, embedded
 from scaletest.broker.redis_errors import is_transient
 from scaletest.load import ClosedLoop
-from scaletest.model import Record
+from scaletest.model import Record, Request
+from scaletest.model.record import AT_ONCE, Schedule
 
 # Every how many seconds Redis's clock is set, and by how many at most; every how many seconds the
 # processors are kept busy, and for how long.
@@ -52,8 +54,18 @@ COUNTS = (
     "redis_shutdowns",
     "ended",
 )
+# When requests of queue `flaky` run.
+RETRIED = Schedule(delay_s=0.5, retries=1000, intervals_s=(1, 0, 1, 0))
 CLIENTS = 2
 IN_FLIGHT = 32
+
+
+class RetryingClient(Client):
+    """Has requests of queue `flaky` delayed and retried."""
+
+    def submit(self, requests: Sequence[Request], **options: Any) -> int:
+        schedule = RETRIED if requests[0].queue == "flaky" else AT_ONCE
+        return super().submit([replace(row, schedule=schedule) for row in requests], **options)
 
 
 @dataclass(slots=True)
@@ -267,7 +279,7 @@ def start_loads(field: Field, requests: int) -> list[ClientLoad]:
     loads = []
     for queue, (_, share, arguments) in QUEUES.items():
         for _ in range(CLIENTS):
-            tally, client = Tally(), Client(connect(field.for_clients.url))
+            tally, client = Tally(), RetryingClient(connect(field.for_clients.url))
             total = int(requests * share / CLIENTS)
             loop = ClosedLoop(
                 client, queue, tally.add, arguments=arguments, time_limit_s=60.0, total=total
@@ -337,7 +349,9 @@ def wrong_books(report: dict[str, Any]) -> list[str]:
         )
         if ended != counts["submitted"]:
             wrong.append(f"{name} counted {ended} ends of {counts['submitted']} requests")
-    if sum(counts["submitted"] for counts in report["books"].values()) != report["requests"]:
+    # each attempt that failed was submitted again
+    books = report["books"].values()
+    if sum(row["submitted"] - row.get("failed", 0) for row in books) != report["requests"]:
         wrong.append("a request was counted twice or never")
     return wrong
 

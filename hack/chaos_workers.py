@@ -17,7 +17,16 @@ from scaletest.model.errors import Unreachable
 # Seconds that the grandchildren sleep: no other process has this number on its command line.
 MARK = f"86399.{os.getpid()}"
 COMMAND = ("/bin/sh", "-c", f"sleep {MARK} & exit 0")
-QUEUES = {"sleep": (6, 0.75, ("0.001",)), "command": (2, 0.25, ())}
+QUIET = ("--null-input", "--null-output")
+# Fails a third of the time.
+FLAKY = ("/bin/sh", "-c", "test $(($(od -An -N1 -tu1 /dev/urandom) % 3)) -gt 0")
+COMMANDS = {
+    "sleep": (),
+    "command": (*QUIET, "--", *COMMAND),
+    "flaky": (*QUIET, "--with-scheduler", "--", *FLAKY),
+}
+# By name: workers, share of the requests, and arguments.
+QUEUES = {"sleep": (5, 0.65, ("0.001",)), "command": (2, 0.2, ()), "flaky": (3, 0.15, ())}
 START_S, DRAIN_S = 300.0, 120.0
 # Every third worker has a heartbeat interval that is longer by this factor.
 RARELY = 3.0
@@ -145,8 +154,7 @@ class AttackedWorkers:
             "--grace",
             "10",
         ]
-        if queue == "command":
-            line += ["--null-input", "--null-output", "--", *COMMAND]
+        line += COMMANDS[queue]
         with self._log.open("ab") as log:
             process = subprocess.Popen(
                 line, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True

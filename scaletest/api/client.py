@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple, Self, overload
 
 from scaletest import broker
 from scaletest.api.words import as_text, python_names
-from scaletest.broker.jobs import wait_for_stored_reply
+from scaletest.broker.jobs import Retry, make_schedule, wait_for_stored_reply
 from scaletest.broker.redis_errors import explain_redis_errors
 from scaletest.broker.retrying import LONGEST_DELAY_S, longer_delay
 from scaletest.model import Reply, Request, checks
@@ -33,6 +33,7 @@ from scaletest.model.errors import (
     UsageError,
     WaitTimeout,
 )
+from scaletest.model.record import Schedule
 
 logger = logging.getLogger("scaletest.client")
 
@@ -173,6 +174,8 @@ class Client:
         queue: str,
         *arguments: Argument,
         time_limit: float = 0.0,
+        retry: Retry | None = None,
+        delay: float = 0.0,
         keep: Literal[False] = False,
     ) -> Future[Reply]: ...
 
@@ -182,6 +185,8 @@ class Client:
         queue: str,
         *arguments: Argument,
         time_limit: float = 0.0,
+        retry: Retry | None = None,
+        delay: float = 0.0,
         keep: Literal[True],
         result_ttl: int = 500,
     ) -> str: ...
@@ -191,19 +196,25 @@ class Client:
         queue: str,
         *arguments: Argument,
         time_limit: float = 0.0,
+        retry: Retry | None = None,
+        delay: float = 0.0,
         keep: bool = False,
         result_ttl: int = 500,
     ) -> Future[Reply] | str:
         """Submit one request; a future of its reply, or with `keep` its id.
 
         arguments, time_limit: as for `run`.
+        retry: run it again when it fails, as in rq.Retry(3, interval=[1, 5, 30]); the reply is that
+        of the last attempt, and says how many there were.
+        delay: seconds before it may run. A delay, as an interval of `retry`, needs a worker with
+        --with-scheduler, which looks once a second.
         keep: run it also when this program has ended, and leave an ordinary RQ result, which
         `result` and RQ find by its id.
         result_ttl: for how many seconds that result is kept.
 
-        To cancel the future takes the request out of its queue; when it runs already, its reply is
-        dropped. Callbacks of the future are called by the thread that reads replies, so they must
-        be short, and must not wait for another reply.
+        To cancel the future takes the request out of its queue, or ends it where it runs already;
+        its reply is dropped, and it is not retried. Callbacks of the future are called by the
+        thread that reads replies, so they must be short, and must not wait for another reply.
 
         Example:
             futures = [client.submit("media", name) for name in names]
@@ -211,13 +222,15 @@ class Client:
                 print(future.result().run_s)
 
         Raises:
-            InvalidValue: an argument, the time limit or `result_ttl` breaks its rule.
+            InvalidValue: an argument, the time limit, `retry`, `delay` or `result_ttl` breaks its
+                rule.
             QueueFull: the queue holds its maximum already.
             UndeclaredQueue: the queue is not declared; the future has it when Redis forgot the
                 queue and nobody declared it again within a minute.
             Unreachable: Redis was away for longer than the client's patience.
         """
-        request = self._make_request(queue, arguments, time_limit)
+        schedule = make_schedule(retry, delay)
+        request = self._make_request(queue, arguments, time_limit, schedule)
         if keep:
             checks.count(result_ttl, "result_ttl", minimum=1)
             with self._hold_broker():
@@ -256,13 +269,15 @@ class Client:
         *,
         in_flight: int = 64,
         time_limit: float = 0.0,
+        retry: Retry | None = None,
+        delay: float = 0.0,
     ) -> Iterator[Reply]:
         """Submit a request for each item, and yield the replies in the order in which they come.
 
         items: each a sequence of arguments, or a single argument; they are taken as replies come,
         and the `arguments` of a reply say to which item it belongs.
         in_flight: how many requests may be without a reply. A full queue slows it down.
-        time_limit: as for `run`.
+        time_limit: as for `run`. retry, delay: as for `submit`.
 
         Nothing is submitted before the first reply is asked for. When the iterator is closed, what
         is in flight is cancelled.
@@ -272,7 +287,7 @@ class Client:
                 print(reply.arguments, reply.outcome)
 
         Raises:
-            InvalidValue: an item, `in_flight` or the time limit breaks its rule.
+            InvalidValue: an item or another argument breaks its rule.
             UndeclaredQueue: the queue is not declared, also a minute after Redis forgot it.
             Unreachable: Redis was away for longer than the client's patience.
             UsageError: a callback of a future waits for a reply of it.
@@ -285,7 +300,10 @@ class Client:
                 " item",
                 hint="give a list of items, as in [text]",
             )
-        requests = (self._make_request(queue, _arguments_of(item), time_limit) for item in items)
+        schedule = make_schedule(retry, delay)
+        requests = (
+            self._make_request(queue, _arguments_of(item), time_limit, schedule) for item in items
+        )
         return self._submit_and_yield(queue, requests, in_flight)
 
     def close(self) -> None:
@@ -361,9 +379,10 @@ class Client:
                 self._cancel(queue, list(unanswered))
 
     def _make_request(
-        self, queue: str, arguments: Sequence[Argument], time_limit: float
+        self, queue: str, arguments: Sequence[Argument], time_limit: float, schedule: Schedule
     ) -> Request:
-        return Request(self._broker.new_id(), queue, tuple(map(as_text, arguments)), time_limit)
+        texts = tuple(map(as_text, arguments))
+        return Request(self._broker.new_id(), queue, texts, time_limit, schedule)
 
     def _submit(self, requests: Sequence[Request], deliver: Callable[[Answer], None]) -> int:
         """Submit requests of one queue, and return how many were accepted.
@@ -465,21 +484,21 @@ class Client:
 
     def _cancel_with(self, request: Request, future: Future[Reply]) -> None:
         """Cancel a request when its future is done by being cancelled."""
-        if future.cancelled() and self._cancel(request.queue, [request.id]):
+        if future.cancelled() and self._cancel(request.queue, [request.id], stop=True):
             future.set_running_or_notify_cancel()
 
-    def _cancel(self, queue: str, ids: Sequence[str]) -> list[str]:
+    def _cancel(self, queue: str, ids: Sequence[str], *, stop: bool = False) -> list[str]:
         """Take requests out of their queue, or drop their replies; return those without an answer.
 
-        Where Redis is away it is left to the workers, which drop what waits when its client is
-        gone.
+        stop: end those that run already. Where Redis is away it is left to the workers, which drop
+        what waits when its client is gone.
         """
         if not self._is_ours:
             return []
         unanswered = self._forget(ids)
         if unanswered:
             with suppress(Unreachable), self._calling, explain_redis_errors(self._url):
-                self._broker.cancel(queue, unanswered)
+                self._broker.cancel(queue, unanswered, stop=stop)
         return unanswered
 
 

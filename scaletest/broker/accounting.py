@@ -64,6 +64,13 @@ class Accounting:
         )
         return int(ended_us) / 1e6
 
+    def expect_retry(self, taken: TakenRequest) -> None:
+        """Note that RQ retries this request, so that it counts as submitted when it is taken."""
+        fields = {"booked": "retry", "attempts": taken.attempt, "tried": taken.attempt}
+        self._retrying.run(
+            lambda: self._redis.hset(keys.rq_job(taken.id), mapping=fields)  # type: ignore[arg-type]
+        )
+
     def release(self, taken: TakenRequest) -> None:
         """Put the request back at the front of its queue, if it still has its lease."""
         self._call(script("release"), taken, (keys.leases, keys.rq_queue, keys.rq_started))

@@ -11,6 +11,7 @@ keeps the last number with its answer.
 from __future__ import annotations
 
 import itertools
+import json
 import logging
 import threading
 import time
@@ -19,18 +20,20 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 import redis.exceptions
+from rq.command import send_command
 
 from scaletest.broker import jobs, keys
 from scaletest.broker.cancellation import Cancellation
 from scaletest.broker.connection import Redis
 from scaletest.broker.fast_lane import call_nonce
+from scaletest.broker.queue_state import pairs_of, text_of
 from scaletest.broker.queues import Queues
 from scaletest.broker.redis_errors import excuse_outage, is_transient
 from scaletest.broker.reply_reader import Finished, Reader, entry_order, parse_replies
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.scripts import script
 from scaletest.model.errors import InvalidValue, QueueFull, UndeclaredQueue, WaitTimeout
-from scaletest.model.record import Reply, Request
+from scaletest.model.record import Reply, Request, Schedule
 from scaletest.processes.periodic import Periodic
 
 logger = logging.getLogger("scaletest.broker")
@@ -80,6 +83,8 @@ class Client:
         self._call_numbers = itertools.count(1)
         # queues that took requests of ours: since when they are not declared, None while they are
         self._undeclared_since: dict[str, float | None] = {}
+        # queues that were said to have no scheduler
+        self._unscheduled: set[str] = set()
         # what `recover` knows to be lost, and when it last asked
         self._lost: Lost | None = None
         self._asked_at = time.monotonic()
@@ -117,7 +122,9 @@ class Client:
             batch.append(request)
             size += sum(map(len, request.arguments))
             is_full = len(batch) == SUBMIT_BATCH or size >= SUBMIT_CHARACTERS
-            if is_full or number == len(requests):
+            is_last = number == len(requests)
+            # a call has one schedule; those that are submitted again may have several
+            if is_full or is_last or requests[number].schedule is not request.schedule:
                 taken = self._submit_batch(batch, reply, result_ttl_s)
                 accepted += taken
                 if taken < len(batch):
@@ -140,14 +147,21 @@ class Client:
             keys.counters(queue),
             keys.client(self.name),
             keys.slots(queue),
+            keys.rq_scheduled(queue),
+            keys.rq_scheduler_lock(queue),
         ]
-        arguments: list[bytes | str | int] = [
+        schedule = batch[0].schedule
+        arguments: list[bytes | str | float] = [
             queue,
             self.name,
             f"{self._nonce}:{next(self._call_numbers):012}",
             int(CLIENT_TTL_S * 1e6),
             int(reply),
             result_ttl_s,
+            schedule.delay_s,
+            time.time(),
+            schedule.retries,
+            json.dumps(schedule.intervals_s),
         ]
         for request in batch:
             arguments += [request.id, jobs.encode(request), jobs.rq_timeout(request)]
@@ -178,11 +192,23 @@ class Client:
                 if now - since < DECLARED_AGAIN_S:
                     return 0
             raise UndeclaredQueue(queue, Queues(self._redis).names())
+        self._warn_of_no_scheduler(queue, schedule, bool(answer[2]))
         self._undeclared_since[queue] = None
         accepted = int(answer[0])
         if accepted < 0:
             Queues(self._redis).state(queue)  # raises what is wrong with its entry
         return max(0, accepted)
+
+    def _warn_of_no_scheduler(self, queue: str, schedule: Schedule, has_one: bool) -> None:
+        """Say once that nobody enqueues a queue's delayed requests when they are due."""
+        is_delayed = schedule.delay_s or any(schedule.intervals_s)
+        if is_delayed and not has_one and queue not in self._unscheduled:
+            self._unscheduled.add(queue)
+            logger.warning(
+                "queue %s: nobody enqueues delayed requests yet; start one of its workers with"
+                " --with-scheduler",
+                queue,
+            )
 
     def submit_one(
         self, request: Request, *, reply: bool = True, result_ttl_s: int = RESULT_TTL_S
@@ -276,11 +302,25 @@ class Client:
             )
         return accepted
 
-    def cancel(self, queue: str, ids: Sequence[str]) -> int:
-        """Take waiting requests out of their queue; return how many. Running ones are finished."""
+    def cancel(self, queue: str, ids: Sequence[str], *, stop: bool = False) -> int:
+        """Take requests that wait out of their queue, or of RQ's scheduler; return how many.
+
+        stop: end those that run, as RQ's stop command does; otherwise they are finished. Neither is
+        retried.
+        """
         if not ids or (self._leaving.is_set() and self.away):
             return 0
-        return Cancellation(self._redis, self._retrying, self.name, queue, ids).run()
+        count = Cancellation(self._redis, self._retrying, self.name, queue, ids).run()
+        names = [keys.rq_scheduled(queue), keys.leases(queue)]
+        for start in range(0, len(ids) if count < len(ids) else 0, ASK_BATCH):
+            batch = list(ids[start : start + ASK_BATCH])
+            deleted, *running = self._retrying.run(
+                partial(script("under_way"), self._redis, names, batch)
+            )
+            count += deleted
+            for request_id, worker in pairs_of([*map(text_of, running)] if stop else []):
+                send_command(self._redis, worker, "stop-job", job_id=request_id)
+        return count
 
     def wake(self) -> None:
         """Make a waiting `replies` return now."""

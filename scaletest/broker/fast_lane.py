@@ -242,6 +242,7 @@ class FastLane:
             self._started_key if done.registered else "",
             self._deadline,
             *count_arguments(done.outcome, done.wait_bucket, done.run_bucket),
+            *(() if done.outcome == "succeeded" else (time.time(),)),  # for a retry
         )
 
     def _parse(self, row: Any) -> Answer:

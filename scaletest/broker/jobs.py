@@ -9,26 +9,45 @@ in fields of the job hash that stock RQ ignores. Results are read with RQ's own 
 import json
 import math
 import time
+from contextlib import suppress
 from typing import Any
 
 from rq.exceptions import NoSuchJobError
 from rq.job import Job
+from rq.job import Retry as Retry
 from rq.serializers import JSONSerializer
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis
-from scaletest.model import checks
+from scaletest.model import checks, wire
 from scaletest.model.errors import InvalidValue, WaitTimeout
-from scaletest.model.record import Outcome, Reason, Reply, Request, unreadable_reply
+from scaletest.model.record import Outcome, Reason, Reply, Request, Schedule, unreadable_reply
 
 FUNCTION = "scaletest_workers.entry.run"
+# What stands before the outcome in RQ's text of an exception of that function.
+FAILURE = "scaletest_workers.entry.WorkloadFailed: "
 # A stock worker kills a job at its RQ timeout. Our own limit acts first; this one only has to be
 # later, and finite, because SimpleWorker treats a job without a timeout as abandoned after seven
 # minutes.
 NO_LIMIT_TIMEOUT_S = 7 * 86400
 TIMEOUT_SLACK_S = 60
+# Bytes of the data of a request that a worker reads (lua/cycle.lua).
+MOST_DATA_BYTES = 1024 * 1024
 # How long one call waits for a result; then it is repeated, to notice a dead connection.
 LONGEST_BLOCK_S = 20.0
+
+
+def make_schedule(retry: Retry | None, delay_s: float) -> Schedule:
+    """Return when a request runs, with RQ's retries; InvalidValue for what is no Retry of RQ's."""
+    delay_s = checks.seconds(delay_s, "delay")
+    if retry is None:
+        return Schedule(delay_s)
+    if not isinstance(retry, Retry):
+        raise InvalidValue(
+            f"retry is of type {type(retry).__name__}",
+            hint="give RQ's, as in rq.Retry(3, interval=[1, 5, 30])",
+        )
+    return Schedule(delay_s, retry.max, tuple(retry.intervals))
 
 
 def encode(request: Request) -> bytes:
@@ -46,6 +65,8 @@ def rq_timeout(request: Request) -> int:
 def decode(data: bytes) -> tuple[tuple[str, ...], float]:
     """Return arguments and time limit of one of our requests; InvalidValue for anything else."""
     try:
+        if data[:1] != b"[":  # RQ's scheduler compresses what it enqueues
+            data = wire.decompress(data, MOST_DATA_BYTES, "its data")
         function, instance, arguments, options = json.loads(data)
         if function != FUNCTION or instance is not None or options != {}:
             raise InvalidValue(
@@ -100,9 +121,21 @@ def read_stored_reply(redis: Redis, request_id: str) -> Reply:
             return Reply.from_dict(latest.return_value)
         except InvalidValue as error:
             return unreadable_reply(request_id, error.message)
+    _, is_ours, text = (latest.exc_string or "").rpartition(FAILURE)
+    if is_ours:  # it was enqueued by RQ's client: its failure is RQ's, and no reply
+        outcome, reason = Outcome.FAILED, Reason.EXIT
+        words, _, why = text.strip().partition(": ")
+        with suppress(ValueError):
+            outcome = Outcome(words.partition(", ")[0])
+            reason = Reason(words.partition(", ")[2])
+        reason = reason if outcome is Outcome.FAILED else Reason.NONE
+        return Reply(request_id, outcome, reason, error=checks.cut_text(why))
+    reason = Reason.POISON if latest.exc_string else Reason.LOST
+    if job.get_status(refresh=False) == "stopped":
+        reason = Reason.STOPPED
     return Reply(
         request_id,
         Outcome.FAILED,
-        Reason.POISON if latest.exc_string else Reason.LOST,
+        reason,
         error=latest.exc_string or "lost by its workers",
     )

@@ -121,6 +121,10 @@ rq_started = _key_of(f"{RQ}wip:")
 rq_failed = _key_of(f"{RQ}failed:")
 # RQ's registry of finished jobs.
 rq_finished = _key_of(f"{RQ}finished:")
+# RQ's registry of scheduled jobs.
+rq_scheduled = _key_of(f"{RQ}scheduled:")
+# The lock of RQ's scheduler.
+rq_scheduler_lock = _key_of(f"{RQ}scheduler-lock:")
 # RQ's hash of a worker.
 rq_worker = _key_of(f"{RQ}worker:")
 # RQ's set of worker keys of a queue.

@@ -231,6 +231,7 @@ class Queues:
             keys.rq_queue_workers(name),
             keys.counters(name),
             keys.taking(name),
+            keys.rq_scheduled(name),
         ]
         dropped, gone = 0, False
         while not gone:

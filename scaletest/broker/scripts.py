@@ -41,6 +41,7 @@ CONSTANTS: dict[str, str | int] = {
     "REPLIES": keys.replies(""),
     "RESULTS": keys.rq_results(""),
     "RQ_QUEUE": keys.rq_queue(""),
+    "SCHEDULED": keys.rq_scheduled(""),
     "SETTLED": f"{keys.OWN}settled:",
     "STANDSTILL": keys.STANDSTILL,
     "SUSPECTS": keys.suspects(""),

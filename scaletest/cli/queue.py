@@ -304,5 +304,6 @@ def result(request_id: str) -> int:
 
 
 def _show_reply(reply: Reply) -> int:
-    echo(as_text(reply.to_dict()), nl=False)
+    value = {} if reply.value is None else {"value": reply.value}
+    echo(as_text({**reply.to_dict(), **value}), nl=False)
     return 0 if reply.ok else 5

@@ -153,6 +153,14 @@ the end. With --once what COMMAND writes goes to standard error.
     metavar="PREFIX",
     help=("Also execute RQ jobs whose functions lie below PREFIX; the option may be repeated."),
 )
+@click.option(
+    "--with-scheduler",
+    is_flag=True,
+    help=(
+        "Also enqueue delayed, repeated and retried jobs of the queue when they are due. Of its"
+        " workers with this option one does, by RQ's lock."
+    ),
+)
 @shared.under_heading("Program")
 @click.option(
     "--list-workloads",

@@ -21,6 +21,25 @@ _ALWAYS = frozenset({"id", "outcome", "exit_code", "wait_s", "run_s", "attempts"
 
 
 @dataclass(frozen=True, slots=True)
+class Schedule:
+    """When a request runs, and when again after it failed."""
+
+    delay_s: float = 0.0
+    retries: int = 0  # attempts after the first one
+    # seconds before each of them, as those of RQ's Retry: the first counts also for those before
+    intervals_s: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        checks.seconds(self.delay_s, "delay")
+        checks.count(self.retries, "retries")
+        for interval_s in self.intervals_s:
+            checks.seconds(interval_s, "an interval of the retries")
+
+
+AT_ONCE = Schedule()
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """One unit of work."""
 
@@ -28,6 +47,7 @@ class Request:
     queue: str
     arguments: tuple[str, ...] = ()  # added to the workload's own, by default at most 4 KiB in all
     time_limit_s: float = 0.0  # that the workload may run; 0 where the request sets no limit
+    schedule: Schedule = AT_ONCE
 
     def __post_init__(self) -> None:
         checks.request_id(self.id)
@@ -110,7 +130,9 @@ class Reply(Document):
     timeout_s: Annotated[
         ClockSeconds, "seconds after which the workload was stopped; 0 unless it timed out."
     ] = 0.0
-    attempts: Annotated[Count, "how often it was started: more than once when workers died."] = 1
+    attempts: Annotated[
+        Count, "how often it was started: more than once when workers died, or when it was retried."
+    ] = 1
     worker: Annotated[str, "the worker that ended it."] = ""
     node: Annotated[str, "the node of that worker."] = ""
     pod: Annotated[str, "the pod of that worker; empty outside of Kubernetes."] = ""
@@ -125,6 +147,11 @@ class Reply(Document):
     figures: Annotated[Figures, "the workload's own results, such as frames and fps."] = field(
         default_factory=dict
     )
+    value: Annotated[
+        Any,
+        INNER,
+        "what a workload in Python returned, as JSON has it, where it is more than figures.",
+    ] = None
     activity: Annotated[
         Activity | None, "where its processes spent the time; None where nothing was sampled."
     ] = None

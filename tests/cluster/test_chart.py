@@ -256,16 +256,20 @@ def test_a_client_accepts_the_host_names_of_its_service_and_ingress(helm: str) -
     assert "--allow-host=trial-scaletest-exporter.bench" in exporter["args"]
 
 
-@pytest.mark.parametrize("allowed", [False, True])
-def test_a_worker_takes_benchmark_commands_only_where_the_values_allow_it(
-    helm: str, allowed: bool
+@pytest.mark.parametrize("wanted", [False, True])
+@pytest.mark.parametrize(
+    ("key", "option"),
+    [("allowCommands", "--allow-commands"), ("scheduler", "--with-scheduler")],
+)
+def test_a_worker_takes_commands_of_benchmarks_or_schedules_only_where_the_values_say_so(
+    helm: str, key: str, option: str, wanted: bool
 ) -> None:
-    value = json.dumps({"command": ["bench"], **({"allowCommands": True} if allowed else {})})
+    value = json.dumps({"command": ["bench"], **({key: True} if wanted else {})})
     rows = objects(render(helm, "--set-json", f"queues.bench={value}"))
     arguments = dict(pod_specs(rows))["Deployment/trial-scaletest-bench-worker"]["containers"][0][
         "args"
     ]
-    assert ("--allow-commands" in arguments) == allowed
+    assert (option in arguments) == wanted
     assert arguments[-2:] == ["--", "bench"]
 
 

@@ -71,7 +71,7 @@ class FakeClient:
     def recover(self, pending: Mapping[str, Request], *, force: bool = False) -> int:
         return 0
 
-    def cancel(self, name: str, ids: Sequence[str]) -> int:
+    def cancel(self, name: str, ids: Sequence[str], *, stop: bool = False) -> int:
         self.cancelled += ids
         return len(ids)
 

@@ -1,14 +1,19 @@
 """The function of every request's RQ job, for when RQ's own code runs it.
 
 That is in a stock worker, or in ours (rq_jobs.py). The fast lane never calls it. Under a stock
-worker the workload comes from SCALETEST_WORKER_* variables, else it is sleep. It never raises for a
-failed workload: the reply says so, and RQ stores the reply as the job's result.
+worker the workload comes from SCALETEST_WORKER_* variables, else it is sleep.
+
+RQ stores the reply as the job's result. A failed workload raises in a job that RQ's client
+enqueued, so that RQ retries it, keeps it in its failed registry, calls its callbacks and holds back
+what depends on it. The reply to a request of our own clients says how it ended instead.
 """
 
 import os
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from rq import get_current_job
 
 from scaletest.broker.accounting import Accounting
 from scaletest.broker.fast_lane import TakenRequest
@@ -32,16 +37,24 @@ class RunningJob:
     runtime: Runtime
     accounting: Accounting
     taken: TakenRequest
+    result: Result | None = None  # of the workload, once it ended
+    run_s: float = 0.0  # how long the workload took
     has_succeeded: bool = False  # RQ counted it as a success
-    is_settled: bool = False  # its outcome is counted
     is_put_back: bool = False  # it waits again
+
+
+class WorkloadFailed(Exception):
+    """The workload of a job failed; the text has the outcome, the reason and the error."""
 
 
 current: RunningJob | None = None
 
 
 def run(arguments: list[str], time_limit: float = 0.0) -> dict[str, Any]:
-    """Run one request, account for it, and return its reply."""
+    """Run one request and return its reply; under a stock worker account for it as well.
+
+    Raises WorkloadFailed in a job that RQ's client enqueued, and where RQ retries one of ours.
+    """
     job = current or _job_of_stock_worker()
     try:
         values, limit = checks.arguments(arguments), checks.seconds(time_limit, "time limit")
@@ -52,16 +65,28 @@ def run(arguments: list[str], time_limit: float = 0.0) -> dict[str, Any]:
             result, run_s = job.runtime.run(values, limit)
         except NoneFree as error:
             result, run_s = Result(Outcome.FAILED, Reason.NO_DEVICE, error=error.message), 0.0
+    job.result, job.run_s = result, run_s
     reply, wait_s = job.runtime.reply_json(job.taken, job.accounting.worker, result, run_s)
-    ended_s = job.accounting.settle(job.taken, result.outcome.value, wait_s, run_s, reply)
-    job.is_settled = True
+    ended_s = job.taken.started_us / 1e6 + run_s
+    has_failed, is_ours = result.outcome is not Outcome.SUCCEEDED, bool(job.taken.enqueued_us)
+    runs_again = (
+        has_failed
+        and is_ours
+        and result.reason is not Reason.POISON
+        and bool(getattr(get_current_job(), "retries_left", 0))
+    )
+    if job is current:  # accounts for it when RQ has stored what it stores
+        if runs_again:
+            job.accounting.expect_retry(job.taken)
+    elif not runs_again:
+        ended_s = job.accounting.settle(job.taken, result.outcome.value, wait_s, run_s, reply)
+    if has_failed and (runs_again or not is_ours):
+        raise WorkloadFailed(f"{result.outcome}, {result.reason or 'limit'}: {result.error}")
     return {**wire.load(reply, "the reply"), "ended_s": ended_s}
 
 
 def _job_of_stock_worker() -> RunningJob:
     """Return the job that a stock worker runs. Raises InvalidValue outside a worker."""
-    from rq import get_current_job
-
     job: Any = get_current_job()
     if job is None:
         raise InvalidValue(

@@ -8,6 +8,7 @@ A request is [ARGUMENTS, DEVICE]; with null for the arguments it only makes the 
 import importlib
 import importlib.util
 import inspect
+import json
 import math
 import sys
 import traceback
@@ -25,6 +26,8 @@ from scaletest_workers.child_answers import Answer, answer_requests
 
 # Figures of one request.
 MOST_FIGURES = 64
+# Bytes of JSON of a value that a request returns.
+MOST_VALUE_BYTES = 64 * 1024
 # Larger whole numbers are no longer exact in JSON's readers.
 LARGEST_WHOLE = 2**53
 
@@ -39,14 +42,14 @@ class PythonSession:
         self._run: Callable[[tuple[str, ...], Device | None], object] | None = None
 
     def answer(self, request: tuple[list[str] | None, dict[str, str] | None]) -> Answer:
-        """Run one request; return its figures, or an error with its reason."""
+        """Run one request; return its figures and its value, or an error with its reason."""
         texts, fields = request
         device = Device(**fields) if fields else None
         try:
             if self._run is None:
                 self._run = self._make_workload(device)
             returned = None if texts is None else self._run(tuple(texts), device)
-            return {"figures": read_figures(returned, self._reference)}
+            return read_result(returned, self._reference)
         except ScaletestError as error:
             hint = f" ({error.hint})" if error.hint else ""
             text = as_options(f"{error.message}{hint}")
@@ -148,6 +151,34 @@ def _refuse_coroutines(subject: object, name: str) -> None:
         raise InvalidValue(f"{name} is async", hint="call asyncio.run in a function that is not")
     if inspect.isgeneratorfunction(subject):
         raise InvalidValue(f"{name} is a generator", hint="return the figures, without yield")
+
+
+def read_result(returned: object, name: str) -> Answer:
+    """Return the figures of what a run returned, and its value where it is more than figures.
+
+    Its numbers and texts by name are figures. InvalidValue for what JSON cannot hold.
+    """
+    is_container = isinstance(returned, Mapping | list | tuple)
+    members = returned.values() if isinstance(returned, Mapping) else ()
+    is_more = any(isinstance(member, Mapping | list | tuple | None) for member in members)
+    if returned is None or (isinstance(returned, Mapping) and not is_more):
+        return {"figures": read_figures(returned, name)}
+    try:
+        size = len(json.dumps(returned, allow_nan=False).encode())
+    except (TypeError, ValueError, RecursionError) as error:
+        what = "a value that JSON cannot hold" if is_container else _type_of(returned)
+        raise InvalidValue(
+            f"{name} returned {what}: {error}",
+            hint="return None, or numbers, texts, lists and mappings of them",
+        ) from error
+    if size > MOST_VALUE_BYTES:
+        raise InvalidValue(
+            f"{name} returned {size} bytes of JSON, at most {MOST_VALUE_BYTES} are kept",
+            hint="write it to a file, and return its path",
+        )
+    named = returned.items() if isinstance(returned, Mapping) else ()
+    figures = {key: value for key, value in named if isinstance(value, int | float | str)}
+    return {"figures": read_figures(figures, name), "value": returned}
 
 
 def read_figures(returned: object, name: str) -> dict[str, float | int | str]:

@@ -38,6 +38,12 @@ logger = logging.getLogger("scaletest.worker")
 VARIABLE = "SCALETEST_WORKER_ALLOW_FUNCTION"
 # Attributes of RQ's job that name functions, too.
 _CALLBACKS = ("_success_callback_name", "_failure_callback_name", "_stopped_callback_name")
+# The first byte of every pickle of today's protocols, and why a worker refuses one.
+_PICKLED = b"\x80"
+PICKLED = (
+    "its data are a pickle, which a worker never loads (enqueue it with serializer=JSONSerializer,"
+    " or -S json on RQ's command line; for rq cron see docs/how-to/from-python.md)"
+)
 # The error of a job whose function failed, beside its traceback, which RQ keeps.
 RAISED = "its function failed; RQ's failed registry has the traceback"
 
@@ -63,6 +69,8 @@ def worker_details(worker: SimpleWorker, runtime: Runtime) -> dict[str, str | in
 
 def reason_to_refuse(job: Job, allowed: Sequence[str]) -> str:
     """Return why this job must not be executed; "" when it may. RQ's errors for unreadable data."""
+    if job.data.startswith(_PICKLED):
+        return PICKLED
     if job.instance is not None:
         return "it calls a method of an object, which this worker never does"
     if job.func_name == FUNCTION and job.webhooks:
@@ -165,17 +173,16 @@ class RqJobRunner:
                 self._stopping.forget_job()
             if current.is_put_back:
                 return
-            run_s = time.monotonic() - began
-            outcome = Outcome.SUCCEEDED if current.has_succeeded else Outcome.FAILED
-            self.count_outcome(outcome, run_s)
-            if not current.is_settled:
-                result = (
-                    SUCCEEDED if current.has_succeeded else Result(Outcome.FAILED, error=RAISED)
-                )
-                reply, wait_s = self._runtime.reply_json(taken, self._worker.name, result, run_s)
-                # still under the lease: the call may be lost on its way, and take a while
-                self._heartbeat.note_settling()
-                self._accounting.settle(taken, outcome.value, wait_s, run_s, reply)
+            run_s = current.run_s if current.result else time.monotonic() - began
+            result = current.result or SUCCEEDED
+            # RQ fails a job also when its callback raises, and one that it was told to stop
+            if not current.has_succeeded and result.outcome is Outcome.SUCCEEDED:
+                result = Result(Outcome.FAILED, error=RAISED)
+            self.count_outcome(result.outcome, run_s)
+            reply, wait_s = self._runtime.reply_json(taken, self._worker.name, result, run_s)
+            # still under the lease: the call may be lost on its way, and take a while
+            self._heartbeat.note_settling()
+            self._accounting.settle(taken, result.outcome.value, wait_s, run_s, reply)
         finally:
             self._heartbeat.note_end()
             self._stopping.forget_job()
@@ -204,5 +211,4 @@ class RqJobRunner:
         """Put the running job back into its queue."""
         assert self.running is not None
         self._accounting.release(self.running.taken)
-        self.running.is_settled = True
         self.running.is_put_back = True

@@ -138,6 +138,8 @@ class Runtime:
                 for name, figure in result.figures.items()
                 if not isinstance(figure, float) or math.isfinite(figure)
             }
+            if result.value is not None:
+                row["value"] = result.value
             if result.activity is not None:
                 row["activity"] = result.activity.to_dict()
         return wire.dump(row), wait_s
@@ -164,6 +166,7 @@ class SingleRun:
             "device": result.device,
             "device_info": result.device_info,
             "figures": result.figures,
+            "value": result.value,
             "activity": result.activity.to_dict() if result.activity else None,
         }
 

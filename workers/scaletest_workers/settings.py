@@ -94,6 +94,7 @@ class Serving:
     max_attempts: int  # workers that may die with a request before it fails as lost
     grace_s: float  # what a running request gets when the worker is told to stop
     log_messages: bool
+    with_scheduler: bool  # enqueue delayed and repeated jobs when they are due
 
     def __post_init__(self) -> None:
         if self.name:

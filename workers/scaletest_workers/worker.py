@@ -48,6 +48,7 @@ from scaletest_workers.fast_loop import FastLoop
 from scaletest_workers.node_sampler import NodeSampler
 from scaletest_workers.outage_proof_worker import OutageProofWorker
 from scaletest_workers.runtime import Runtime
+from scaletest_workers.scheduling import Scheduling
 from scaletest_workers.settings import Serving, Settings
 from scaletest_workers.stopping import StopState
 from scaletest_workers.tally import WorkTally
@@ -74,6 +75,7 @@ def rq_serving(environment: Mapping[str, str]) -> Serving:
         max_attempts=MAX_ATTEMPTS,
         grace_s=30.0,
         log_messages=False,
+        with_scheduler=False,  # RQ tells `work` itself
     )
 
 
@@ -83,6 +85,8 @@ class Worker(OutageProofWorker):
     # Made by `bootstrap`, for a worker of one queue, as are the runtime and the heartbeat.
     _loop: FastLoop | None = None
     _rq_jobs: rq_jobs.RqJobRunner | None = None
+    # with RQ's scheduler
+    _scheduling: Scheduling | None = None
 
     def __init__(
         self,
@@ -230,6 +234,14 @@ class Worker(OutageProofWorker):
         self._booting = False
         self._announce(self)
 
+    def _start_scheduler(self, burst: bool = False, *args: Any, **options: Any) -> None:
+        """Start RQ's scheduler, as a thread beside the fast lane."""
+        if burst or self._lane is None:  # a burst enqueues what is due once
+            super()._start_scheduler(burst, *args, **options)
+            return
+        self._scheduling = Scheduling(self)
+        self._scheduling.start()
+
     def teardown(self) -> None:
         """End our parts, then RQ's.
 
@@ -238,6 +250,8 @@ class Worker(OutageProofWorker):
         self._stopping.end()
         self._leaving.set()
         lane = self._lane
+        if self._scheduling is not None:
+            self._scheduling.stop()
         if lane is not None:
             lane.close()
             if self._sampler:
@@ -366,7 +380,7 @@ class Worker(OutageProofWorker):
             self._stopping.forced
             and self._rq_jobs is not None
             and self._rq_jobs.running is not None
-            and not self._rq_jobs.running.is_settled
+            and self._rq_jobs.running.result is None
         ):
             self.execution = None
             self._rq_jobs.release()
@@ -421,7 +435,11 @@ def run_worker(
     worker = Retrying(f"worker {name}").run(make_worker)
     adopt_orphans()
     try:
-        worker.work(burst=serving.burst, logging_level=logging_level)
+        worker.work(
+            burst=serving.burst,
+            logging_level=logging_level,
+            with_scheduler=serving.with_scheduler,
+        )
     except ValueError as error:
         if "active worker named" not in str(error):
             raise

@@ -81,6 +81,9 @@ spec:
         {{- if $queue.allowCommands }}
         - --allow-commands
         {{- end }}
+        {{- if $queue.scheduler }}
+        - --with-scheduler
+        {{- end }}
         {{- if .burst }}
         - --burst
         {{- end }}

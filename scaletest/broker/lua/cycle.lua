@@ -9,6 +9,7 @@
 --      11 the worker's deadline from an earlier answer, else empty
 --      12-14 the numbers that count its outcome, wait and run (model/queue_counts.py)
 --      15 wait  16 run, in microseconds
+--      17 the worker's clock in seconds, when it did not succeed
 -- Answer: {id, attempt, started, enqueued, client, data, deadline}, nil when there is nothing to
 --         take, {'paused'}, {'again'} when there may be more, or {'overdue'} when the worker has to
 --         beat before it can take anything. client and data are empty for a job that RQ's own code
@@ -70,14 +71,20 @@ if finished then
     if not owned then call('HINCRBY', counters, 'stale', '1') end
   end
   if owned then
-    call('DEL', JOB .. finished)
-    if not send_reply(client, reply) then call('HINCRBY', counters, 'undelivered', '1') end
-    count_ended(ended, slots, outcome, wait, run, waited_us, ran_us, reply)
+    local runs_again = false
     if outcome == ENDED_FAILED or outcome == ENDED_TIMED_OUT then
 --@include failure
 --@include decoded
-      keep_failure(FAILURES .. queue_name, decoded(reply), name)
+--@include retry
+      local failure = decoded(reply)
+      runs_again = retry(queue_name, queue, finished, attempt, tonumber(ARGV[17]), failure)
+      keep_failure(FAILURES .. queue_name, failure, name)
     end
+    if not runs_again then
+      call('DEL', JOB .. finished)
+      if not send_reply(client, reply) then call('HINCRBY', counters, 'undelivered', '1') end
+    end
+    count_ended(ended, slots, outcome, wait, run, waited_us, ran_us, reply)
   end
   if registry ~= '' then
 --@include executions
@@ -167,12 +174,13 @@ local function begin(id, job)
   local again, attempt = job[7], (job[4] or 0) + 1
   if again or not (job[3] or job[6]) and attempt == 1 then
 --@include arrived
-    -- it was counted as ended, and somebody requeued it from RQ's failed registry
-    if again then call('HDEL', JOB .. id, 'booked', 'attempts', 'lost_by') end
+    -- it was counted as ended, and is retried, or somebody requeued it from RQ's failed registry
+    if again then call('HDEL', JOB .. id, 'booked') end
+    if again and again ~= 'retry' then call('HDEL', JOB .. id, 'attempts', 'lost_by') end
     call('HINCRBY', counters, 'submitted', '1')
     arrived(slots, 1)
   end
-  return again and '1' or tostring(attempt)
+  return again and again ~= 'retry' and '1' or tostring(attempt)
 end
 
 for _ = 1, 200 do

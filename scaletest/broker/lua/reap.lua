@@ -52,17 +52,36 @@ local function fail_as_lost(id, job, attempt, worker, lost_by)
   keep_failure(FAILURES .. name, reply, worker)
 end
 
+-- How RQ ended a job whose worker died before it counted that, nil when RQ did not: it runs again
+-- when RQ's scheduler, a retry or somebody enqueues it, and not because its lease ran out.
+local ENDS = {finished = 'succeeded', failed = 'failed', stopped = 'failed', scheduled = 'failed'}
+local function end_by_rq(id, job)
+  local status = call('HGET', job, 'status')
+  if status == 'queued' and call('LPOS', queue, id, 'RANK', '-1', 'MAXLEN', '50000') then
+    return 'failed' -- RQ retries it at once
+  end
+  return ENDS[status or '']
+end
+
 for _, member in ipairs(expired(leases, at)) do
   call('ZREM', leases, member)
   local id, attempt, worker = string.match(member, '^([^:]+):(%d+):(.+)$')
   local job = JOB .. (id or '')
   if id then forget_executions(started, WORKER .. worker, id, attempt) end
-  if id and call('EXISTS', job) == 1 then
+  local rq_end = id and end_by_rq(id, job)
+  if rq_end then
+    call('HINCRBY', counters, rq_end, 1)
+    if call('HEXISTS', job, 'enqueued_us') == 0 then
+      call('HDEL', job, 'attempts', 'lost_by', 'counted')
+    end
+  elseif id and call('EXISTS', job) == 1 then
     local lost_by = call('HGET', job, 'lost_by')
     lost_by = lost_by and (lost_by .. ', ' .. worker) or worker
     call('HSET', job, 'attempts', attempt, 'lost_by', lost_by, 'status', 'queued',
       'worker_name', '')
-    if tonumber(attempt) >= most_attempts then
+    call('HDEL', job, 'booked')
+    local tried = tonumber(call('HGET', job, 'tried') or '') or 0 -- attempts that failed
+    if attempt - tried >= most_attempts then
       fail_as_lost(id, job, tonumber(attempt), worker, lost_by)
       failed = failed + 1
     else

@@ -11,6 +11,7 @@ local job = JOB .. id
 if call('ZREM', leases, id .. ':' .. attempt .. ':' .. worker) == 0 then return 0 end
 forget_executions(started, WORKER .. worker, id, attempt)
 if call('EXISTS', job) == 0 then return 0 end
+call('HDEL', job, 'booked')
 call('HSET', job, 'status', 'queued', 'started_at', '', 'worker_name', '', 'counted', '1')
 call('LPUSH', queue, id)
 return 1

@@ -12,9 +12,9 @@ from typing import Annotated, ClassVar
 
 from scaletest.model.declared import named_in_documents
 from scaletest.model.writing import Written
-from scaletest.saturation.judging.search_bracket import CONFIRMATIONS, MOST_STEPS
 from scaletest.saturation.judging.search_open_load import MOST_CORRECTING_STEPS
 from scaletest.saturation.judging.step_sequence import LONGEST, MOST_AGAIN, OPERATING_STEPS
+from scaletest.saturation.judging.trial import CONFIRMATIONS, MOST_STEPS
 from scaletest.saturation.plan import SaturationPlan
 
 # Seconds of the pause after a saturated step, and from an order to its begin, so that all agents

@@ -9,7 +9,7 @@ import math
 from collections.abc import Generator
 from statistics import fmean
 
-from scaletest.saturation.judging.search_bracket import (
+from scaletest.saturation.judging.trial import (
     CONFIRMATIONS,
     MOST_STEPS,
     RAMP_FACTOR,

@@ -15,7 +15,7 @@ import math
 from collections.abc import Generator, Sequence
 
 from scaletest.saturation.judging.backlog import pool_estimates
-from scaletest.saturation.judging.search_bracket import (
+from scaletest.saturation.judging.trial import (
     CONFIRMATIONS,
     MOST_STEPS,
     RAMP_FACTOR,

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from scaletest.saturation.judging.exceedance import Exceedance
-from scaletest.saturation.judging.search_bracket import Bracket, Probe, Search, Trial
 from scaletest.saturation.judging.search_closed_load import search_closed_load
 from scaletest.saturation.judging.search_open_load import search_open_load
 from scaletest.saturation.judging.step import AssessedStep
+from scaletest.saturation.judging.trial import Bracket, Probe, Search, Trial
 from scaletest.saturation.plan import Phase, SaturationPlan
 
 # The operating point, as a part of the saturation point: services run considerably better there.

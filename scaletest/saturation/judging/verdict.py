@@ -7,7 +7,6 @@ INVALID   it was not found: not reached, not the same when repeated, an undecide
 """
 
 from scaletest.model import Verdict
-from scaletest.saturation.judging.search_bracket import Bracket
 from scaletest.saturation.judging.step import AssessedStep
 from scaletest.saturation.judging.step_sequence import (
     OUTSIDE,
@@ -15,6 +14,7 @@ from scaletest.saturation.judging.step_sequence import (
     is_same_level,
     steps_at_level,
 )
+from scaletest.saturation.judging.trial import Bracket
 from scaletest.stats.estimate import Estimate
 from scaletest.stats.verdict_order import Ground, Rank, verdict_of_grounds
 

@@ -26,9 +26,9 @@ from scaletest.runs.stopping import StopRequest, stop_on_signals
 from scaletest.saturation.folder import SaturationFolder
 from scaletest.saturation.judging.evaluation import SaturationResult, conclude
 from scaletest.saturation.judging.forecast import BACK_OFF_S, forecast
-from scaletest.saturation.judging.search_bracket import Probe
 from scaletest.saturation.judging.step import AssessedStep, assess_step, level_text, step_timing
 from scaletest.saturation.judging.step_sequence import OPERATING_STEPS, SaturationSequence
+from scaletest.saturation.judging.trial import Probe
 from scaletest.saturation.measure.machine_use import WatchedMachine
 from scaletest.saturation.measure.service_target import find_service
 from scaletest.saturation.measure.target import Target, check_first_call, find_queue, find_url

@@ -141,7 +141,8 @@ def _sharing_section(parts: ReportParts) -> list[Block | None]:
             [
                 (
                     "All devices are full in every step. Percent: 95 % intervals that hold"
-                    " together, against the number that did most; the least number whose interval"
+                    " together, against the number with the highest throughput; the least"
+                    " number whose interval"
                     " reaches 100% is called best. Fair: requests of the busiest over those of the"
                     " idlest. Memory limit: requests that met the limit of a device's memory."
                 )

@@ -89,6 +89,19 @@ def test_a_request_that_is_kept_outlives_its_client(url: str, redis: Any, start:
     assert scaletest.Reply.from_dict(job.return_value()).run_s == reply.run_s
 
 
+def test_a_reply_has_what_a_function_returned(url: str, start: Start, tmp_path: Path) -> None:
+    (tmp_path / "boxes.py").write_text(
+        'def boxes(count: int) -> object:\n    return {"count": count, "boxes": [[1, 2]] * count}\n'
+    )
+    start("--workload", f"{tmp_path}/boxes.py:boxes")
+    with scaletest.Client(url) as client:
+        reply = client.run("q", 2)
+        kept = client.result(client.submit("q", 0, keep=True), timeout=240)
+    assert reply.value == {"count": 2, "boxes": [[1, 2], [1, 2]]}
+    assert (reply.figures, "value" in reply.to_dict()) == ({"count": 2}, False)
+    assert kept.value == {"count": 0, "boxes": []}
+
+
 def test_limits_failures_and_cancelled_requests(
     url: str, queues: Queues, start: Start, gate: Gate
 ) -> None:

@@ -290,7 +290,7 @@ def test_a_run_goes_on_where_it_was_begun_only(
 ) -> None:
     runs.make("interrupted", tmp_path)
     monkeypatch.setattr(launch, "_refuse_other_machine", lambda stored: None)
-    with pytest.raises(UsageError, match="begun with the workers of queue q, and not") as caught:
+    with pytest.raises(UsageError, match="started with the workers of queue q, and not") as caught:
         scaletest.validate(resume=tmp_path / "interrupted")
     assert "with its deployment, or without one" in caught.value.hint
     with pytest.raises(UsageError, match="there is no run 'nosuch'"):
@@ -390,7 +390,7 @@ def test_a_report_is_written_in_the_form_of_its_suffix(suffix: str, tmp_path: Pa
 def test_a_report_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     runs.make("pass", tmp_path)
     result = scaletest.load_run(tmp_path / "pass")
-    with pytest.raises(UsageError, match="no report in the form") as caught:
+    with pytest.raises(UsageError, match="unsupported report format") as caught:
         result.report(tmp_path / "report.htlm")
     assert caught.value.hint == "did you mean html?"
     with pytest.raises(UsageError, match="cannot be written"):

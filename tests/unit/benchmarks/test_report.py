@@ -288,7 +288,7 @@ def test_a_run_that_holds_no_benchmarks_is_refused(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text('{"kind": "other"}')
     with pytest.raises(InvalidValue, match="no run type 'other'"):
         type_of(RunFolder(tmp_path))
-    with pytest.raises(UsageError, match="is no benchmark: it is a other run"):
+    with pytest.raises(UsageError, match="is not a benchmark run: it is a other run"):
         BenchmarkFolder(tmp_path).load()
     (tmp_path / "plan.json").write_text('{"kind": "benchmark", "benchmarks": [{}]}')
     with pytest.raises(UsageError, match="cannot be read"):

@@ -133,7 +133,7 @@ def test_generators_nest() -> None:
         ({"sample": {"size": 3, "source": [1, 2]}}, "has size 3"),
         ({"sample": {"source": [1, 2]}}, "has size None"),
         ({"magic": []}, "no generator"),
-        ({"sample": {"seed": 1}}, "nothing else"),
+        ({"sample": {"seed": 1}}, "takes only"),
         ("1,2", "neither a list"),
         ({"permutations": {"length": 9, "source": list(range(40))}}, "more than 100000"),
     ],

@@ -29,10 +29,13 @@ from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.reaping import Watcher, reap
 from scaletest.broker.retrying import Retrying
 from scaletest.model import Outcome, Request
+from scaletest.model.record import AT_ONCE, Schedule
 from tests.integration.lanes import done, lane_of
 from tests.unit.virtual_redis import Clock, VirtualRedis
 
 INTERVAL_S = 10.0
+# When requests run: at once, with retries at once or later, or delayed.
+SCHEDULES = (AT_ONCE, Schedule(0.0, 1), Schedule(0.0, 2, (5, 0)), Schedule(5.0, 1, (5,)))
 
 
 @dataclass
@@ -110,13 +113,20 @@ class Books(RuleBasedStateMachine):
             Worker(line, FastLane(self.redis, name, "q", INTERVAL_S, Retrying("test")), name)
         )
 
-    @rule(who=st.integers(0, 9), count=st.integers(1, 4), reply=st.booleans())
+    @rule(
+        who=st.integers(0, 9),
+        count=st.integers(1, 4),
+        reply=st.booleans(),
+        schedule=st.sampled_from([AT_ONCE, *SCHEDULES]),
+    )
     @precondition(lambda self: self.clients)
-    def submit(self, who: int, count: int, reply: bool) -> None:
-        """A client submits, with replies or kept results."""
+    def submit(self, who: int, count: int, reply: bool, schedule: Schedule) -> None:
+        """A client submits, with replies or kept results, some to be retried or delayed."""
         submitter = self._chosen(self.clients, who)
         ids = [submitter.client.new_id() for _ in range(count)]
-        accepted = submitter.client.submit([Request(name, "q") for name in ids], reply=reply)
+        schedule = schedule if reply else AT_ONCE  # RQ's own code retries what is kept
+        requests = [Request(name, "q", schedule=schedule) for name in ids]
+        accepted = submitter.client.submit(requests, reply=reply)
         if reply:
             submitter.ids += ids[:accepted]
 
@@ -215,6 +225,14 @@ class Books(RuleBasedStateMachine):
         """Somebody purges the queue."""
         self.queues.purge("q")
 
+    @rule()
+    def schedule(self) -> None:
+        """RQ's scheduler enqueues what is scheduled."""
+        for name in self.redis.zrange(keys.rq_scheduled("q"), 0, -1):
+            self.redis.zrem(keys.rq_scheduled("q"), name)
+            self.redis.hset(keys.rq_job(name.decode()), "status", "queued")
+            self.redis.rpush(keys.rq_queue("q"), name)
+
     @rule(pause=st.booleans())
     def pause(self, pause: bool) -> None:
         """Somebody pauses the queue, or resumes it."""
@@ -271,6 +289,7 @@ class Books(RuleBasedStateMachine):
         if not self.names:
             return
         self.queues.resume("q")
+        self.schedule()
         # the leases of the dead end
         self.time_passes(6)
         self.worker_comes()

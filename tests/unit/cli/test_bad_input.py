@@ -50,7 +50,7 @@ BAD = [
     (("autoscale", "--rate", "60"), "--rate: '60' is no rate with its unit"),
     (("autoscale", "--variation", "nan"), "variation is nan"),
     (("autoscale", "--rule", "demand:target=nan"), "target is nan"),
-    (("autoscale", "--rule", "demand:target=x"), "'x' is no target"),
+    (("autoscale", "--rule", "demand:target=x"), "invalid target 'x'"),
     (("autoscale", "--run", "nope"), "there is no run 'nope'"),
     (("lifecycle", "plot", "-o", LONG), "File name too long"),
     (("saturate", "http://127.0.0.1:1", "--start", "nan", "--dry-run"), "start is nan"),
@@ -123,7 +123,7 @@ def test_too_few_open_files_are_no_bug(
 def test_a_validation_is_no_lifecycle(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make("pass", home)
     assert run(["lifecycle", "plot", "--output-dir", "pass"]) == 2
-    assert "run pass is no lifecycle: it is a validation run" in capsys.readouterr().err
+    assert "run pass is not a lifecycle run: it is a validation run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

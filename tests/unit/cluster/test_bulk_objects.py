@@ -134,7 +134,7 @@ def test_many_api_calls_are_in_flight_at_once() -> None:
 def test_an_unknown_kind_says_what_to_install() -> None:
     with (
         api(lambda *asked: resources()) as (cluster, _),
-        pytest.raises(Missing, match="does not know Job") as raised,
+        pytest.raises(Missing, match="does not define Job") as raised,
     ):
         Objects(ApiCalls(cluster)).resource("batch/v1", "Job")
     assert isinstance(raised.value, ScaletestError) and "CRD" in raised.value.hint

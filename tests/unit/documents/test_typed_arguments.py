@@ -76,7 +76,7 @@ def test_texts_become_typed_arguments(text: str, changes: dict[str, Any]) -> Non
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "lacks its argument"),
+        ("", "needs the argument"),
         ("1", "needs the argument file"),
         ("1.5 a", "size in everything is '1.5', not a whole number"),
         ("1 a x", "more in everything is 'x', not a number"),

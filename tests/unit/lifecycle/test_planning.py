@@ -71,7 +71,7 @@ def test_devices_that_no_node_offers_are_refused(
 def test_without_the_right_to_list_nodes_there_is_a_warning() -> None:
     with api(refusing(403)) as (cluster, _):
         warning = check_devices(asking("1"), cluster)
-    assert "not known: not allowed to list nodes" in warning
+    assert "unknown whether nodes offer the devices: not allowed to list nodes" in warning
 
 
 def test_an_api_server_that_does_not_answer_is_no_warning() -> None:

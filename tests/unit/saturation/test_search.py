@@ -17,11 +17,11 @@ from scaletest.model import VerdictKind
 from scaletest.model.attempt import Attempt
 from scaletest.saturation.judging.backlog import pool_estimates
 from scaletest.saturation.judging.forecast import forecast, most_measured
-from scaletest.saturation.judging.search_bracket import Bracket, Finding, Probe, Trial
 from scaletest.saturation.judging.search_closed_load import search_closed_load
 from scaletest.saturation.judging.search_open_load import search_open_load
 from scaletest.saturation.judging.step import step_timing
 from scaletest.saturation.judging.step_sequence import LONGEST
+from scaletest.saturation.judging.trial import Bracket, Finding, Probe, Trial
 from scaletest.saturation.measure.runner import Runner
 from scaletest.saturation.plan import SaturationPlan
 from scaletest.stats.estimate import Estimate

@@ -167,7 +167,7 @@ def test_without_the_right_to_list_events_the_load_runs_and_this_is_told_once(
         watched = WatchedPods(_Load(lambda: None), Deployment(cluster, "model"))
         for _ in range(2):
             assert watched.measure(ORDER, bool, lambda ended, failed: None).pods is None
-    assert caplog.text.count("how the pods fare under load is not known") == 1
+    assert caplog.text.count("the state of the pods under load is unknown") == 1
 
 
 def test_pods_times_stand_beside_the_clients() -> None:

@@ -210,7 +210,7 @@ def test_a_device_that_went_away_ends_the_run_before_its_next_step(tmp_path: Pat
     backend.scale(0)
     (tmp_path / "f1").unlink()
     # expect the reason, not workers that wait for a slot and end
-    with pytest.raises(UsageError, match="begun with 2 devices, and there are 1 now"):
+    with pytest.raises(UsageError, match="started with 2 devices, and there are 1 now"):
         backend.scale(2)
     backend.close()
 

@@ -65,6 +65,16 @@ class Behaviour:
             raise NoDevice("the decoder is taken", hint="wait for it")
         if how == "text":
             return "done"
+        if how == "set":
+            return {1}
+        if how == "list":
+            return [1, (2.5, None, True), "x"]
+        if how == "list of it":
+            return [object()]
+        if how == "list of nan":
+            return [float("nan")]
+        if how == "large":
+            return ["x" * 65535]
         if how == "object":
             return {"width": object()}
         if how == "nan":
@@ -72,7 +82,7 @@ class Behaviour:
         if how == "huge":
             return {"width": 10**400}
         if how == "nested":
-            return {"width": {"pixels": 3}}
+            return {"width": {"pixels": 3}, "fps": 30, "codec": "av1"}
         if how == "cancelled":
             raise asyncio.CancelledError
         if how == "silent error":
@@ -199,6 +209,27 @@ def test_it_is_made_once_and_its_process_stays(runtime: Runtime) -> None:
     assert runtime.run(("nothing",), 0.0)[0].figures == {}
 
 
+@pytest.mark.parametrize(
+    ("how", "value", "figures"),
+    [
+        ("text", "done", {}),
+        ("list", [1, [2.5, None, True], "x"], {}),
+        (
+            "nested",
+            {"width": {"pixels": 3}, "fps": 30, "codec": "av1"},
+            {"fps": 30, "codec": "av1"},
+        ),
+        ("", None, {"width": 64}),
+    ],
+)
+def test_what_it_returns_is_a_value_where_it_is_more_than_figures(
+    runtime: Runtime, how: str, value: object, figures: dict[str, int]
+) -> None:
+    result, _ = runtime.run((how,), 60.0)
+    assert (result.outcome, result.value) == (Outcome.SUCCEEDED, value), result.error
+    assert figures.items() <= result.figures.items()
+
+
 MEMORY = "out of memory"
 
 
@@ -215,11 +246,13 @@ MEMORY = "out of memory"
         ("output", Outcome.FAILED, Reason.EXIT, "wrote more than 100000 bytes in one request"),
         ("stubborn", Outcome.TIMED_OUT, Reason.NONE, "timed out after 1 s"),
         ("no device", Outcome.FAILED, Reason.NO_DEVICE, "the decoder is taken (wait for it)"),
-        ("text", Outcome.FAILED, Reason.EXIT, "returned an object of type str"),
+        ("set", Outcome.FAILED, Reason.EXIT, "returned an object of type set: "),
+        ("list of it", Outcome.FAILED, Reason.EXIT, "returned a value that JSON cannot hold: "),
+        ("list of nan", Outcome.FAILED, Reason.EXIT, "returned a value that JSON cannot hold: "),
+        ("large", Outcome.FAILED, Reason.EXIT, "returned 65539 bytes of JSON, at most 65536 are"),
         ("object", Outcome.FAILED, Reason.EXIT, "width is an object of type object, not a number"),
         ("nan", Outcome.FAILED, Reason.EXIT, "width is nan, not a finite number"),
         ("huge", Outcome.FAILED, Reason.EXIT, "width is inf, not a finite number"),
-        ("nested", Outcome.FAILED, Reason.EXIT, "width is an object of type dict, not a number"),
         ("cancelled", Outcome.FAILED, Reason.EXIT, "CancelledError (behaviour.py"),
         ("silent error", Outcome.FAILED, Reason.EXIT, "Silent: its text cannot be written"),
         ("orphan", Outcome.FAILED, Reason.EXIT, "ended by itself with code 5"),

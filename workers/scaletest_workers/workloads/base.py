@@ -8,7 +8,7 @@ stop now can put the request back. The runtime chooses its device and adds it to
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scaletest.model import Activity, Outcome, Reason, checks
 from scaletest.model.errors import ScaletestError
@@ -35,6 +35,8 @@ class Result:
     device: str = ""  # path
     device_info: dict[str, str] = field(default_factory=dict)
     figures: Figures = field(default_factory=dict)
+    # what a class or function of Python returned, where it is more than figures
+    value: Any = None
     # how its processes spent the time; None when nothing was sampled
     activity: Activity | None = None
 

@@ -232,7 +232,8 @@ class PersistentChild:
             return Result(Outcome.FAILED, Reason.EXIT, error=f"{self._name} {answer}")
         figures = answer.get("figures", {})
         if "error" not in answer:
-            return Result(Outcome.SUCCEEDED, exit_code=0, figures=figures)
+            value = answer.get("value")
+            return Result(Outcome.SUCCEEDED, exit_code=0, figures=figures, value=value)
         reason = Reason.NO_DEVICE if answer.get("no_device") else Reason.EXIT
         if answer.get("unavailable"):
             reason = Reason.NO_BINARY
