@@ -190,7 +190,7 @@ class ServiceRunner:
         )
         from_at, until_at = began + (course.from_s or 0.0), began + course.until_s
         metrics = watch.between(from_at, until_at) if watch else {}
-        return measure_visit(course, result, place, metrics, tokens_matter=True)
+        return measure_visit(course, result, place, metrics)
 
     def _await_answer(self, count: int) -> None:
         """Wait until the service answers a request. WaitTimeout with the reason."""

@@ -112,8 +112,6 @@ def measure_visit(
     result: LoadResult,
     place: ServiceVisit,
     metrics: Mapping[str, ReplicaMetrics],
-    *,
-    tokens_matter: bool,
 ) -> ServiceVisit:
     """Return what the attempts of a visit say. place: count, way, and what is known before."""
     begin_s, end_s = course.from_s or 0.0, course.until_s
@@ -143,7 +141,7 @@ def measure_visit(
             "seconds": end_s - begin_s,
             "warm_s": begin_s,
             "is_warm": course.is_warm,
-            "lengths_vary": vary and tokens_matter,
+            "lengths_vary": vary,
             "counts_chunks": bool(streams and streams.counts_chunks),
             "kept_in_flight": in_flight_s / (end_s - begin_s) if end_s > begin_s else 0.0,
             "cpu": result.cpu,
