@@ -32,7 +32,7 @@ LEAST_RIGHT = {"cause": 0.95, "object": 0.95, "share": 0.9}
 def missing(
     names: Sequence[str], runs: int, stored_runs: Sequence[Row], loaded: bool
 ) -> Iterator[InjectedRun]:
-    """The cases that no line tells of, one of every injector after the other.
+    """Return the cases that no line tells of, one of every injector after the other.
 
     runs: of each injector; 0 for the numbers of the bar. loaded: only those with other load.
     """
@@ -54,7 +54,7 @@ def _usual_runs(injector: str) -> int:
 
 
 def summary(stored_runs: Sequence[Row]) -> list[Row]:
-    """A line for every injector: how many runs, and how many of those with a truth are right."""
+    """Return a line for every injector: its runs, and how many of those with a truth are right."""
     lines = []
     for name in INJECTORS:
         own_runs = [row for row in stored_runs if row["injector"] == name]
@@ -74,7 +74,7 @@ def _right_and_judged(runs: Sequence[Row], aspect: str) -> list[int]:
 
 
 def stored(path: Path = RESULTS) -> list[Row]:
-    """The lines that were written by earlier runs."""
+    """Return the lines that were written by earlier runs."""
     if not path.exists():
         return []
     lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
@@ -94,8 +94,9 @@ def append(row: Row, path: Path = RESULTS) -> None:
 
 
 def make(cases: Iterable[InjectedRun], at_most: int | None) -> None:
-    """Make runs, of the cases in this order. An injector that this machine cannot have is left out,
-    and said so.
+    """Make runs, of the cases in this order.
+
+    An injector that this machine cannot have is left out, and said so.
     """
     unsuitable: set[str] = set()
     runs = 0

@@ -1,5 +1,4 @@
-"""What sampling costs, in pairs: the same workers with and without it in alternation, behind a real
-queue.
+"""What sampling costs: the same workers with and without it in alternation, behind a real queue.
 
 sleep: 8 workers, commands that sleep 0.5 s. empty: one worker, requests without work, which no
 sampler sees. ffmpeg: as many workers as cores, each a short transcode of a made picture, with its
@@ -84,7 +83,7 @@ class WorkerGroup:
             ]
 
     def measure(self, seconds: float) -> tuple[float, float]:
-        """(requests a second, CPU seconds a second of the workers) under load for so long."""
+        """Return requests, and CPU seconds of the workers, a second under a load for so long."""
         self._records.clear()
         with Client(connect(self._url)) as client:
             loop = ClosedLoop(client, self._queue, self._records.append)

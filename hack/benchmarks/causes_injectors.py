@@ -1,11 +1,12 @@
-"""Bottlenecks made on purpose: a command whose cause of lost scaling is known, with the object that
-must be named.
+"""Bottlenecks made on purpose: commands whose cause is known, with the object to be named.
 
 disk, quota, memory, network and device need root: control groups (version 1), network namespaces, a
 mount.
 """
 
+import ctypes
 import os
+import sqlite3
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from pathlib import Path
 from hack.benchmarks import causes_programs as programs
 from hack.benchmarks.causes_programs import measured, python
 from scaletest.model import State
+from scaletest.model.activity import TOKENS
 
 CGROUPS = Path("/sys/fs/cgroup")
 GAP = "gap"
@@ -51,7 +53,7 @@ class Injected:
 
 
 class Unsuitable(Exception):
-    """This machine cannot inject that."""
+    """Told where a machine cannot inject a bottleneck."""
 
 
 Injector = Callable[[Path, float], AbstractContextManager[Injected]]
@@ -59,7 +61,7 @@ Injector = Callable[[Path, float], AbstractContextManager[Injected]]
 
 @contextmanager
 def cpu(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
-    """Computes; with more workers than cores they wait for one."""
+    """Compute; with more workers than cores they wait for one."""
     command = measured(programs.COMPUTE, int(8_000_000 * scale), seconds=programs.COMPUTED)
     yield Injected(command, State.CPU_WAIT, tells_cpu=True)
 
@@ -70,6 +72,101 @@ def flock(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
     path = folder / "shared.lock"
     command = measured(programs.FLOCK, path, 0.15 * scale)
     yield Injected(command, State.FILE_LOCK, str(path), step_s=8.0)
+
+
+@contextmanager
+def pinned(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+    """Compute on one core, whatever the machine has."""
+    command = measured(programs.COMPUTE, int(4_000_000 * scale), seconds=programs.COMPUTED)
+    yield Injected(("taskset", "-c", "0", *command), State.CPU_WAIT, tells_cpu=True)
+
+
+@contextmanager
+def flock_script(folder: Path, scale: float = 1.0, *, between: str = "") -> Iterator[Injected]:
+    """Half of its time this shell script holds a file lock."""
+    path = folder / "shared.lock"
+    code = f"{programs.SCRIPT_BEGIN}{between}{programs.SCRIPT_END}"
+    command = programs.script(code, path, 0.1 * scale)
+    yield Injected(command, State.FILE_LOCK, str(path))
+
+
+def forks(folder: Path, scale: float = 1.0) -> AbstractContextManager[Injected]:
+    """Do the same, with many short commands while it holds the lock."""
+    return flock_script(folder, scale, between=programs.FORKS)
+
+
+@contextmanager
+def sqlite(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+    """Write to a database half of its time; who waits for that tries again and again."""
+    path = folder / "shared.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("create table written (number)")
+    connection.close()
+    yield Injected(
+        measured(programs.SQLITE, path, 0.15 * scale), State.SLEEP, str(path), step_s=8.0
+    )
+
+
+@contextmanager
+def fifo(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+    """Take the only token out of a pipe for half of its time."""
+    path = folder / "tokens"
+    os.mkfifo(path)
+    pipe = os.open(path, os.O_RDWR)
+    os.write(pipe, b"x")
+    try:
+        command = programs.script(programs.TOKEN_SCRIPT, path, 0.1 * scale)
+        yield Injected(command, State.PIPE, f"{path}{TOKENS}")
+    finally:
+        os.close(pipe)
+
+
+@contextmanager
+def system_v(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+    """Half of its time it holds a semaphore of System V."""
+    libc = ctypes.CDLL(None)
+    number = libc.semget(0, 1, 0o600)
+    set_value, remove = 16, 0
+    libc.semctl(number, 0, set_value, 1)
+    try:
+        command = measured(programs.SYSTEM_V, number, 0.15 * scale)
+        yield Injected(command, State.LOCK, f"System V semaphores {number}", step_s=8.0)
+    finally:
+        libc.semctl(number, 0, remove)
+
+
+@contextmanager
+def udp(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+    """Asks a service that serves two datagrams at a time."""
+    with _printing(python(programs.DATAGRAM_SERVER, "127.0.0.1", 2, 0.2 * scale)) as address:
+        yield Injected(measured(programs.DATAGRAM, address), State.NETWORK, address)
+
+
+@contextmanager
+def lock_and_tcp(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+    """Wait for a lock, then for a service: two causes, of which the lock is the larger."""
+    path = folder / "shared.lock"
+    with _printing(python(programs.SERVER, "127.0.0.1", 2, 0.15 * scale, 1)) as address:
+        command = measured(programs.LOCK_AND_CLIENT, path, address, 0.15 * scale)
+        yield Injected(command, State.FILE_LOCK, str(path), step_s=8.0)
+
+
+@contextmanager
+def lock_or_tcp(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+    """Wait for a lock or for a service, by chance."""
+    path = folder / "shared.lock"
+    with _printing(python(programs.SERVER, "127.0.0.1", 1, 0.1 * scale, 1)) as address:
+        lock = programs.FLOCK.replace("sys.argv[2]", "sys.argv[3]")
+        client = programs.CLIENT.replace("with Kept():", "if True:")
+        command = measured(
+            programs.LOCK_OR_CLIENT,
+            path,
+            address,
+            0.2 * scale,
+            lock,
+            client.replace("sys.argv[1]", "sys.argv[2]"),
+        )
+        yield Injected(command, State.FILE_LOCK, str(path), step_s=8.0)
 
 
 @contextmanager
@@ -104,7 +201,10 @@ def unix(folder: Path, scale: float = 1.0, *, slots: int = 2) -> AbstractContext
 
 @contextmanager
 def _asking(address: str, slots: int, seconds: float) -> Iterator[Injected]:
-    """A service at an address, where a port is chosen for a host. seconds: how long it serves."""
+    """Provide a service at an address, where a port is chosen for a host.
+
+    seconds: how long it serves.
+    """
     with _printing(python(programs.SERVER, address, slots, seconds, 1)) as chosen:
         yield Injected(measured(programs.CLIENT, chosen), State.NETWORK, chosen)
 
@@ -113,8 +213,9 @@ def _asking(address: str, slots: int, seconds: float) -> Iterator[Injected]:
 def network(
     folder: Path, scale: float = 1.0, *, bytes_per_s: int = 6_000_000
 ) -> Iterator[Injected]:
-    """Downloads over a link that is full when two do: a token bucket on the server's side of a pair
-    of interfaces.
+    """Download over a link that is full when two do.
+
+    A token bucket is on the server's side of a pair of interfaces.
     """
     with _link(bytes_per_s) as (namespace, host):
         server = python(programs.SERVER, host, 64, 0.0, int(0.15 * scale * bytes_per_s))
@@ -124,7 +225,7 @@ def network(
 
 @contextmanager
 def disk(folder: Path, scale: float = 1.0, *, bytes_per_s: int = 20 << 20) -> Iterator[Injected]:
-    """Writes past the page cache to a disk that its control group makes slow."""
+    """Write past the page cache to a disk that its control group makes slow."""
     path = folder / "written"
     writes = {"blkio.throttle.write_bps_device": f"{_disk(folder)} {int(bytes_per_s / scale)}"}
     with _group("blkio", writes) as join:
@@ -133,7 +234,7 @@ def disk(folder: Path, scale: float = 1.0, *, bytes_per_s: int = 20 << 20) -> It
 
 @contextmanager
 def quota(folder: Path, scale: float = 1.0, *, cores: float = 0.3) -> Iterator[Injected]:
-    """Computes under a CPU limit that all workers share."""
+    """Compute under a CPU limit that all workers share."""
     command = measured(programs.COMPUTE, int(4_000_000 * scale), seconds=programs.COMPUTED)
     with _group(
         "cpu", {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": str(int(cores * 100_000))}
@@ -143,8 +244,9 @@ def quota(folder: Path, scale: float = 1.0, *, cores: float = 0.3) -> Iterator[I
 
 @contextmanager
 def memory(folder: Path, scale: float = 1.0, *, limit_bytes: int = 8 << 20) -> Iterator[Injected]:
-    """Touches all pages of a mapped file of its worker's, in a control group that has room for the
-    files of two.
+    """Touch all pages of a mapped file of the worker's, beside others in a control group.
+
+    The group has room for the files of two.
 
     With more workers each page is reclaimed before it is touched again, and its fault waits until
     it is read: a wait for memory, although a disk, which is slow here, ends it.
@@ -161,7 +263,7 @@ def memory(folder: Path, scale: float = 1.0, *, limit_bytes: int = 8 << 20) -> I
 
 @contextmanager
 def device(folder: Path, scale: float = 1.0, *, slots: int = 2) -> Iterator[Injected]:
-    """Reads from a device that serves a few at a time: a file of a FUSE file system of our own."""
+    """Read from a device that serves a few at a time: a file of a FUSE file system of our own."""
     mount = folder / "devices"
     mount.mkdir()
     path = str(mount / "gpu0")
@@ -209,6 +311,15 @@ INJECTORS: Mapping[str, Injector] = {
     "quota": quota,
     "flock": flock,
     "fcntl": fcntl_lock,
+    "script": flock_script,
+    "forks": forks,
+    "sqlite": sqlite,
+    "fifo": fifo,
+    "system-v": system_v,
+    "udp": udp,
+    "lock-and-tcp": lock_and_tcp,
+    "lock-or-tcp": lock_or_tcp,
+    "pinned": pinned,
     "semaphore": semaphore,
     "disk": disk,
     "network": network,
@@ -224,8 +335,9 @@ INJECTORS: Mapping[str, Injector] = {
 
 @contextmanager
 def _printing(command: Sequence[str]) -> Iterator[str]:
-    """A server, and the line that it prints when it is ready. Raises Unsuitable when it ends
-    instead.
+    """Provide a server, and the line that it prints when it is ready.
+
+    Raises Unsuitable when it ends instead.
     """
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -247,7 +359,10 @@ def _printing(command: Sequence[str]) -> Iterator[str]:
 
 @contextmanager
 def _link(bytes_per_s: int) -> Iterator[tuple[str, str]]:
-    """A network namespace behind a slow link, and the address in there. Raises Unsuitable."""
+    """Provide a network namespace behind a slow link, and the address in there.
+
+    Raises Unsuitable.
+    """
     name = f"scaletest-{os.getpid()}"
     near, far = f"st{os.getpid()}", f"sf{os.getpid()}"
     # addresses of the range for benchmarks of networks
@@ -280,14 +395,14 @@ def _run_as_root(*command: str) -> None:
 
 
 def _disk(folder: Path) -> str:
-    """The numbers of the disk that a folder is on."""
+    """Return the numbers of the disk that a folder is on."""
     device = os.stat(folder).st_dev  # noqa: PTH116
     return f"{os.major(device)}:{os.minor(device)}"
 
 
 @contextmanager
 def _group(controller: str, limits: Mapping[str, str]) -> Iterator[str]:
-    """A control group of version 1; the file to join it by. Raises Unsuitable.
+    """Provide a control group of version 1; the file to join it by. Raises Unsuitable.
 
     limits: contents by file name.
     """

@@ -1,5 +1,6 @@
-"""What commands with a known cause run. Each measures itself how long the injected wait keeps it,
-without CPU time.
+"""What commands with a known cause run.
+
+Each measures itself how long the injected wait keeps it, without CPU time.
 
 Where the environment names a file, a line there tells of every run: the process that started it,
 when it ended on the clock of the day, and the seconds that it was kept.
@@ -30,7 +31,7 @@ def tell(seconds):
 
 
 def python(code: str, *arguments: object) -> tuple[str, ...]:
-    """A command that runs Python code without the packages of this environment."""
+    """Return a command that runs Python code without the packages of this environment."""
     return (sys.executable, "-S", "-c", code, *map(str, arguments))
 
 
@@ -40,6 +41,11 @@ def measured(code: str, *arguments: object, seconds: str = "Kept.seconds") -> tu
     seconds: the expression that tells how long it was kept.
     """
     return python(f"{_MEASURED}{code}\ntell({seconds})", *arguments)
+
+
+def script(code: str, *arguments: object) -> tuple[str, ...]:
+    """Return a command that runs a shell script."""
+    return ("/bin/bash", "-c", code, "script", *map(str, arguments))
 
 
 # Computes, and tells how long it ran on a CPU.
@@ -53,6 +59,79 @@ with open(sys.argv[1], "w") as file:
     time.sleep(float(sys.argv[2]))
     fcntl.flock(file, fcntl.LOCK_UN)
 time.sleep(float(sys.argv[2]))
+"""
+# The same in a shell script, each command a process of its own; and with many short ones.
+SCRIPT_BEGIN = """
+exec 9>"$1"
+began=$EPOCHREALTIME
+flock 9
+kept=$(( ${EPOCHREALTIME/./} - ${began/./} ))
+"""
+SCRIPT_END = """
+sleep "$2"
+flock -u 9
+sleep "$2"
+tell() { printf '%d %s %d.%06d\n' $PPID $EPOCHREALTIME $(($1 / 1000000)) $(($1 % 1000000)); }
+[ -z "$SCALETEST_TRUTH" ] || tell $kept >> "$SCALETEST_TRUTH"
+"""
+FORKS = "for number in 1 2 3 4 5; do /bin/true; done"
+# Takes a token out of a pipe, and puts it back.
+TOKEN_SCRIPT = """
+exec 9<>"$1"
+began=$EPOCHREALTIME
+read -r -n 1 -u 9
+kept=$(( ${EPOCHREALTIME/./} - ${began/./} ))
+sleep "$2"
+printf x >&9
+sleep "$2"
+tell() { printf '%d %s %d.%06d\n' $PPID $EPOCHREALTIME $(($1 / 1000000)) $(($1 % 1000000)); }
+[ -z "$SCALETEST_TRUTH" ] || tell $kept >> "$SCALETEST_TRUTH"
+"""
+# Writes to a database that others write to.
+SQLITE = """
+import sqlite3
+connection = sqlite3.connect(sys.argv[1], timeout=60, isolation_level=None)
+with Kept():
+    connection.execute("begin immediate")
+connection.execute("insert into written values (1)")
+time.sleep(float(sys.argv[2]))
+connection.execute("rollback")
+time.sleep(float(sys.argv[2]))
+"""
+SYSTEM_V = """
+import ctypes
+libc = ctypes.CDLL(None)
+class Operation(ctypes.Structure):
+    _fields_ = [("number", ctypes.c_ushort), ("by", ctypes.c_short), ("flags", ctypes.c_short)]
+UNDO = 0x1000
+with Kept():
+    libc.semop(int(sys.argv[1]), ctypes.byref(Operation(0, -1, UNDO)), 1)
+time.sleep(float(sys.argv[2]))
+libc.semop(int(sys.argv[1]), ctypes.byref(Operation(0, 1, UNDO)), 1)
+time.sleep(float(sys.argv[2]))
+"""
+# Asks a service by a datagram, and waits for the answer.
+DATAGRAM = """
+import socket
+host, _, port = sys.argv[1].rpartition(":")
+connection = socket.socket(type=socket.SOCK_DGRAM)
+connection.connect((host, int(port)))
+with Kept():
+    connection.send(b"x")
+    connection.recv(16)
+"""
+DATAGRAM_SERVER = """
+import socket, sys, threading, time
+server = socket.socket(type=socket.SOCK_DGRAM)
+server.bind((sys.argv[1], 0))
+slots = threading.Semaphore(int(sys.argv[2]))
+def serve(client):
+    with slots:
+        time.sleep(float(sys.argv[3]))
+    server.sendto(b"x", client)
+print("%s:%d" % server.getsockname(), flush=True)
+while True:
+    threading.Thread(target=serve, args=(server.recvfrom(16)[1],), daemon=True).start()
 """
 FCNTL = FLOCK.replace("fcntl.flock", "fcntl.lockf")
 SEMAPHORE = """
@@ -138,6 +217,18 @@ with open(os.environ["SCALETEST_DEVICE"]) as file:
     seconds = float(file.read())
 with Kept():
     time.sleep(seconds)
+"""
+# A lock, then a service that seldom keeps it as long.
+LOCK_AND_CLIENT = FLOCK.replace("sys.argv[2]", "sys.argv[3]") + CLIENT.replace(
+    "with Kept():", "if True:"
+).replace("sys.argv[1]", "sys.argv[2]")
+# One of both, the lock in two of three requests.
+LOCK_OR_CLIENT = """
+import random
+if random.random() < 2 / 3:
+    exec(sys.argv[4])
+else:
+    exec(sys.argv[5])
 """
 SLEEP = """
 with Kept():

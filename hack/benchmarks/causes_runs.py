@@ -1,6 +1,4 @@
-"""One validation of a command with a known cause: what it said of it, beside what the command
-measured itself.
-"""
+"""One validation of a command with a known cause, beside what the command measured itself."""
 
 import bisect
 import contextlib
@@ -43,8 +41,9 @@ _CommandWaits = Mapping[int, Sequence[tuple[float, float]]]
 
 @dataclass(frozen=True, slots=True)
 class InjectedRun:
-    """A run to make. Even seeds have other load on the machine; the seed also scales the injected
-    times.
+    """A run to make.
+
+    Even seeds have other load on the machine; the seed also scales the injected times.
     """
 
     injector: str
@@ -77,7 +76,7 @@ def run(case: InjectedRun) -> Row:
 
 
 def machine() -> Row:
-    """What the figures were taken on, and how busy it was with all that ran in the last minute."""
+    """Return what the figures were taken on, and how busy it was in the last minute."""
     return {
         "cpus": os.cpu_count(),
         "kernel": platform.release(),
@@ -86,8 +85,9 @@ def machine() -> Row:
 
 
 def judge(injected: Injected, result: Row, stored: StoredValidation, waits: _CommandWaits) -> Row:
-    """The true cause and the one that was named, and whether that is right; null where the truth
-    has no such thing.
+    """Return the true cause and the one that was named, and whether that is right.
+
+    Null where the truth has no such thing.
     """
     causes: Row = result["causes"] or NO_CAUSES
     named = _named(causes)
@@ -118,7 +118,7 @@ def judge(injected: Injected, result: Row, stored: StoredValidation, waits: _Com
 
 
 def _named(causes: Row) -> Row | None:
-    """The first cause; None where the run names none."""
+    """Return the first cause; None where the run names none."""
     if causes["headline"] or not causes["causes"]:
         return None
     first = causes["causes"][0]
@@ -126,7 +126,7 @@ def _named(causes: Row) -> Row | None:
 
 
 def _right(injected: Injected, row: Row) -> Row:
-    """The cause where it is the main one, its object, and its share where the cause is right."""
+    """Return whether the cause, its object and its share are right; None where none is judged."""
     named, share = row["named"], row["truth"]["share"]
     right: Row = {"cause": None, "object": None, "share": None}
     if share is None or share < MAIN_SHARE:
@@ -146,8 +146,10 @@ def _right(injected: Injected, row: Row) -> Row:
 def _true_share(
     injected: Injected, stored: StoredValidation, waits: _CommandWaits, causes: Row
 ) -> float | None:
-    """The part of the growth of a cycle that the injected wait makes up, by all requests, whether
-    sampled or not; all of it where other times shrank. None where it is unknown.
+    """Return the part of the growth of a cycle that the injected wait makes up.
+
+    By all requests, whether sampled or not; all of it where other times shrank. None where it is
+    unknown.
     """
     steps = {
         step.workers: step for step in summarise(stored.plan, stored.measurements, stored.records)
@@ -167,8 +169,9 @@ def _true_share(
 
 
 def _cycle_s(step: Step) -> float:
-    """Seconds from the end of a worker's request to the end of its next one, by the throughput of
-    the step.
+    """Return seconds from the end of a worker's request to that of its next one.
+
+    By the throughput of the step.
     """
     if not step.throughput.per_s:
         return math.nan
@@ -199,7 +202,7 @@ def _request_wait_s(injected: Injected, reply: Reply, waits: _CommandWaits) -> f
 
 
 def _mean(step: Step, figure: Callable[[Reply], float | None]) -> float:
-    """The mean of a figure over the requests behind a step's throughput.
+    """Return the mean of a figure over the requests behind a step's throughput.
 
     Each worker counts by what it did in the time that the throughput is of, since a slow one may
     have ended more requests before and after it than its part.
@@ -224,7 +227,7 @@ def _mean(step: Step, figure: Callable[[Reply], float | None]) -> float:
 
 
 def _command_waits(path: Path) -> _CommandWaits:
-    """What the commands wrote of themselves."""
+    """Return what the commands wrote of themselves."""
     waits: dict[int, list[tuple[float, float]]] = defaultdict(list)
     if path.exists():
         for line in path.read_text(encoding="ascii").splitlines():
@@ -234,7 +237,7 @@ def _command_waits(path: Path) -> _CommandWaits:
 
 
 def _validate(injected: Injected, folder: Path) -> Row:
-    """The result of a validation in `folder`/run."""
+    """Return the result of a validation in `folder`/run."""
     options = ["--local", "--limit", str(WORKERS), "--step-time", str(injected.step_s)]
     options += [*injected.options, "--run-dir", str(folder / "run"), "--format", "json"]
     line = [*injected.client, "validate", *options, "--", *injected.command]

@@ -23,7 +23,7 @@ Three corrections, since states are samples:
 
 Time that was not observed is never spread over the states that were. Where less was unobserved than
 before, as in longer requests, a state may have grown only because it was observed: the low end of
-its share allows for that.
+its share allows for that. Where more was, any of it may be the state's: so does the high end.
 """
 
 import itertools
@@ -31,23 +31,34 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from scaletest.causes.causes import ALONE, AS_WANTED, NOTHING_GREW, Cause, Causes, StepTime
-from scaletest.causes.places import GAP, PLACE_TEXTS, PLACES, cause_sentence, seconds_text
+from scaletest.causes.causes import (
+    ALONE,
+    AS_WANTED,
+    LEAST_SHARE,
+    NOTHING_GREW,
+    Cause,
+    Causes,
+    StepTime,
+)
+from scaletest.causes.places import GAP, PLACES, cause_sentence, remedy_of, seconds_text
 from scaletest.causes.request_time import CPU_S, THROTTLED_S, RequestTime, request_time
 from scaletest.causes.slow_member import slow_member
 from scaletest.causes.steps import UNSEEN, MeasuredStep, Rows
 from scaletest.model import State
 from scaletest.stats.chance import Chance
 from scaletest.stats.estimate import Estimate
+from scaletest.stats.student import t95
 
 DRAWS = 300
 # Standard errors by which a cycle grows at least before a cause is looked for: one linear run in
 # 2000 does by chance.
 CERTAIN = 3.3
-# A smaller share of the growth is no cause worth naming.
-LEAST_SHARE = 0.03
+# Of so many events that were not seen among n one in 20 times there are some: 3/n.
+RULE_OF_THREE = 3.0
+# Of a normal distribution, the middle 95 % reach so many standard deviations.
+NORMAL_95 = 1.96
 # An object is named when it holds more of the state's growth than all others together.
 MOST_OF_GROWTH = 0.5
 # Throttled seconds that grew by this part of the wait for a CPU make the limit the cause.
@@ -71,41 +82,65 @@ class _Grown:
     base: Seconds  # the mean of the first
     more: Seconds  # the mean of the second
     growth: Seconds  # by place
-    draws: Sequence[Seconds]  # the growth of each resample
+    draws: Sequence[Seconds]  # the growth of each resample, of cycles that are as long as they are
+    totals_s: Sequence[float]  # by how much the cycle of each resample grew
 
     @property
     def grown_s(self) -> Estimate:
         """By how much a cycle grew."""
-        return self.estimate(lambda drawn: sum(drawn.values()))
+        return self.estimate(sum(self.growth.values()), self.totals_s)
+
+    @property
+    def widening(self) -> float:
+        """How much farther the ends of an interval are from its middle than those of the resamples.
+
+        Few requests scatter less among themselves than requests do, and tell little of how much.
+        """
+        factors = [1.0]
+        for time in (self.before, self.after):
+            spare = max(1, time.spare_requests)
+            factors.append(t95(spare) / NORMAL_95 * math.sqrt(len(time.cycles) / spare))
+        return max(factors)
 
     def share(self, place: str) -> Estimate:
-        """The part of one place in the growth, all of it where other places shrank meanwhile.
+        """Return the part of one place in the growth, all of it where other places shrank.
 
-        Its low end leaves out time that may only have been observed for the first time.
+        Its low end leaves out time that may only have been observed for the first time, its high
+        end includes what grew unobserved. Requests that all say the same may be those that happened
+        to be looked at then: by the rule of three, each of them counted as one look.
         """
-        share = self.estimate(lambda drawn: min(1.0, _part(drawn[place], sum(drawn.values()))))
-        if place == GAP:  # which needs no observation
-            return share
-        old = self.estimate(
-            lambda drawn: _part(
-                drawn[place] + min(0.0, drawn[State.NOT_OBSERVED]), sum(drawn.values())
-            )
-        )
-        return replace(share, low=min(share.low, old.low))
 
-    def estimate(self, figure: Callable[[Seconds], float]) -> Estimate:
-        """A figure of the growth with the middle 95 % of the figures of the resamples."""
-        figures = [figure(drawn) for drawn in self.draws]
-        ends = statistics.quantiles(figures, n=40, method="inclusive")
-        middle = figure(self.growth)
-        return Estimate(middle, min(middle, ends[0]), max(middle, ends[-1]))
+        def part(drawn: Seconds, unseen_s: float = 0.0) -> float:
+            return min(1.0, _part(drawn[place] + unseen_s, sum(drawn.values())))
+
+        share = self.figure(part)
+        low = self.figure(lambda drawn: part(drawn, min(0.0, drawn[State.NOT_OBSERVED]))).low
+        high = self.figure(lambda drawn: part(drawn, max(0.0, drawn[State.NOT_OBSERVED]))).high
+        if place == GAP:  # which needs no observation
+            low, high = share.low, share.high
+        low = min(low, 1.0 - RULE_OF_THREE / (len(self.after.cycles) + RULE_OF_THREE))
+        return Estimate(share.value, max(0.0, min(share.low, low)), min(1.0, max(share.high, high)))
+
+    def figure(self, of: Callable[[Seconds], float]) -> Estimate:
+        """Return a figure of the growth with its 95 % interval."""
+        return self.estimate(of(self.growth), [of(drawn) for drawn in self.draws])
+
+    def estimate(self, middle: float, drawn: Sequence[float]) -> Estimate:
+        """Return a figure with the 95 % interval that it has in the resamples."""
+        ends = statistics.quantiles(drawn, n=40, method="inclusive")
+        widening = self.widening
+        return Estimate(
+            middle,
+            min(middle, middle + widening * (ends[0] - middle)),
+            max(middle, middle + widening * (ends[-1] - middle)),
+        )
 
     @property
     def certain(self) -> bool:
         """Whether a cycle grew by more than chance, and than steps of one run differ anyway."""
-        drawn = [sum(growth.values()) for growth in self.draws]
-        unseen_s = math.sqrt(2.0) * UNSEEN * sum(self.more[name] for name in PLACES)
-        return sum(self.growth.values()) > CERTAIN * math.hypot(statistics.stdev(drawn), unseen_s)
+        error_s = self.widening * statistics.stdev(self.totals_s)
+        unseen_s = math.sqrt(2.0) * UNSEEN * _cycle_s(self.more)
+        return sum(self.growth.values()) > CERTAIN * math.hypot(error_s, unseen_s)
 
 
 def attribute_causes(
@@ -117,7 +152,7 @@ def attribute_causes(
     as_wanted: bool = False,
     throttled: Mapping[int, float] | None = None,
 ) -> Causes | None:
-    """The growth in the doubling that failed, else from the first step to the last.
+    """Return the growth in the doubling that failed, else from the first step to the last.
 
     None where no request reports its time. A single step shows where its requests spend the time,
     and names no cause.
@@ -164,11 +199,18 @@ def attribute_causes(
         _measure_growth(before, after, chance, throttled or {}),
         tuple(times_by_step),
         as_wanted=as_wanted,
+        has_failed=failed is not None,
     )
 
 
-def _explain(grown: _Grown, times: tuple[StepTime, ...], *, as_wanted: bool) -> Causes:
-    """Return the causes of a growth. as_wanted: whether nothing grew more than is wanted."""
+def _explain(
+    grown: _Grown, times: tuple[StepTime, ...], *, as_wanted: bool, has_failed: bool
+) -> Causes:
+    """Return the causes of a growth.
+
+    as_wanted: whether nothing grew more than is wanted. has_failed: whether throughput alone says
+    that a cycle grew: it is more than chance then.
+    """
     whole_s = sum(grown.growth.values())
     unseen = _part(grown.growth[State.NOT_OBSERVED], whole_s)
     covered = min(grown.before.covered, grown.after.covered)
@@ -176,7 +218,7 @@ def _explain(grown: _Grown, times: tuple[StepTime, ...], *, as_wanted: bool) -> 
     slow = None
     if as_wanted:
         headline = AS_WANTED
-    elif not grown.certain:
+    elif not has_failed and not grown.certain:
         headline = NOTHING_GREW
     else:
         # the places that certainly grew, and by enough to name them
@@ -212,6 +254,7 @@ def _explain(grown: _Grown, times: tuple[StepTime, ...], *, as_wanted: bool) -> 
         headline=headline,
         slow=slow,
         times=times,
+        pinned_cpus=grown.after.pinned_cpus,
     )
 
 
@@ -223,8 +266,17 @@ def _measure_growth(
     base = _within_periods(before.means(), part)
     more = _within_periods(after.means(), part_after)
     drawn_before, drawn_after = before.resampled(chance, DRAWS), after.resampled(chance, DRAWS)
+    totals_s = [
+        _cycle_s(drawn_more) - _cycle_s(drawn)
+        for drawn, drawn_more in zip(drawn_before, drawn_after, strict=True)
+    ]
+    # How long a cycle is in each step throughput says. What requests that happen to be long or
+    # short would add is no doubt about what it consists of.
     resamples = [
-        (_within_periods(drawn, part), _within_periods(drawn_more, part_after))
+        (
+            _within_periods(_scaled_to(drawn, _cycle_s(base)), part),
+            _within_periods(_scaled_to(drawn_more, _cycle_s(more)), part_after),
+        )
         for drawn, drawn_more in zip(drawn_before, drawn_after, strict=True)
     ]
     in_turn = all(_in_turn_s(drawn, drawn_more) > 0 for drawn, drawn_more in resamples)
@@ -242,7 +294,17 @@ def _measure_growth(
     limited = grown[State.CPU_WAIT] > 0 and (bound or throttled_s >= THROTTLED_PART * waits_s)
 
     draws = [_growth(drawn, drawn_more, in_turn, limited) for drawn, drawn_more in resamples]
-    return _Grown(before, after, base, more, _growth(base, more, in_turn, limited), draws)
+    growth = _growth(base, more, in_turn, limited)
+    return _Grown(before, after, base, more, growth, draws, totals_s)
+
+
+def _cycle_s(time: Seconds) -> float:
+    return sum(time[place] for place in PLACES)
+
+
+def _scaled_to(time: Seconds, cycle_s: float) -> Seconds:
+    factor = _part(cycle_s, _cycle_s(time))
+    return {name: factor * seconds for name, seconds in time.items()}
 
 
 def _growth(before: Seconds, after: Seconds, in_turn: bool, limited: bool) -> dict[str, float]:
@@ -273,7 +335,7 @@ def _in_turn_s(before: Seconds, after: Seconds) -> float:
 
 
 def _within_periods(time: Seconds, throttled: float | None) -> Seconds:
-    """A request's seconds with no more throttled time than the throttled part of its periods.
+    """Return a request's seconds, throttled for no more than the throttled part of its periods.
 
     The rest waited for a core.
 
@@ -308,10 +370,10 @@ def _name_cause(grown: _Grown, place: str, share: Estimate) -> Cause:
     return Cause(
         state=str(place),
         share=share,
-        grown_s=grown.estimate(lambda drawn: drawn[place]),
+        grown_s=grown.figure(lambda drawn: drawn[place]),
         before_s=grown.base[place],
         after_s=grown.base[place] + grown.growth[place],
         object=named,
         sentence=cause_sentence(place, named, share, sum(grown.growth.values())),
-        remedy=PLACE_TEXTS[place].remedy,
+        remedy=remedy_of(place, named),
     )

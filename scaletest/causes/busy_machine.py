@@ -15,7 +15,7 @@ Resources = Mapping[str, Mapping[str, float]]
 
 
 def busy_machine_warnings(resources: Resources, own_cores: float) -> list[str]:
-    """A warning that names what kept a machine busy; none for an idle one.
+    """Return a warning that names what kept a machine busy; none for an idle one.
 
     Readers see it during the run and after it.
 

@@ -20,6 +20,8 @@ AS_WANTED = "nothing grew more than is wanted"
 ALONE = "one step does not show what grows"
 # Headlines of runs without a cause to look for.
 NO_CAUSE = (NOTHING_GREW, AS_WANTED, ALONE)
+# A smaller share of the growth is no cause worth naming.
+LEAST_SHARE = 0.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,15 @@ class Causes(Written):
         SlowMember | None, "the only worker, device or node whose requests became slower"
     ]
     times: Annotated[tuple[StepTime, ...], "where the requests of every step spent their time"]
+    pinned_cpus: Annotated[
+        Count, "CPUs to which the processes of all requests are pinned; 0 where they are not"
+    ] = 0
+
+    @property
+    def not_observed(self) -> str:
+        """What was not observed of the growth, as in "6% not observed"; "" where it is little."""
+        unseen = 1.0 - self.observed
+        return f"{unseen:.0%} not observed" if unseen >= LEAST_SHARE else ""
 
     @property
     def sentence(self) -> Annotated[str, "the cause in one line; empty when nothing grew"]:
@@ -101,6 +112,7 @@ class Causes(Written):
             beginning, parts = "Cause:", [first.sentence, *first.evidence[:1]]
             if others and first.share.value < MAIN_SHARE:
                 parts.append(others[0].sentence)
+            parts += filter(None, [self.not_observed])
         if self.slow:
             parts.append(self.slow.sentence)
         return f"{beginning} {'; '.join(parts)}"

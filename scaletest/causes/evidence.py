@@ -33,9 +33,11 @@ OTHERS = 0.2
 FREE_CORES = (
     "free the cores that other programs or the tester use, then more cores or a lower <limit>"
 )
+UNPIN = "widen the affinity of the workload (taskset, cpusets, numactl)"
 SLOW_REMEDY = "cool the device, raise its power limit or its clock, or measure without it"
-# States in which a wait for a device may hide: its driver waits in user space.
-HIDING = (State.LOCK, State.IDLE, State.SLEEP)
+# States in which a wait for a device may hide: its driver waits in user space, or spins there as
+# CUDA does, so that each request needs more CPU seconds.
+HIDING = (State.LOCK, State.IDLE, State.SLEEP, State.ON_CPU)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +58,17 @@ class ComparedResources:
     after: StepResources
 
     def was(self, figure: Callable[[StepResources], float | None]) -> float | None:
-        """A figure of the first step."""
+        """Return a figure of the first step."""
         return figure(self.before) if self.before else None
 
     def earlier(self, kind: str, place: NodeResource) -> float | None:
-        """The part of the time in which a disk or a device was busy in the first step."""
+        """Return the part of the time in which a disk or a device was busy in the first step."""
         same = self.before.place(kind, place.node, place.name) if self.before else None
         return same.figures.get("busy") if same else None
 
 
 def add_evidence(causes: Causes | None, used: list[StepResources]) -> Causes | None:
-    """The causes with the evidence of the resources of the two steps."""
+    """Return the causes with the evidence of the resources of the two steps."""
     if causes is None:
         return None
     by_workers = {step.workers: step for step in used}
@@ -98,6 +100,8 @@ def _supported(cause: Cause, pair: ComparedResources, causes: Causes) -> Cause:
     hidden = _hidden(cause, pair, causes)
     cause = hidden or cause
     evidence = EVIDENCE[cause.state](pair, cause.object) if cause.state in EVIDENCE else Evidence()
+    if cause.state == State.CPU_WAIT and causes.pinned_cpus:
+        evidence = _pinned(causes.pinned_cpus, pair, evidence)
     lines = evidence.lines
     if evidence.confirmed is False:
         lines = (f"but {lines[0]}", *lines[1:])
@@ -113,7 +117,10 @@ def _supported(cause: Cause, pair: ComparedResources, causes: Causes) -> Cause:
 
 
 def _hidden(cause: Cause, pair: ComparedResources, causes: Causes) -> Cause | None:
-    """The cause as a wait for a device whose driver waits in user space; None where it is not."""
+    """Return the cause as a wait for a device whose driver waits in user space.
+
+    None where it is not.
+    """
     if cause.state not in HIDING or any(other.state == State.DEVICE for other in causes.causes):
         return None
     device = pair.after.busiest(DEVICE)
@@ -161,6 +168,16 @@ def _cpu_wait(pair: ComparedResources, _: str) -> Evidence:
         others, *rest = rest
         return Evidence((f"{line}, {others}", *rest), full, FREE_CORES, of_others=full is True)
     return Evidence((line, *rest), full)
+
+
+def _pinned(cpus: int, pair: ComparedResources, usual: Evidence) -> Evidence:
+    """Evidence about the CPUs that requests are pinned to: more of others would not help them."""
+    cores = pair.after.cores
+    if cores is None or cpus >= cores:
+        return usual
+    return Evidence(
+        (f"all workers share {_cores(cpus)} of {cores:.3g} (pinned)", *usual.lines), True, UNPIN
+    )
 
 
 def _throttled(pair: ComparedResources, _: str) -> Evidence:
@@ -405,7 +422,7 @@ def _busy_line(pair: ComparedResources, busy: float, cores: float) -> str:
 
 
 def _before(was: float | None, form: str = ".0%") -> str:
-    """A figure of the first step, in brackets; "" where it is unknown."""
+    """Return a figure of the first step, in brackets; "" where it is unknown."""
     return "" if was is None else f" ({was:{form}} before)"
 
 

@@ -96,6 +96,7 @@ def _spans(
 
 
 def begin_of(sample: NodeSample) -> float:
+    """Return when the interval of a sample began, on Redis's clock."""
     return sample.at_s - sample.interval_s
 
 
@@ -112,7 +113,7 @@ class _OwnCpu:
         self._ends = _Sums((reply.ended_s, cpu_s) for reply, cpu_s in used)
 
     def between(self, begin_s: float, end_s: float) -> tuple[float, float]:
-        """The fewest and the most cores that requests can have used then."""
+        """Return the fewest and the most cores that requests can have used then."""
         most = self._starts.before(end_s) - self._ends.before(begin_s)
         at_begin = self._starts.before(begin_s) - self._ends.before(begin_s)
         at_end = self._starts.before(end_s) - self._ends.before(end_s)
@@ -129,7 +130,7 @@ class _Sums:
         self._sums = [0.0, *itertools.accumulate(amount for _, amount in ordered)]
 
     def before(self, at_s: float) -> float:
-        """The sum of the amounts before that time."""
+        """Return the sum of the amounts before that time."""
         return self._sums[bisect_left(self._times, at_s)]
 
 

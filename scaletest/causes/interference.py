@@ -62,7 +62,10 @@ class Interference(Written):
 def find_interferences(
     steps: Sequence[MeasuredStep], records: Rows, samples: Sequence[NodeSample]
 ) -> list[Interference]:
-    """The disturbances of a run, in the order of time; the costliest where there are too many."""
+    """Return the disturbances of a run, in the order of time.
+
+    The costliest where there are too many.
+    """
     by_node = samples_by_node(samples)
     spells: list[Interference] = []
     for step in steps:
@@ -85,7 +88,7 @@ def find_interferences(
 def costliest_between(
     spells: Sequence[Interference], begin_s: float, end_s: float
 ) -> Interference | None:
-    """The costliest disturbance that touches that time; None where there is none."""
+    """Return the costliest disturbance that touches that time; None where there is none."""
     return max(
         [spell for spell in spells if spell.begin_s < end_s and spell.end_s > begin_s],
         key=lambda spell: spell.cost,
@@ -96,7 +99,7 @@ def costliest_between(
 def _of_node(
     node: str, where: str, samples: Sequence[NodeSample], rows: Sequence[Record], tester: float
 ) -> Iterator[Interference]:
-    """The disturbances of one node during one measurement.
+    """Return the disturbances of one node during one measurement.
 
     Clocks are compared with most of the measurement, and so is pressure.
     """
@@ -146,14 +149,14 @@ def _of_node(
 
 
 def _some(_: float) -> float:
-    """The cost of what lowers a clock by an unknown part."""
+    """Return the cost of what lowers a clock by an unknown part."""
     return 0.1
 
 
 def _levels(
     samples: Sequence[NodeSample], resource: str, figure: str, limit: float, *, above: bool = True
 ) -> Iterator[Span]:
-    """A span for each sample with the figure; disturbed where it is beyond the limit."""
+    """Return a span for each sample with the figure; disturbed where it is beyond the limit."""
     for sample in samples:
         value = sample.value(resource, figure)
         if value is not None:
@@ -162,7 +165,7 @@ def _levels(
 
 
 def _median(samples: Sequence[NodeSample], resource: str, figure: str) -> float:
-    """The usual value of a figure; 0 where no sample has it."""
+    """Return the usual value of a figure; 0 where no sample has it."""
     readings = [sample.value(resource, figure) for sample in samples]
     known = [reading for reading in readings if reading is not None]
     return statistics.median(known) if known else 0.0

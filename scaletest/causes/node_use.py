@@ -35,7 +35,7 @@ class MeasuredWindow:
         return self.end_s - self.begin_s
 
     def covers(self, sample: NodeSample) -> float:
-        """The seconds of a sample's interval that lie in it."""
+        """Return the seconds of a sample's interval that lie in it."""
         return max(
             0.0, min(self.end_s, sample.at_s) - max(self.begin_s, sample.at_s - sample.interval_s)
         )

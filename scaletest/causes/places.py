@@ -3,8 +3,16 @@
 from dataclasses import dataclass
 
 from scaletest.model import State
+from scaletest.model.activity import TOKENS
 from scaletest.stats.estimate import Estimate
 
+# What to try where requests wait for tokens in a pipe that they put there themselves.
+TOKEN_REMEDY = "more tokens in this pipe, or hold each of them for a shorter time"
+# What to try where they sleep while others have locked a file that they opened.
+POLLING_REMEDY = (
+    "this file is locked by others between two attempts: a file for each worker, or locks that are"
+    " held for a shorter time"
+)
 # The time between two requests, in which a worker has nothing to do.
 GAP = "gap"
 # Every place where a worker's time can be spent; together they are its whole time.
@@ -76,8 +84,17 @@ PLACE_TEXTS: dict[str, PlaceText] = {
 }
 
 
+def remedy_of(place: str, named: str) -> str:
+    """Return what to try for a cause. named: its object, "" for none."""
+    if place == State.PIPE and named.endswith(TOKENS):
+        return TOKEN_REMEDY
+    if place == State.SLEEP and named:
+        return POLLING_REMEDY
+    return PLACE_TEXTS[place].remedy
+
+
 def seconds_text(seconds: float) -> str:
-    """A duration in words with two significant digits."""
+    """Return a duration in words with two significant digits."""
     if abs(seconds) >= 10.0:
         return f"{seconds:.0f} s"
     if abs(seconds) >= 0.01:
@@ -86,7 +103,10 @@ def seconds_text(seconds: float) -> str:
 
 
 def cause_sentence(place: str, named: str, share: Estimate, added_s: float) -> str:
-    """The sentence of a cause. named: its object, "" for none. added_s: growth of a cycle in s."""
+    """Return the sentence of a cause.
+
+    named: its object, "" for none. added_s: growth of a cycle in s.
+    """
     on = f" ({named})" if named else ""
     return (
         f"{PLACE_TEXTS[place].phrase}{on}, {share.value:.0%} [{100.0 * share.low:.0f},"

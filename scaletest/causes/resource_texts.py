@@ -17,7 +17,7 @@ def cores_text(busy: float, cores: float) -> str:
 
 
 def clock_text(at_s: float) -> str:
-    """A time of Redis's clock in UTC, as in "12:03:10"."""
+    """Return a time of Redis's clock in UTC, as in "12:03:10"."""
     try:
         return f"{datetime.fromtimestamp(at_s, UTC):%H:%M:%S}"
     except (OverflowError, ValueError, OSError):
@@ -25,12 +25,12 @@ def clock_text(at_s: float) -> str:
 
 
 def on_node(node: str, step: StepResources) -> str:
-    """The node in a sentence, such as " on node-a"; "" where there is only one."""
+    """Return the node in a sentence, such as " on node-a"; "" where there is only one."""
     return f" on {node}" if len(step.nodes) > 1 else ""
 
 
 def unlike_nodes(nodes: Sequence[NodeUse]) -> list[str]:
-    """A line about each node with more, or less, busy cores than the others."""
+    """Return a line about each node with more, or less, busy cores than the others."""
     used = {}
     for node in nodes:
         busy, cores = node.cores_busy, node.value(CPU, "cores")

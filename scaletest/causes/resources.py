@@ -59,7 +59,10 @@ class NodeUse(NodeFigures, Written):
         return math.fsum(known) if known else None
 
     def used_devices(self) -> dict[str, Figures]:
-        """The devices that requests ran on; all of the node where requests name no sampled one."""
+        """Return the devices that requests ran on.
+
+        All of the node where requests name no sampled one.
+        """
         devices = self.of_kind(DEVICE)
         return {name: devices[name] for name in devices if name in self.devices} or devices
 
@@ -82,19 +85,19 @@ class StepResources(Written):
     nodes: tuple[NodeUse, ...]
 
     def total(self, resource: str, figure: str) -> float | None:
-        """The sum of a figure over all nodes; None where one of them lacks it."""
+        """Return the sum of a figure over all nodes; None where one of them lacks it."""
         return _sum([node.value(resource, figure) for node in self.nodes])
 
     def highest(self, resource: str, figure: str) -> float | None:
-        """The highest of all nodes; None where none has it."""
+        """Return the highest of all nodes; None where none has it."""
         return max(self._known(resource, figure), default=None)
 
     def lowest(self, resource: str, figure: str) -> float | None:
-        """The lowest of all nodes; None where none has it."""
+        """Return the lowest of all nodes; None where none has it."""
         return min(self._known(resource, figure), default=None)
 
     def _known(self, resource: str, figure: str) -> list[float]:
-        """A figure of the nodes that have it."""
+        """Return a figure of the nodes that have it."""
         figures = [node.value(resource, figure) for node in self.nodes]
         return [known for known in figures if known is not None]
 
@@ -133,7 +136,10 @@ class StepResources(Written):
         return places
 
     def busiest(self, kind: str) -> NodeResource | None:
-        """The disk or device that is busy for the largest part of the time; None where unknown."""
+        """Return the disk or device that is busy for the largest part of the time.
+
+        None where unknown.
+        """
         return max(
             [place for place in self.places(kind) if "busy" in place.figures],
             key=lambda place: place.figures["busy"],
@@ -169,6 +175,6 @@ class StepResources(Written):
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
-    """The sum; None where one is missing, or all."""
+    """Return the sum; None where one is missing, or all."""
     known = [figure for figure in values if figure is not None]
     return math.fsum(known) if known and len(known) == len(values) else None

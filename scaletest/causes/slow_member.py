@@ -57,15 +57,15 @@ class SlowMember(Written):
 
 
 def slow_member(before: RequestTime, after: RequestTime) -> SlowMember | None:
-    """The worker, else device, else node, that got slower alone; None without one."""
-    base_s = _mean([cycle.reply.run_s for cycle in before.cycles])
+    """Return the worker, else device, else node, that got slower alone; None without one."""
+    base_s = _mean([cycle.reply.run_s for cycle in before.cycles if cycle.ok])
     # repeats have workers of their own, so the first one stands for all
     first = min((cycle.repeat for cycle in after.cycles), default=0)
     for kind in ("worker", "device", "node"):
         members: dict[str, list[float]] = defaultdict(list)  # run times
         for cycle in after.cycles:
             member = getattr(cycle.reply, kind)
-            if member and (kind != "worker" or cycle.repeat == first):
+            if cycle.ok and member and (kind != "worker" or cycle.repeat == first):
                 members[member].append(cycle.reply.run_s)
         name = _slow(members, base_s) if len(members) > 1 else ""
         if name:
@@ -76,7 +76,10 @@ def slow_member(before: RequestTime, after: RequestTime) -> SlowMember | None:
 
 
 def _slow(members: Mapping[str, Sequence[float]], base_s: float) -> str:
-    """The member that added most of the run time while the others added hardly any; "" for none."""
+    """Return the member that added most of the run time while the others added hardly any.
+
+    "" for none.
+    """
     added = {name: sum(times) - len(times) * base_s for name, times in members.items()}
     name = max(added, key=lambda member: added[member])
     own, others = members[name], _others(members, name)
@@ -95,14 +98,14 @@ def _slow(members: Mapping[str, Sequence[float]], base_s: float) -> str:
 
 
 def _others(members: Mapping[str, Sequence[float]], name: str) -> list[float]:
-    """The run times of all members but one."""
+    """Return the run times of all members but one."""
     return list(
         itertools.chain.from_iterable(times for other, times in members.items() if other != name)
     )
 
 
 def _place(worker: str, cycles: Sequence[Cycle]) -> str:
-    """The node and the device of a worker, where no other worker is on it."""
+    """Return the node and the device of a worker, where no other worker is on it."""
     own = next(cycle.reply for cycle in cycles if cycle.reply.worker == worker)
     places = []
     for kind in ("node", "device"):

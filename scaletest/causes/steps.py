@@ -13,6 +13,14 @@ Rows = Mapping[tuple[int, int], Sequence[Record]]
 UNSEEN = 0.01
 
 
+class HasRate(Protocol):
+    """A throughput."""
+
+    @property
+    def per_s(self) -> float:
+        """Requests per second."""
+
+
 class MeasuredOnce(Protocol):
     """One measurement of a step."""
 
@@ -27,6 +35,10 @@ class MeasuredOnce(Protocol):
     @property
     def counted_completions(self) -> Completions:
         """The completions of these records."""
+
+    @property
+    def throughput(self) -> HasRate:
+        """Successful requests per second."""
 
     @property
     def began_s(self) -> float:

@@ -20,9 +20,14 @@ from scaletest.model.writing import document_members
 # Lengths of an object's name, tried until the activity fits; without objects it always fits.
 _NAME_LENGTHS = (120, 90, 60, 40, 20)
 
+# Behind the name of a pipe that the process that waits for it can write to itself: it holds tokens
+# that requests take and put back.
+TOKENS = " (tokens)"
+
 MAX_OBJECT_CHARACTERS = 160
 MAX_WAITS = 4
 MAX_ENGINES = 8
+MAX_CPUS = 32
 MAX_ENGINE_CHARACTERS = 60
 MAX_BYTES = 1024
 Spent = Annotated[float, Meta(ge=0, le=1e9, extra={"unit": "s"})]
@@ -100,6 +105,11 @@ class Activity(Document):
         "seconds that the container's CPU limit kept its processes off the CPUs, while this "
         "request ran.",
     ] = 0.0
+    cpus: Annotated[
+        tuple[Counted, ...],
+        Meta(max_length=MAX_CPUS),
+        "CPUs that its processes are pinned to, where these are not all of the machine.",
+    ] = ()
     engines: Annotated[
         dict[str, Spent],
         Meta(extra={"schema": {"maxProperties": MAX_ENGINES}}),
@@ -138,6 +148,8 @@ class Activity(Document):
         for name in numbers:
             if number := round(getattr(self, name), 4):
                 fields[name] = number
+        if self.cpus:
+            fields["cpus"] = list(self.cpus)
         rounded = ((name, round(busy_s, 4)) for name, busy_s in self.engines.items())
         busiest = heapq.nlargest(MAX_ENGINES, filter(itemgetter(1), rounded), key=itemgetter(1))
         # what is left out to fit, step by step: so many waits stay, with names of such a length,

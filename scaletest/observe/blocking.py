@@ -1,5 +1,4 @@
-"""What a thread of a child process does now: it can run, or is blocked, in a state and on an
-object.
+"""What a thread of a child process does now: it can run, or is blocked, in a state, on an object.
 
 The best source is the system call with its arguments, which names the descriptor. Where the kernel
 or its security modules hide it (Yama, hidepid), the kernel function in which the thread sleeps
@@ -8,11 +7,12 @@ gives the state, and objects may be missing.
 
 import os
 import re
+import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from scaletest.model.activity import State
+from scaletest.model.activity import TOKENS, State
 from scaletest.observe.descriptors import MOST_DESCRIPTORS, Descriptors, open_descriptors, path_of
 from scaletest.observe.doing import (
     LOCK_COMMANDS,
@@ -55,8 +55,9 @@ class Blocking:
         self._descriptors.device = path
 
     def open(self, pid: int, tid: int) -> int:
-        """Return a handle for `look`, which the caller closes; -1 where the kernel has no such
-        file.
+        """Return a handle for `look`, which the caller closes.
+
+        -1 where the kernel has no such file.
         """
         with suppress(OSError):
             if self._calls:
@@ -101,29 +102,17 @@ class Blocking:
             return self._by_function(pid, thread)
         kind, first = self._calls.get(call.number), call.arguments[0]
         match kind:
-            case State():
-                return Doing(kind)
             case WaitKind.FCNTL if call.arguments[1] not in LOCK_COMMANDS:
                 return self._descriptor(pid, thread, first)
-            case WaitKind.FLOCK | WaitKind.FCNTL:
-                return Doing(State.FILE_LOCK, path_of(pid, first))
             case WaitKind.DESCRIPTOR:
                 return self._descriptor(pid, thread, first)
-            case WaitKind.FUTEX if call.arguments[1] & _FUTEX_PRIVATE:
-                return Doing(State.LOCK)
-            case WaitKind.FUTEX:  # the shared file that contains the lock is mapped
-                return Doing(
-                    State.LOCK,
-                    _quietly(lambda: proc.mapped_file(proc.read_all(f"/proc/{pid}/maps"), first)),
-                )
-            case WaitKind.CONNECT:
-                return Doing(
-                    State.NETWORK,
-                    _quietly(lambda: addresses.parse_address(_memory(pid, *call.arguments[1:3]))),
-                )
+            case WaitKind.SEND if not call.arguments[4]:  # the socket is connected
+                return self._descriptor(pid, thread, first)
             case WaitKind.POLL | WaitKind.SELECT | WaitKind.EPOLL:
                 return self._polled(pid, kind, call.arguments)
-        return self._by_function(pid, thread)
+            case None:
+                return self._by_function(pid, thread)
+        return _in_named_call(pid, kind, call.arguments)
 
     def _by_function(self, pid: int, thread: str) -> Doing | None:
         status = proc.parse_status(proc.read(f"{thread}/stat"))
@@ -155,6 +144,9 @@ class Blocking:
         by_function = self._by_function(pid, thread)
         if by_function is None or by_function.state is None:
             return by_function
+        if by_function.state is State.PIPE and doing.object:
+            is_own = proc.is_two_way(proc.text_of(f"/proc/{pid}/fdinfo/{number}"))
+            return Doing(State.PIPE, doing.object + (TOKENS if is_own else ""))
         if by_function.state in (State.PIPE, State.MEMORY, State.DEVICE, State.NETWORK):
             return Doing(by_function.state, doing.object)
         return doing
@@ -179,19 +171,69 @@ class Blocking:
         return self._descriptors.most_active(pid, numbers) if numbers else Doing(State.SLEEP)
 
 
+def _in_named_call(pid: int, kind: WaitKind | State, arguments: Sequence[int]) -> Doing:
+    """Return the activity of a thread in a call whose arguments name what it waits for."""
+    match kind:
+        case WaitKind.FLOCK | WaitKind.FCNTL:
+            return Doing(State.FILE_LOCK, path_of(pid, arguments[0]))
+        case WaitKind.FUTEX:
+            if arguments[1] & _FUTEX_PRIVATE:
+                return Doing(State.LOCK)
+            # the shared file that contains the lock is mapped
+            maps = f"/proc/{pid}/maps"
+            return Doing(
+                State.LOCK, _quietly(lambda: proc.mapped_file(proc.read_all(maps), arguments[0]))
+            )
+        case WaitKind.CONNECT | WaitKind.SEND:
+            begin = 1 if kind is WaitKind.CONNECT else 4
+            address = arguments[begin : begin + 2]
+            return Doing(
+                State.NETWORK, _quietly(lambda: addresses.parse_address(_memory(pid, *address)))
+            )
+        case WaitKind.SEMAPHORES:
+            return Doing(State.LOCK, f"System V semaphores {arguments[0]}")
+        case WaitKind.QUEUE:
+            return Doing(State.PIPE, f"System V message queue {arguments[0]}")
+        case WaitKind.SLEEP:
+            return Doing(State.SLEEP, _quietly(lambda: _file_locked_by_others(pid)))
+        case State():
+            return Doing(kind)
+    return UNKNOWN
+
+
 def _memory(pid: int, address: int, size: int) -> bytes:
     """Return a process's memory. Raises OSError."""
     return proc.read(f"/proc/{pid}/mem", min(size, 4096), address) if address and size else b""
 
 
 def _locked_file(pid: int) -> str:
-    """Return the file whose lock a process waits for, by its inode among the process's
-    descriptors.
-    """
+    """Return the file whose lock a process waits for, by its inode."""
     inode = proc.awaited_inode(proc.read_all("/proc/locks"), pid)
     for number in open_descriptors(pid)[:MOST_DESCRIPTORS] if inode else ():
         if proc.inode_of(proc.read_all(f"/proc/{pid}/fdinfo/{number}")) == inode:
             return path_of(pid, number)
+    return ""
+
+
+def _file_locked_by_others(pid: int) -> str:
+    """Return the open file of a sleeping process that somebody else has locked; "" for none.
+
+    So a program sleeps that tries again and again, as SQLite does. Locks of its own session, which
+    a request is, do not keep it from anything: its parent may hold one for it.
+    """
+    files = {
+        number: path
+        for number in open_descriptors(pid)[:MOST_DESCRIPTORS]
+        if number > 2 and (path := path_of(pid, number))
+    }
+    if not files:
+        return ""
+    holders = proc.lock_holders(proc.read_all("/proc/locks"))
+    for number, path in files.items():
+        status = os.stat(f"/proc/{pid}/fd/{number}")  # noqa: PTH116 - a path of /proc
+        holder = holders.get(status.st_ino, pid) if stat.S_ISREG(status.st_mode) else pid
+        if holder != pid and os.getsid(holder) != os.getsid(pid):
+            return path
     return ""
 
 

@@ -97,9 +97,7 @@ class Throttling:
         return max(0.0, self._sum_s() - self._began_s)
 
     def part(self) -> float:
-        """Return the share of throttled periods since creation, of the limit with the highest
-        share.
-        """
+        """Return the highest share of throttled periods since creation, of all limits."""
         shares = [0.0]
         for (held_back, count), path in zip(self._periods, self._files, strict=True):
             held_back_now, count_now = _periods(path)

@@ -38,8 +38,8 @@ class Descriptors:
             peer = self._sockets.peer(pid, number, int(socket[1]))
             if peer is None:
                 return Doing(State.NETWORK)
-            if peer.listening:
-                return Doing(State.IDLE)
+            if peer.listening or peer.name == CLIENTS:
+                return Doing(State.IDLE, peer.name)
             return Doing(State.PIPE) if peer.unnamed else Doing(State.NETWORK, peer.name)
         if link.startswith(("pipe:", "anon_inode:")):
             # it has no path
@@ -63,16 +63,11 @@ class Descriptors:
     def most_active(self, pid: int, numbers: Iterable[int]) -> Doing:
         """Return the state of the most important of these descriptors.
 
-        Files are always ready, so a poll does not wait for them. A peer that was asked is more
-        important than clients that may ask.
+        Files are always ready, so a poll does not wait for them.
         """
         targets = [self.target(pid, number) for number in list(numbers)[:MOST_DESCRIPTORS]]
         waiting = (doing for doing in targets if doing.state is not State.DISK)
-        return min(
-            waiting,
-            key=lambda doing: (doing.rank, doing.object == CLIENTS),
-            default=Doing(State.IDLE),
-        )
+        return min(waiting, key=lambda doing: doing.rank, default=Doing(State.IDLE))
 
 
 def open_descriptors(pid: int) -> list[int]:

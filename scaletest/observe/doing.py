@@ -1,5 +1,6 @@
-"""What a thread does: it can run, or is blocked, in a state and on an object; and what the kernel's
-functions and system calls tell of that.
+"""What a thread does: it can run, or is blocked, in a state and on an object.
+
+And what the kernel's functions and system calls tell of that.
 """
 
 import platform
@@ -62,8 +63,9 @@ _LETTERS = {
 
 
 def of_function(name: str) -> State | None:
-    """Return the state of a thread that sleeps in this kernel function; None for an unknown
-    function.
+    """Return the state of a thread that sleeps in this kernel function.
+
+    None for an unknown function.
     """
     return next((state for pattern, state in _FUNCTIONS if pattern.search(name)), None)
 
@@ -84,6 +86,10 @@ class WaitKind(Enum):
     POLL = auto()
     SELECT = auto()
     EPOLL = auto()
+    SEMAPHORES = auto()  # of System V, by the id of the set
+    QUEUE = auto()  # of messages, System V's, by its id
+    SEND = auto()  # to an address, unless the socket is connected
+    SLEEP = auto()
 
 
 # (x86_64, aarch64); None where the architecture has no such call. A state: of calls that wait for
@@ -98,7 +104,6 @@ _NUMBERS: Mapping[WaitKind | State, Mapping[str, tuple[int | None, int | None]]]
         "readv": (19, 65),
         "writev": (20, 66),
         "sendfile": (40, 71),
-        "sendto": (44, 206),
         "recvfrom": (45, 207),
         "sendmsg": (46, 211),
         "recvmsg": (47, 212),
@@ -121,6 +126,9 @@ _NUMBERS: Mapping[WaitKind | State, Mapping[str, tuple[int | None, int | None]]]
         "pwritev2": (328, 287),
     },
     WaitKind.CONNECT: {"connect": (42, 203)},
+    WaitKind.SEND: {"sendto": (44, 206)},
+    WaitKind.SEMAPHORES: {"semop": (65, 193), "semtimedop": (220, 192)},
+    WaitKind.QUEUE: {"msgsnd": (69, 189), "msgrcv": (70, 188)},
     State.IDLE: {
         "accept": (43, 202),
         "accept4": (288, 242),
@@ -133,18 +141,14 @@ _NUMBERS: Mapping[WaitKind | State, Mapping[str, tuple[int | None, int | None]]]
     WaitKind.FUTEX: {"futex": (202, 98)},
     # those of futexes have the flags and the address elsewhere than futex has
     State.LOCK: {
-        "semop": (65, 193),
-        "semtimedop": (220, 192),
         "futex_waitv": (449, 449),
         "futex_wait": (455, 455),
     },
     State.PIPE: {
-        "msgsnd": (69, 189),
-        "msgrcv": (70, 188),
         "mq_timedsend": (242, 182),
         "mq_timedreceive": (243, 183),
     },
-    State.SLEEP: {"nanosleep": (35, 101), "clock_nanosleep": (230, 115)},
+    WaitKind.SLEEP: {"nanosleep": (35, 101), "clock_nanosleep": (230, 115)},
     State.CHILD: {"wait4": (61, 260), "waitid": (247, 95), "vfork": (58, None)},
     WaitKind.POLL: {"poll": (7, None), "ppoll": (271, 73)},
     WaitKind.SELECT: {"select": (23, None), "pselect6": (270, 72)},

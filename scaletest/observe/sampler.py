@@ -5,33 +5,43 @@ while no program does. Looks are rarer where they cost more, and a look that fai
 of that request and nothing else.
 """
 
+import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from resource import struct_rusage
 
-from scaletest.model.activity import Activity, State
+from scaletest.model.activity import MAX_CPUS, Activity, State
 from scaletest.observe.devices.clients import devices_present
-from scaletest.observe.sampling import SHARE, Sampling
+from scaletest.observe.sampling import FOLLOW_S, SETTLE_S, SHARE, Sampling
 from scaletest.observe.time_by_state import TimeByState
 from scaletest.observe.tree import NOTHING_RAN, Tree
 
 # In requests of more looks it does not matter where in an interval the first one falls.
 FEW_LOOKS = 2
 NEVER = float("inf")
+# CPU time that following one program may take, beside some times as much as others took.
+MOST_FOLLOW_S = 0.005
 # Of requests that typically take less than this a random part is sampled: what sampling needs
 # before and after each of them would otherwise cost 8 workers more than 1 % of a core.
 SHORT_S, SAMPLED_PART = 1.0, 0.5
 
 
 class ProgramWatch:
-    """One program from before its start to its end. `due`: when to look next, on the monotonic
-    clock.
+    """One program from before its start to its end.
+
+    `due`: when to look next, on the monotonic clock.
     """
 
-    def __init__(self, sampling: Sampling, device: str = "") -> None:
+    def __init__(self, sampling: Sampling, device: str = "", *, follows: bool = False) -> None:
+        """follows: look also whenever a descendant of the program has ended."""
         self._sampling = sampling
+        self._follows = follows
+        # after how long to look again at a tree that has just changed; 0 once it waits
+        self._settle_s = 0.0
+        self._changed_s = 0.0
+        self._forks = False
         self._device = device
         self._clients = sampling.clients if devices_present(device) else None
         if self._clients is not None:
@@ -49,7 +59,9 @@ class ProgramWatch:
         self._first_s = sampling.moments.next_s(self._interval_s, anew=not self._is_short)
         # in requests of few looks the first one stands for a whole interval, wherever in it it
         # falls
-        has_few = not self._is_short and sampling.typical_s < FEW_LOOKS * self._interval_s
+        has_few = (
+            not self._is_short and not follows and sampling.typical_s < FEW_LOOKS * self._interval_s
+        )
         self._spent = TimeByState(1.0 - self._first_s / self._interval_s if has_few else 0.5)
         # the interval that the next look stands for, and the sum of those of looks that met
         # something blocked
@@ -59,14 +71,18 @@ class ProgramWatch:
         self._first = NOTHING_RAN
         self._tree: Tree | None = None
         self._keeps_tree = True
+        # that what ran may use
+        self._cpus: set[int] = set()
         self.due = NEVER
 
     def start(self, pid: int) -> None:
         """Begin to look at the program, which has started."""
         self._count_own(0.0)
         if self._sampling.works:
-            self._tree = Tree(pid, self._sampling.blocking)
+            self._tree = Tree(pid, self._sampling.blocking, watch_ends=self._follows)
             self._plan_first_look()
+            if self._follows:
+                self._settle(self._started_s)
             self._sampling.cpu_s = time.thread_time()
 
     def resume(self, tree: Tree) -> None:
@@ -75,6 +91,7 @@ class ProgramWatch:
         tree: the caller's; what it did before does not count.
         """
         self._count_own(0.0)
+        self._follows = False
         if not self._sampling.works:
             return
         began_s = time.thread_time()
@@ -93,9 +110,33 @@ class ProgramWatch:
         self._started_s = time.monotonic()
         self.due = self._started_s + self._first_s
 
+    @property
+    def end_handles(self) -> list[int]:
+        """Descriptors that are readable when descendants of the program have ended."""
+        return self._tree.end_handles if self._tree is not None and self._follows else []
+
+    def note_ends(self, handles: Collection[int]) -> None:
+        """Take in that descendants have ended. Who waited for them goes on, maybe with another."""
+        with self._errors_told():
+            assert self._tree is not None
+            now_s = time.monotonic()
+            if self._tree.note_ends(handles) and self._spent.waits_in_sequence:
+                # until then it was in the state in which the last look met it
+                self._unchanged_s = max(0.0, now_s - self._looked_s)
+            self._spend(self._sampling.cpu_s)
+            self._settle(now_s)
+
+    def _settle(self, now_s: float) -> None:
+        """Look soon, and again until the tree waits for something, within the allowance."""
+        self._settle_s, self._changed_s = SETTLE_S, now_s
+        self.due = min(self.due, now_s + SETTLE_S)
+        if self._looks_s > MOST_FOLLOW_S + 4.0 * self._sampling.follow_cost_s:
+            self._follows, self._settle_s = False, 0.0
+
     def look(self) -> None:
-        """Look at the processes. As long as nobody ran the interval goes on, to be counted when
-        somebody did.
+        """Look at the processes.
+
+        As long as nobody ran the interval goes on, to be counted when somebody did.
         """
         now_s = time.monotonic()
         self._late_s += max(0.0, now_s - self.due)
@@ -106,26 +147,48 @@ class ProgramWatch:
             if self._tree.is_unchanged():
                 self._unchanged_s = passed_s
             else:
-                self._spent.add_interval(passed_s, self._tree.look(), self._unchanged_s)
+                look = self._tree.look()
+                self._spent.add_interval(passed_s, look, self._unchanged_s)
+                if look is not None and look.doing.state is None:
+                    # a command in a script may be pinned to CPUs by itself
+                    with suppress(OSError):
+                        self._cpus |= os.sched_getaffinity(look.thread[1])
                 self._looked_s, self._unchanged_s = now_s, 0.0
             # a device may be busy while nobody runs
             if self._clients is not None:
                 self._clients.look(self._tree.processes)
             self._stands_for_s += self._look_s if self._spent.ends_blocked else 0.0
             self._spend(self._sampling.cpu_s)
-            if self._is_short:
-                self.due = max(
-                    now_s,
-                    self._started_s + self._sampling.moments.next_after_look_s(self._interval_s),
-                )
-            else:
-                self._look_s = self._sampling.next_after_s(self._interval_s, now_s - self._began_s)
-                self.due = now_s + self._look_s
+            self._forks = self._forks or len(self._tree.processes) > 1
+            self._plan_next_look(now_s)
+
+    def _plan_next_look(self, now_s: float) -> None:
+        """Plan the look after one: soon while a tree that has changed does not wait yet."""
+        if self._settle_s and not self._spent.waits_in_sequence:
+            self._settle_s *= 3.0
+            if self._settle_s < FOLLOW_S:
+                self.due = now_s + self._settle_s
+                return
+        self._settle_s = 0.0
+        if self._is_short:
+            self.due = max(
+                now_s,
+                self._started_s + self._sampling.moments.next_after_look_s(self._interval_s),
+            )
+        elif self._follows:
+            self._look_s = self._sampling.follow_after_s(now_s - self._changed_s)
+            self.due = now_s + self._look_s
+        else:
+            self._look_s = self._sampling.next_after_s(self._interval_s, now_s - self._began_s)
+            self.due = now_s + self._look_s
 
     def ended(self) -> None:
         """Note how long the first process ran: the program has ended, and is not yet reaped."""
         if self._tree is not None:
             self._first = self._tree.look_at_end()
+            if not self._cpus:
+                with suppress(OSError):
+                    self._cpus = os.sched_getaffinity(self._tree.root)
 
     def _spend(self, since_s: float) -> None:
         """Count the CPU time of this thread since then as that of a look, with the waking up."""
@@ -155,6 +218,9 @@ class ProgramWatch:
                 self._clients.look(self._tree.processes)
             self._count_own(self._looks_s)
             self._sampling.count_program(time.monotonic() - self._started_s)
+            if self._follows:
+                self._sampling.count_followed(self._looks_s, self._forks)
+            self._sampling.forks = self._sampling.forks or self._forks
             ended_s = time.monotonic()
             self._spent.add_end(
                 max(0.0, ended_s - self._looked_s),
@@ -162,7 +228,8 @@ class ProgramWatch:
                 self._unchanged_s,
                 self._first,
             )
-            self._sampling.balance.settle(self._spent, self._stands_for_s)
+            if not self._follows:
+                self._sampling.balance.settle(self._spent, self._stands_for_s)
             whole = self._activity(ended_s, usage)
             if self._clients is not None:
                 whole = replace(
@@ -174,8 +241,9 @@ class ProgramWatch:
         return activity
 
     def close_own(self, state: State, name: str = "") -> Activity | None:
-        """Return the activity of this thread, where there was no program: as long as it neither ran
-        nor waited for a CPU it was in this state.
+        """Return the activity of this thread, where there was no program.
+
+        As long as it neither ran nor waited for a CPU it was in this state.
 
         name: of what it waited for.
         """
@@ -188,8 +256,9 @@ class ProgramWatch:
         return activity
 
     def _count_own(self, looks_s: float) -> None:
-        """Count our own time: to start the program, or to see that it ended, we need a CPU
-        ourselves. looks_s: of looks.
+        """Count our own time: we need a CPU to start the program, and to see that it ended.
+
+        looks_s: of looks.
         """
         schedule = self._sampling.own_schedule()
         if schedule is None or self._own_schedule is None:
@@ -211,6 +280,11 @@ class ProgramWatch:
             self._spent.seconds_by_state(ended_s - self._began_s),
             self._spent.longest_waits(),
             throttled_s=throttled_s,
+            cpus=(
+                tuple(sorted(self._cpus))
+                if len(self._cpus) < min(os.cpu_count() or 0, MAX_CPUS + 1)
+                else ()
+            ),
         )
         if usage is None:
             return activity
@@ -237,13 +311,22 @@ class RequestSampler(Sampling):
     def begin(self, device: str = "") -> ProgramWatch:
         """Watch a program that is about to start."""
         self.blocking.use_device(device)
-        return ProgramWatch(self, device)
+        follows = self.chance.random() < self.part_to_follow()
+        return ProgramWatch(self, device, follows=follows)
 
     def draw(self, device: str = "") -> ProgramWatch | None:
-        """Watch the program of a request that is about to start; None where chance leaves out one
-        of many short requests.
+        """Watch the program of a request that is about to start; None where chance leaves it out.
+
+        So it does with many short requests, and with such of these as take much to follow.
         """
+        if device:
+            return self.begin(device)
         is_short = self.has_typical and self.typical_s < SHORT_S
-        if is_short and not device and self.chance.random() >= self._sampled_part:
+        part = self._sampled_part if is_short else 1.0
+        followed = self.part_to_follow()
+        if followed and part < 1.0:
+            part = min(part, followed)
+        if self.chance.random() >= part:
             return None
-        return self.begin(device)
+        self.blocking.use_device(device)
+        return ProgramWatch(self, device, follows=self.chance.random() * part < followed)

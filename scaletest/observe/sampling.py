@@ -21,6 +21,15 @@ logger = logging.getLogger("scaletest.worker")
 INTERVAL_S = 0.1
 # Of a long program a tenth of the time that it ran: phases of a second matter less in a minute.
 GROWTH, LONGEST_INTERVAL_S = 0.1, 0.5
+# The part of a core that may be spent on programs that start others: these are looked at whenever
+# one of them ends, so soon after that, then after three times as long until the next one waits.
+FORKS_SHARE = 0.003
+SETTLE_S = 0.002
+# Then so often, or after a tenth of the time for which the same processes were there, up to
+# INTERVAL_S.
+FOLLOW_S = 0.03
+# Where less than this part of such programs could be followed, all are looked at as usual.
+LEAST_FOLLOWED = 0.1
 # So many looks are enough for a request of up to a second or so.
 ENOUGH_LOOKS = 3
 _DENIED = {
@@ -57,6 +66,9 @@ class Sampling:
         self.moments = Moments(self.chance)
         # CPU time of this thread up to the last look at any program
         self.cpu_s = 0.0
+        # whether programs of late started others, and what it costs to follow one of these
+        self.forks = True
+        self.follow_cost_s = 0.0
         self.typical_s = INTERVAL_S
         self.has_typical = False
         self.own_schedule = OwnSchedule().read
@@ -65,8 +77,9 @@ class Sampling:
             self.tell("schedstat")
 
     def interval_s(self) -> float:
-        """Return the seconds between two looks: a whole number of intervals makes up a request,
-        where requests are longer than one.
+        """Return the seconds between two looks.
+
+        A whole number of intervals makes up a request, where requests are longer than one.
         """
         least_s = max(
             INTERVAL_S,
@@ -78,6 +91,26 @@ class Sampling:
     def next_after_s(self, interval_s: float, ran_s: float) -> float:
         """Return how long after a look the next one comes, of a program that ran so long."""
         return max(interval_s, min(LONGEST_INTERVAL_S, GROWTH * ran_s), self.allowance.interval_s)
+
+    def follow_after_s(self, unchanged_s: float) -> float:
+        """Return when to look again at a program whose processes have been the same for so long.
+
+        The instants are left to chance, so that no phase of what they do is met more than others.
+        """
+        return self.chance.uniform(0.5, 1.5) * min(INTERVAL_S, max(FOLLOW_S, GROWTH * unchanged_s))
+
+    def part_to_follow(self) -> float:
+        """Return which part of the programs can be followed from one descendant to the next."""
+        if not self.forks or self.typical_s < self.interval_s():
+            return 0.0
+        part = min(1.0, FORKS_SHARE * self.typical_s / max(1e-6, self.follow_cost_s))
+        return part if part >= LEAST_FOLLOWED else 0.0
+
+    def count_followed(self, cost_s: float, forks: bool) -> None:
+        """Take in what it cost to follow a program, and whether it started others."""
+        self.forks = forks
+        # from 0 on, since the first programs find cold caches
+        self.follow_cost_s = 0.8 * self.follow_cost_s + 0.2 * cost_s
 
     def count_program(self, ran_s: float) -> None:
         """Take in how long a program took."""
@@ -93,8 +126,9 @@ class Sampling:
 
 
 class OwnSchedule:
-    """How long the thread that reads it ran and waited for a CPU. Forked processes have their
-    own.
+    """How long the thread that reads it ran and waited for a CPU.
+
+    Forked processes have their own.
     """
 
     def __init__(self) -> None:
@@ -114,8 +148,7 @@ class OwnSchedule:
 
 
 class Moments:
-    """When to look at programs for the first time, at any instant of an interval with the same
-    chance.
+    """When to look at programs first: at any instant of an interval with the same chance.
 
     Programs that are shorter than an interval are looked at once in each interval of the time that
     they run, the intervals of one after the other. Longer ones are looked at in the first interval
@@ -132,8 +165,9 @@ class Moments:
         self._next_s = self._end_s = 0.0
 
     def next_s(self, interval_s: float, *, anew: bool) -> float:
-        """Return the time of the next look, since the program began. anew: an interval begins with
-        the program.
+        """Return the time of the next look, since the program began.
+
+        anew: an interval begins with the program.
         """
         if anew:
             self._part = (self._part + GOLDEN_SECTION) % 1.0
@@ -155,9 +189,7 @@ class Moments:
 
 
 class Allowance:
-    """CPU time for looks: so much of what passes between two of them as they may cost, by what they
-    did cost.
-    """
+    """CPU time for looks: the part of what passes between two of them that they may cost."""
 
     def __init__(self, share: float = SHARE) -> None:
         self._share = share

@@ -21,8 +21,9 @@ _ANY_COOKIE = 0xFFFFFFFF
 
 
 def unix_peer(inode: int) -> str | None:
-    """Return the path of a unix socket's peer, "" for one without a name; None for other sockets,
-    and before it is accepted.
+    """Return the path of a unix socket's peer, "" for one without a name.
+
+    None for other sockets, and before it is accepted.
 
     Raises OSError where the kernel does not answer.
     """
@@ -34,8 +35,9 @@ def unix_peer(inode: int) -> str | None:
 
 
 def tcp_peers() -> Iterator[addresses.Connection]:
-    """Yield every TCP connection of this network. Raises OSError where the kernel does not
-    answer.
+    """Yield every TCP connection of this network.
+
+    Raises OSError where the kernel does not answer.
     """
     for family in (socket.AF_INET, socket.AF_INET6):
         with _link() as link:
@@ -84,8 +86,9 @@ def _answers(link: socket.socket, request: bytes, flags: int) -> Iterator[bytes]
 
 
 def _attributes(link: socket.socket, inode: int, show: int) -> dict[int, bytes]:
-    """Return the attributes by number of the unix socket with this inode. OSError without such a
-    socket.
+    """Return the attributes by number of the unix socket with this inode.
+
+    OSError without such a socket.
     """
     fields = (0xFFFFFFFF, inode & 0xFFFFFFFF, show, _ANY_COOKIE, _ANY_COOKIE)
     request = struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, *fields)

@@ -51,9 +51,10 @@ class Sockets:
         clock: Callable[[], float] = time.monotonic,
         served: int = 0,
     ) -> None:
-        """duplicate: whether to try the cheap way. served: the TCP port on which the processes
-        themselves serve: the peer of its connections, and of sockets that listen, is CLIENTS; 0 for
-        none.
+        """duplicate: whether to try the cheap way.
+
+        served: the TCP port on which the processes themselves serve: the peer of its connections,
+        and of sockets that listen, is CLIENTS; 0 for none.
         """
         self._duplicate = duplicate and socket.getdefaulttimeout() is None
         self._clock = clock
@@ -165,9 +166,7 @@ def is_here(host: str) -> bool:
 
 
 def server_processes(port: int) -> list[int]:
-    """Return the processes that listen on a port, without us and without children of such
-    processes.
-    """
+    """Return the processes that listen on a port, without us and without children of such."""
     wanted = set()
     for name in ("tcp", "tcp6"):
         with suppress(OSError):

@@ -5,8 +5,9 @@ interval was spent blocked: part of it is given to what was blocked at its begin
 is blocked at its end, so that a state is neither too long nor too short on average, wherever in a
 request the looks fall. Where something ran at one end and was blocked once, all is the other end's;
 after many short waits its part goes to the states that got less than the looks at what was blocked
-say, since these are a sample of the blocked time. A process that did not live through the interval
-gets no more of it than it lived. Nothing else is guessed: the rest was not observed.
+say, since these are a sample of the blocked time. In a script that runs one command after the other
+the begin and the end of each are known, so its waits are as long as they were. What no look stands
+for was not observed.
 """
 
 import heapq
@@ -45,6 +46,8 @@ class TimeByState:
         self._unseen_s = 0.0
         self._seen_run_s = 0.0
         self._last: TreeLook | None = None
+        # whether never more than one thread did anything
+        self._in_sequence = True
 
     def add(self, state: State, seconds: float, name: str = "") -> None:
         """Add time whose state is known."""
@@ -66,6 +69,7 @@ class TimeByState:
         elif look is not None:  # at the begin of the request
             counted = counted and len(look.threads) == 1
         self._divide(seconds, run_s, wait_s, unchanged_s, look, counted=counted)
+        self._in_sequence = self._in_sequence and look is not None and look.in_sequence
         self._last = look
 
     def add_end(
@@ -104,19 +108,36 @@ class TimeByState:
         if sum(parts.values()) > 0:
             self._spread(unknown_s, lacking if sum(lacking.values()) > 0 else parts)
             self._unknown_s = self._uncounted_s = 0.0
+        # CPU time that no look saw is of processes that lived between two of them
+        hidden_run_s = min(max(0.0, unseen_s - run_s), self._uncounted_s)
+        self.add(State.ON_CPU, hidden_run_s)
+        self._uncounted_s -= hidden_run_s
         self._spread_or_hide(self._unknown_s, _COUNTED)
         self._spread_or_hide(self._uncounted_s + self._unseen_s, (State.ON_CPU,))
-        # CPU time that no look saw, of processes that lived between two looks
-        self._move(
-            State.NOT_OBSERVED,
-            State.ON_CPU,
-            min(unseen_s - run_s, self._seconds[Doing(State.NOT_OBSERVED)]),
-        )
+        missing_s = max(0.0, unseen_s - run_s - hidden_run_s)
+        moved_s = min(missing_s, self._seconds[Doing(State.NOT_OBSERVED)])
+        self._move(State.NOT_OBSERVED, State.ON_CPU, moved_s)
+        missing_s -= moved_s
+        if self._in_sequence and missing_s > 0:
+            # it ran, and waited for a CPU as others did, at the ends of what was blocked, since
+            # nothing else went on meanwhile
+            ran_s = self._seconds[Doing(State.ON_CPU)]
+            per_run = self._seconds[Doing(State.CPU_WAIT)] / ran_s if ran_s > 0 else 0.0
+            blocked = self.blocked_seconds()
+            taken_s = min(missing_s * (1.0 + per_run), sum(blocked.values()))
+            self._spread(-taken_s, blocked)
+            self.add(State.ON_CPU, taken_s / (1.0 + per_run))
+            self.add(State.CPU_WAIT, taken_s * per_run / (1.0 + per_run))
 
     @property
     def ends_blocked(self) -> bool:
         """Whether the last look met something blocked."""
         return self._last is not None and self._last.doing.state is not None
+
+    @property
+    def waits_in_sequence(self) -> bool:
+        """Whether the last look met something blocked, and nothing that goes on beside it."""
+        return self.ends_blocked and self._last is not None and self._last.in_sequence
 
     def blocked_seconds(self) -> dict[Doing, float]:
         """Return the seconds that only looks tell of, with those that were not observed."""
@@ -131,9 +152,7 @@ class TimeByState:
         self._seconds[Doing(State.NOT_OBSERVED)] -= sum(seconds.values())
 
     def count_throttled(self, seconds: float) -> None:
-        """Take in the seconds in which a limit held all processes back: that part of the waiting
-        for a CPU was for the limit.
-        """
+        """Count as throttled what was waiting for a CPU while a limit held all processes back."""
         self._move(
             State.CPU_WAIT, State.THROTTLED, min(seconds, self._seconds[Doing(State.CPU_WAIT)])
         )
@@ -179,27 +198,26 @@ class TimeByState:
             self._grant(self._last, still_s, counted=True)
             if self._last.doing.state is not None:
                 self._weights[self._last.doing] += still_s
-        # the looks at the ends of the interval, each with the other one and its part of the rest;
-        # at the begin and the end of the request one of the two is missing
-        ends: list[tuple[TreeLook, TreeLook | None, float]] = [
-            (look, None, 1.0) for look in (self._last, end) if look is not None
-        ]
+        divided_s = blocked_s - still_s
+        # the looks at the ends of the interval, each with its part of the rest; at the begin and
+        # the end of the request one of the two is missing
+        ends = [(look, 1.0) for look in (self._last, end) if look is not None]
         if self._last is not None and end is not None:
             begin_part = self._begin_part
             is_one_wait = sum(share.slices for share in end.shares) <= FEW_SLICES
             if is_one_wait and (self._last.doing.state is None) != (end.doing.state is None):
                 begin_part = 1.0 if end.doing.state is None else 0.0
-            ends = [(self._last, end, begin_part), (end, self._last, 1.0 - begin_part)]
-        divided_s = left_s = blocked_s - still_s
-        for look, opposite, part in ends:
-            is_in_both = opposite is not None and look.thread in opposite.threads
-            granted_s = divided_s * part if is_in_both else min(divided_s * part, look.age_s)
-            left_s -= granted_s
-            self._grant(look, granted_s, counted=counted, at_end=end is None)
+            elif self._last.in_sequence and end.in_sequence and end.age_s < divided_s:
+                # a script's next command began at a known time, and what was before it at the begin
+                begin_part = 1.0 - end.age_s / divided_s
+            ends = [(self._last, begin_part), (end, 1.0 - begin_part)]
+        for look, part in ends:
+            self._grant(look, divided_s * part, counted=counted, at_end=end is None)
             # each look at a blocked state stands for its part of the request
             if look.doing.state is not None:
                 self._weights[look.doing] += (seconds - still_s) * part
-        self.add(State.NOT_OBSERVED, left_s)
+        if not ends:
+            self.add(State.NOT_OBSERVED, divided_s)
 
     def _grant(
         self, look: TreeLook, seconds: float, *, counted: bool, at_end: bool = False
@@ -216,8 +234,9 @@ class TimeByState:
             self._uncounted_s += seconds
 
     def _spread_or_hide(self, seconds: float, impossible: Collection[State]) -> None:
-        """Give seconds to the known states but the impossible ones, by their length; where there is
-        none, they were not observed.
+        """Give seconds to the known states but the impossible ones, by their length.
+
+        Where there is none, they were not observed.
         """
         possible = {
             doing: spent_s
@@ -230,7 +249,7 @@ class TimeByState:
             self.add(State.NOT_OBSERVED, seconds)
 
     def _spread(self, seconds: float, weights: dict[Doing, float]) -> None:
-        total = sum(weights.values())
+        total = sum(weights.values()) or 1.0
         for doing, weight in weights.items():
             self._seconds[doing] += seconds * weight / total
 
@@ -241,8 +260,9 @@ class TimeByState:
 
 
 def run_and_wait_s(seconds: float, shares: Sequence[ThreadShare]) -> tuple[float, float]:
-    """Return the seconds in which any thread ran, and in which none did and any waited for a CPU,
-    as if they were independent.
+    """Return the seconds in which any thread ran, and in which none did and any waited for a CPU.
+
+    Threads count as independent.
     """
     none_runs = none_runs_or_waits = 1.0
     for share in shares:
@@ -267,8 +287,9 @@ class Balance:
         self._last: dict[Doing, float] = {}
 
     def settle(self, spent: TimeByState, stands_for_s: float) -> None:
-        """Close a request. stands_for_s: the time that its looks at something blocked stand for; 0
-        when none did.
+        """Close a request.
+
+        stands_for_s: the time that its looks at something blocked stand for; 0 when none did.
         """
         blocked = spent.blocked_seconds()
         total_s = sum(blocked.values())

@@ -4,6 +4,7 @@ import os
 import resource
 import time
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
@@ -14,12 +15,16 @@ from scaletest.observe.doing import RUNNABLE, Doing
 from scaletest.processes import proc
 
 # Threads beyond these are not looked at, so that a look stays cheap whatever a request starts. Each
-# takes two files.
+# takes two files, and a process one more.
 MOST_THREADS = 256
+# select() takes no higher descriptor.
+MOST_HANDLE = 1024
 _NEVER_RAN = proc.Schedule(0.0, 0.0, 0)
 # A thread that was put on a CPU no more often between two looks was blocked once or twice, and not
 # in many short waits.
 FEW_SLICES = 4
+# To end, a thread runs once, or once more when it is interrupted.
+ENDING_SLICES = 2
 # Where so many of a thread's short waits can be page faults that read from a disk, these are what
 # it waited for.
 FAULTING_PART = 0.5
@@ -28,9 +33,7 @@ Key = tuple[int, int]
 
 
 def most_threads(open_files: int) -> int:
-    """Return the threads to look at when a process may open this many files: they need half of them
-    at most.
-    """
+    """Return the threads to look at: they need half of the files that a process may open."""
     return (
         MOST_THREADS if open_files == resource.RLIM_INFINITY else min(MOST_THREADS, open_files // 4)
     )
@@ -57,6 +60,9 @@ class TreeLook(NamedTuple):
     threads: frozenset[Key]  # all that live
     # what the most active thread waited for many times since the last look, where that is known
     short_waits: Doing | None = None
+    # whether all other threads wait for a child to end, as in a script that runs one command after
+    # the other: then the request does nothing else until this thread goes on or its process ends
+    in_sequence: bool = False
 
 
 @dataclass(slots=True)
@@ -73,28 +79,44 @@ class _Thread:
     faults: int = 0
     compared_slices: int = 0
     is_faulting: bool = False
+    # since it was met
+    has_run: bool = False
 
 
 @dataclass(slots=True)
 class _Process:
     began_s: float
     threads: dict[int, _Thread] = field(default_factory=dict)
+    # a pidfd, readable from the end of the process on; -1 for none
+    end_handle: int = -1
 
 
 class Tree:
     """A process and its descendants."""
 
-    def __init__(self, root: int, blocking: Blocking) -> None:
-        self._root = root
+    def __init__(
+        self, root: int, blocking: Blocking, *, watch_ends: bool = False, serves: bool = False
+    ) -> None:
+        """watch_ends: keep a handle of each descendant that tells of its end.
+
+        serves: the processes are a service. Of its threads those that wait for a lock, and have not
+        run since they were met, are spare ones of a pool: they wait for no request.
+        """
+        self._serves = serves
+        self.root = root
+        self._watch_ends = watch_ends
         self._blocking = blocking
         self._processes: dict[int, _Process] = {}
         self._threads = 0
+        # of processes that ended since the last look
+        self._last_shares: list[ThreadShare] = []
         self._most_threads = most_threads(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
         self._looked_s = time.monotonic()
 
     def is_unchanged(self) -> bool:
-        """Return whether no thread ran since the last look, so that nothing can be new; cheaper
-        than a look.
+        """Return whether no thread ran since the last look, so that nothing can be new.
+
+        Cheaper than a look.
         """
         has_threads = False
         try:
@@ -111,9 +133,9 @@ class Tree:
         """Return what the processes did since the last look, and do now; None when none is left."""
         now_s = time.monotonic()
         passed_s, self._looked_s = now_s - self._looked_s, now_s
-        shares: list[ThreadShare] = []
+        shares, self._last_shares = self._last_shares, []
         visited: set[int] = set()
-        waiting = [self._root]
+        waiting = [self.root]
         while waiting:
             pid = waiting.pop()
             may_visit = pid in self._processes or self._threads < self._most_threads
@@ -144,7 +166,30 @@ class Tree:
             shares,
             frozenset(threads),
             Doing(State.MEMORY) if process.threads[most_active[1]].is_faulting else None,
+            all(doing.state is State.CHILD for key, doing in threads.items() if key != most_active),
         )
+
+    @property
+    def end_handles(self) -> list[int]:
+        """Handles that are readable when the process of one of them has ended."""
+        handles = (process.end_handle for process in self._processes.values())
+        return [handle for handle in handles if 0 <= handle < MOST_HANDLE]
+
+    def note_ends(self, ended: Collection[int]) -> bool:
+        """Take in that the processes of these handles have ended, and close the handles.
+
+        Return whether they may have done the same from the last look to the end. Until its parent
+        has waited for it, a process tells how long it ran, and how often.
+        """
+        for pid, process in self._processes.items():
+            if process.end_handle not in ended:
+                continue
+            os.close(process.end_handle)
+            process.end_handle = -1
+            for tid, thread in process.threads.items():
+                with suppress(OSError):
+                    self._look_at(pid, tid, thread, 0.0, self._last_shares)
+        return all(share.slices <= ENDING_SLICES for share in self._last_shares)
 
     @property
     def processes(self) -> Collection[int]:
@@ -152,13 +197,14 @@ class Tree:
         return self._processes.keys()
 
     def look_at_end(self) -> ThreadShare:
-        """Return how long the first process ran and waited for a CPU since the last look; it is not
-        reaped yet.
+        """Return how long the first process ran and waited for a CPU since the last look.
+
+        It is not reaped yet.
         """
-        process = self._processes.get(self._root)
-        thread = process.threads.get(self._root) if process else None
+        process = self._processes.get(self.root)
+        thread = process.threads.get(self.root) if process else None
         try:
-            path = f"/proc/{self._root}/schedstat"
+            path = f"/proc/{self.root}/schedstat"
             line = os.pread(thread.handle, 128, 0) if thread else proc.read(path, 128)
         except OSError:
             return NOTHING_RAN
@@ -181,10 +227,13 @@ class Tree:
         is_new = process is None
         if process is None:
             began_s = float("-inf")  # the first process lives as long as the request
-            if pid != self._root:
+            if pid != self.root:
                 status = proc.parse_status(proc.read(f"/proc/{pid}/stat"))
                 began_s = status.began_s if status else 0.0
             process = self._processes[pid] = _Process(began_s)
+            if self._watch_ends and pid != self.root:
+                with suppress(OSError):
+                    process.end_handle = os.pidfd_open(pid)
         if is_new or self._look_at_known(pid, process, passed_s, shares):
             # A folder and its parent are links to it, and a folder for each thread; a list costs
             # several times as much.
@@ -246,9 +295,12 @@ class Tree:
                 thread.is_faulting = status.major_faults - thread.faults >= FAULTING_PART * waits
                 thread.faults, thread.compared_slices = status.major_faults, schedule.slices
         thread.schedule = schedule
+        thread.has_run = thread.has_run or (ran and before is not None)
         thread.last = self._blocking.look(pid, tid, thread.call_handle, None if ran else before)
         if thread.last is None:
             raise ProcessLookupError(tid)
+        if self._serves and not thread.has_run and thread.last.doing.state is State.LOCK:
+            thread.last = thread.last._replace(doing=Doing(State.IDLE))
         if before is not None and not ran and before.doing == thread.last.doing == RUNNABLE:
             thread.counted_s += passed_s
             shares.append(ThreadShare(0.0, passed_s, 0))
@@ -272,5 +324,7 @@ class Tree:
 
     def _forget(self, pid: int) -> None:
         process = self._processes.pop(pid, _Process(0.0))
+        if process.end_handle >= 0:
+            os.close(process.end_handle)
         for tid in list(process.threads):
             self._drop(process, tid)

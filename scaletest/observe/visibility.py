@@ -65,8 +65,9 @@ def _text(path: str, nothing: str) -> str:
 
 
 def _is_readable(path: str) -> bool:
-    """Return whether a file has content; a kernel without pressure has the file but refuses
-    reads.
+    """Return whether a file has content.
+
+    A kernel without pressure has the file but refuses reads.
     """
     try:
         proc.read(path)

@@ -31,6 +31,13 @@ class ChildWatch(Protocol):
     def due(self) -> float:
         """The time of the next look, on the monotonic clock; infinity for never."""
 
+    @property
+    def end_handles(self) -> Sequence[int]:
+        """Descriptors that are readable when something has ended meanwhile."""
+
+    def note_ends(self, handles: Sequence[int]) -> None:
+        """Take in that these of them are readable; the watch has closed them afterwards."""
+
     def look(self) -> None:
         """Look at the child; after that it is due later."""
 
@@ -130,10 +137,17 @@ def wait_ready(
     while True:
         due = min(deadline, watch.due) if watch else deadline
         left_s = None if due == float("inf") else max(0.0, due - time.monotonic())
-        ready, _, _ = select.select(handles, [], [], left_s)
-        if ready or watch is None or due == deadline:
+        ended = watch.end_handles if watch else ()
+        readable, _, _ = select.select([*handles, *ended], [], [], left_s)
+        ready = [handle for handle in handles if handle in readable]
+        if ready or watch is None:
             return ready
-        watch.look()
+        if readable:
+            watch.note_ends(readable)
+        elif due == deadline:
+            return ready
+        else:
+            watch.look()
 
 
 def _signal_group(group: int, number: int) -> None:

@@ -230,6 +230,31 @@ def awaited_inode(locks: str, pid: int) -> int | None:
     return None
 
 
+def lock_holders(locks: str) -> dict[int, int]:
+    """Return who holds a record lock (fcntl) of a file, by the file's inode, of /proc/locks.
+
+    Locks of open file descriptions (OFD), and of other PID namespaces, have no holder there.
+    """
+    holders = {}
+    for line in locks.splitlines():
+        fields = line.split()
+        inode = fields[-3].rpartition(":")[2] if len(fields) >= 8 else ""
+        if (
+            fields[1:2] == ["POSIX"]
+            and inode.isdigit()
+            and fields[4].isdigit()
+            and fields[4] != "0"
+        ):
+            holders[int(inode)] = int(fields[4])
+    return holders
+
+
+def is_two_way(fdinfo: str) -> bool:
+    """Return whether a descriptor is open to read and to write, of /proc/PID/fdinfo/N."""
+    match = re.search(r"^flags:\s*([0-7]+)", fdinfo, re.MULTILINE)
+    return match is not None and int(match[1], 8) & os.O_ACCMODE == os.O_RDWR
+
+
 def parse_epoll(fdinfo: str) -> list[int]:
     """Parse the descriptors that an epoll descriptor watches, of /proc/PID/fdinfo/N."""
     return [int(number) for number in re.findall(r"^tfd:\s*(\d+)", fdinfo, re.MULTILINE)]

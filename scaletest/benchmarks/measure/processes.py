@@ -87,6 +87,22 @@ class Processes:
             (process.watch.due for process in self._running if process.watch), default=float("inf")
         )
 
+    @property
+    def end_handles(self) -> list[int]:
+        """Descriptors that tell of the ends of their descendants."""
+        return [
+            handle
+            for process in self._running
+            if process.watch
+            for handle in process.watch.end_handles
+        ]
+
+    def note_ends(self, handles: Sequence[int]) -> None:
+        """Take in that descendants have ended."""
+        for process in self._running:
+            if process.watch:
+                process.watch.note_ends(handles)
+
     def look(self) -> None:
         """Sample the programs whose time has come."""
         now = time.monotonic()

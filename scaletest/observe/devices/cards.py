@@ -60,8 +60,9 @@ _LEVEL = re.compile(r"^\S+:\s*(\d+)\s*mhz\s*(\*?)", re.IGNORECASE | re.MULTILINE
 
 
 def parse_levels(text: str) -> float | None:
-    """Return the present clock over the highest, in amdgpu's pp_dpm_sclk; a star marks the
-    present.
+    """Return the present clock over the highest, in amdgpu's pp_dpm_sclk.
+
+    A star marks the present.
     """
     levels = [(int(match[1]), bool(match[2])) for match in _LEVEL.finditer(text)]
     highest = max((clock for clock, _ in levels), default=0)
@@ -95,7 +96,8 @@ class Card:
     slept: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def awake(self, path: str, now_s: float) -> float | None:
-        """Return the part of the time since the last reading of a file of sleep that it was awake;
+        """Return the part of the time since the last reading of a file of sleep that it was awake.
+
         None at first.
         """
         slept_ms, last = _number(path), self.slept.pop(path, None)
@@ -191,13 +193,13 @@ def _card(link: Path, folder: Path, driver: str) -> Card:
     )
 
 
-def _clock(
-    part: Path, actual: str, highest: str, status: str, reasons: str, sleep: str
-) -> CardClock:
+def _clock(part: Path, files: tuple[str, str, str, str, str]) -> CardClock:
     """Return the clock of one part of a card, by where its files lie below its folder.
 
-    status: of all reasons for a lower clock. reasons: a pattern, where there is no such file.
+    files: the present clock, the highest, the status of all reasons for a lower clock, a pattern of
+    these reasons where there is no such file, and the time asleep.
     """
+    actual, highest, status, reasons, sleep = files
     throttled = [part / status] if _is_readable(part / status) else sorted(part.glob(reasons))
     return CardClock(
         str(part / actual), str(part / highest), tuple(map(str, throttled)), str(part / sleep)
@@ -207,10 +209,10 @@ def _clock(
 def _clocks(driver: str, link: Path, folder: Path) -> list[CardClock]:
     """Return the clocks of all parts of the card; those of amdgpu are levels, in one file."""
     if driver == "xe":
-        return [_clock(part, *_XE) for part in sorted(folder.glob("tile*/gt*"))]
+        return [_clock(part, _XE) for part in sorted(folder.glob("tile*/gt*"))]
     if driver == "i915" and (link / "gt").is_dir():
-        return [_clock(part, *_I915) for part in sorted((link / "gt").glob("gt*"))]
-    return [_clock(link, *_OLD_I915)] if driver == "i915" else []
+        return [_clock(part, _I915) for part in sorted((link / "gt").glob("gt*"))]
+    return [_clock(link, _OLD_I915)] if driver == "i915" else []
 
 
 def _readable(

@@ -158,8 +158,9 @@ class Clients:
         self.memory_bytes = max(self.memory_bytes, sum(memory.values()))
 
     def busy_s(self) -> dict[str, float]:
-        """Return seconds by device and kind of engine, summed over engines; without unknown
-        ones.
+        """Return seconds by device and kind of engine, summed over engines.
+
+        Without unknown ones.
         """
         sums: dict[str, float] = defaultdict(float)
         for device, client in self._seen:
@@ -193,9 +194,7 @@ class Clients:
 
 
 def devices_present(device: str = "") -> bool:
-    """Return whether this machine shows such devices, or this file is one, by the driver's
-    number.
-    """
+    """Return whether this machine shows such devices, or this file is one."""
     if any(os.path.isdir(folder) for folder in FOLDERS):  # noqa: PTH112 - asked before every program
         return True
     try:

@@ -1,5 +1,6 @@
-"""NVIDIA's devices, by their driver's library (NVML) and the module nvidia-ml-py, imported only
-where there are some.
+"""NVIDIA's devices, by their driver's library (NVML) and the module nvidia-ml-py.
+
+It is imported only where there are some.
 
 What a device does not support, as utilisation while it is partitioned (MIG), is left out of its
 figures.

@@ -32,8 +32,6 @@ class DeviceNames:
 
 
 def pci_address(text: str) -> str:
-    """Return an address as sysfs writes it: small letters, a domain of four digits where that is
-    enough.
-    """
+    """Return an address as sysfs writes it: small letters, a short domain where that is enough."""
     match = _PCI.fullmatch(text.strip().lower())
     return f"{int(match[1], 16):04x}:{match[2]}" if match else text

@@ -54,8 +54,9 @@ class NodeReader:
         self.interval_s = 0.0
 
     def read(self) -> dict[str, Figures]:
-        """Return the figures of every resource since the last call; the first call gives levels
-        only.
+        """Return the figures of every resource since the last call.
+
+        The first call gives levels only.
         """
         now_s = self._clock()
         self.interval_s = 0.0 if self._read_at_s is None else max(0.0, now_s - self._read_at_s)

@@ -1,5 +1,4 @@
-"""The resources of a node: CPUs, memory, pressure, disks, networks and the container that this
-process runs in, as their files say.
+"""The resources of a node, and of the container of this process, as their files say.
 
 Parsers are pure.
 """
@@ -135,9 +134,7 @@ def parse_swap(text: str) -> dict[str, float]:
 
 
 def parse_pressure(text: str) -> dict[str, float]:
-    """Parse the seconds in which some or all threads waited, of a file of /proc/pressure: some,
-    full.
-    """
+    """Parse the seconds in which some, and all, threads waited, of a file of /proc/pressure."""
     return {match[1]: int(match[2]) / 1e6 for match in _STALLED.finditer(text)}
 
 
@@ -348,8 +345,9 @@ def _known(values: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def _tightest(folders: Sequence[Path], limit: Callable[[Path], float | None]) -> Path | None:
-    """Return the control group with the lowest limit, the innermost of equals; else the
-    innermost.
+    """Return the control group with the lowest limit, the innermost of equals.
+
+    Else the innermost.
     """
     limits = {folder: limit(folder) for folder in folders}
     limited = {folder: value for folder, value in limits.items() if value is not None}

@@ -35,8 +35,7 @@ def parse_machine(text: str) -> MachineTime:
 
 
 def cpu_used_s(roots: Iterable[int]) -> float:
-    """Return CPU seconds of processes, of all that live below them, and of the children that they
-    waited for.
+    """Return CPU seconds of processes, and of all that live below them or were waited for.
 
     Nothing counts of what is gone, or may not be read.
     """

@@ -8,18 +8,18 @@ as a worker's looks.
 import logging
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.model import Activity, State
-from scaletest.model.activity import Wait
 from scaletest.model.measurement import MOST_ACTIVITIES, MachineUse
 from scaletest.observe.blocking import Blocking
 from scaletest.observe.node.used_time import cpu_used_s, machine_time, own_processes_cpu_s
 from scaletest.observe.sampler import RequestSampler
 from scaletest.observe.sampling import OwnSchedule
-from scaletest.observe.sockets import CLIENTS, Sockets
+from scaletest.observe.sockets import Sockets
 from scaletest.observe.tree import Tree
 
 logger = logging.getLogger("scaletest.saturation")
@@ -56,6 +56,13 @@ class WatchedMachine:
             result = self._load.measure(order, stopping, tell)
         finally:
             use = watch.close()  # ends its thread also when the load fails
+        if use is not None and result.seconds > 0:
+            busy_s = sum(attempt.ended_s - attempt.sent_s for attempt in result.samples)
+            activities = [
+                idle_between_requests(activity, busy_s / result.seconds)
+                for activity in use.activities
+            ]
+            use = replace(use, activities=tuple(activities))
         return replace(result, around=use)
 
     def close(self) -> None:
@@ -112,7 +119,7 @@ class _MachineWatch:
         """Sample the service's processes, each when it is due, until the step ends."""
         sampler = RequestSampler()
         blocking = Blocking(Sockets(served=self._port), denied=sampler.tell)
-        trees = [Tree(pid, blocking) for pid in self._servers]
+        trees = [Tree(pid, blocking, serves=True) for pid in self._servers]
         watches = [sampler.begin() for _ in trees]
         for watch, tree in zip(watches, trees, strict=True):
             watch.resume(tree)
@@ -125,25 +132,18 @@ class _MachineWatch:
                 if watch.due <= time.monotonic():
                     watch.look()
         activities = [watch.close(None) for watch in watches]
-        self._activities = tuple(map(idle_between_requests, filter(None, activities)))
+        self._activities = tuple(activity for activity in activities if activity is not None)
         for tree in trees:
             tree.close()
 
 
-def idle_between_requests(activity: Activity) -> Activity:
-    """Count as idle what a service waits at sockets for its clients."""
-    waited_s = sum(wait.seconds for wait in activity.waits if _is_for_clients(wait))
-    if not waited_s:
-        return activity
-    seconds = dict(activity.seconds)
-    seconds[State.NETWORK] = max(0.0, seconds.get(State.NETWORK, 0.0) - waited_s)
-    seconds[State.IDLE] = seconds.get(State.IDLE, 0.0) + waited_s
-    waits = tuple(
-        replace(wait, state=State.IDLE) if _is_for_clients(wait) else wait
-        for wait in activity.waits
-    )
-    return replace(activity, seconds=seconds, waits=waits)
+def idle_between_requests(activity: Activity, in_flight: float) -> Activity:
+    """Count as idle what a service waits for locks while it has no request: its pool does.
 
-
-def _is_for_clients(wait: Wait) -> bool:
-    return wait.state is State.NETWORK and wait.object == CLIENTS
+    in_flight: mean number of requests.
+    """
+    seconds = defaultdict(float, activity.seconds)
+    idle_s = seconds[State.LOCK] * max(0.0, 1.0 - in_flight)
+    seconds[State.LOCK] -= idle_s
+    seconds[State.IDLE] += idle_s
+    return replace(activity, seconds=dict(seconds))

@@ -20,6 +20,7 @@ from scaletest.validation.judging.forecast import (
     longest_load_s,
     longest_run_s,
 )
+from scaletest.validation.judging.stopping import CAUSE_S
 from scaletest.validation.measure.launch import resume, start, warn_of_unlike_devices
 from scaletest.validation.options import DeploymentOptions, ValidationPlace
 from scaletest.validation.plan import Plan
@@ -101,6 +102,8 @@ def show_plan(plan: Plan, output: Output) -> None:
     if not plan.step_s:
         duration = f"up to about {longest_run_s(plan):.0f} s"
         facts.append(("takes", f"{duration} if they scatter more, or a doubling stays undecided"))
+        causes = f"a doubling that fails is measured for {CAUSE_S:.0f} s each way at least"
+        facts.append(("causes", causes))
     facts += [("warning", line) for line in map(as_options, warnings)]
     output.show(
         {

@@ -47,6 +47,8 @@ NARROWER = 1.0 / math.sqrt(PARTS)
 # Shorter steps would be at the mercy of one scheduling delay, however many requests they hold.
 SHORTEST_STEP_S = 2.0
 CHECK_GROWTH = 1.2
+# A part whose doubling fails goes on for so long, so that the cause is known too.
+CAUSE_S = 3.0
 # 2.326 / 1.960: from the half-width of a two-sided 95 % interval to that of 98 %, 1 % at each end.
 WIDER = 1.187
 # An interval wider than this comes from too little data to be trusted, whatever it decides.
@@ -177,6 +179,10 @@ class Stopping:
         elif elapsed_s >= shortest_s:
             self.next_check = max(count + 1, math.ceil(count * CHECK_GROWTH))
             stop = self._check_completions(warm)
+        if stop and elapsed_s < CAUSE_S and self._falls_short(warm.rest):
+            # a second shows that a doubling fails, and too few requests to tell why
+            self.next_check = max(count + 1, math.ceil(count * CHECK_GROWTH))
+            return None
         if stop and plan.warmup_s is None:
             self.warm_at_s = warm.cut_s if warm.share else 0.0
         return stop
@@ -236,6 +242,13 @@ class Stopping:
             return False
         relative = t95(count - 1) * max(spreads) / math.sqrt(count)
         return relative * NARROWER <= self.plan.precision
+
+    def _falls_short(self, completions: Completions) -> bool:
+        """Return whether throughput is below what is wanted, as far as is seen."""
+        if self.before is None or not self.before.throughput.per_s:
+            return False
+        wanted: float = self.plan.scale ** math.log2(self.workers / self.before.workers)
+        return 0.0 < completions.rate_together < wanted * self.before.throughput.per_s
 
     def _will_suffice(self, completions: Completions) -> bool:
         """Return whether completions suffice once the requests in flight have ended."""

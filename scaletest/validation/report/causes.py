@@ -1,8 +1,10 @@
 """What a report says of the causes that keep throughput from growing."""
 
 from scaletest.causes.causes import ALONE, NO_CAUSE, Cause, Causes
+from scaletest.model import VerdictKind
 from scaletest.render.blocks import Cell, Share, Table
 from scaletest.render.numbers import format_seconds
+from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.report.words import share_text
 
 CONFIRMED = {True: "confirmed", False: "contradicted", None: ""}
@@ -13,9 +15,13 @@ def doubling_text(causes: Causes) -> str:
     return f"{causes.before} to {causes.after} workers"
 
 
-def limits_known(causes: Causes | None) -> bool:
-    """Return whether there is anything to say of what limits the run."""
-    return causes is not None and causes.headline not in NO_CAUSE
+def known_limits(result: Evaluation) -> Causes | None:
+    """Return what limits the run; None where nothing does, or the machine spoilt the run."""
+    causes = result.causes
+    if causes is None or causes.headline in NO_CAUSE:
+        return None
+    is_spoilt = bool(result.disturbed) or causes.of_others
+    return None if is_spoilt and result.verdict.kind is VerdictKind.INVALID else causes
 
 
 def causes_note(causes: Causes) -> str:
@@ -23,10 +29,12 @@ def causes_note(causes: Causes) -> str:
     lines = []
     if causes.headline == ALONE:
         lines.append("One step does not tell what grows with the workers.")
-    elif not limits_known(causes):
+    elif causes.headline in NO_CAUSE:
         lines.append(f"From {doubling_text(causes)} {causes.headline}.")
     elif causes.headline:
         lines.append(f"The cause is {causes.headline}.")
+    elif causes.not_observed:
+        lines.append(f"{1.0 - causes.observed:.0%} of the added time was not observed.")
     if causes.slow:
         slow = causes.slow.sentence
         lines.append(f"{slow[0].upper()}{slow[1:]}; {causes.slow.remedy}.")

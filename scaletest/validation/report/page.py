@@ -27,7 +27,7 @@ from scaletest.validation.report.causes import (
     causes_note,
     causes_table,
     doubling_text,
-    limits_known,
+    known_limits,
 )
 from scaletest.validation.report.course_charts import PANEL_NOTE, course_panels
 from scaletest.validation.report.histograms import node_histograms, step_histograms
@@ -77,7 +77,7 @@ def page_sections(parts: ReportParts) -> list[Section]:
             "Who did how much": _members_section(run),
             "Other queues": [Table.of_rows(others, {"queue", "measuring"}, note=others_note)],
         },
-        limits if limits_known(result.causes) else "",
+        limits if known_limits(result) else "",
     )
 
 
@@ -86,6 +86,8 @@ def _limits_section(result: Evaluation) -> list[Block | None]:
     chart, causes = time_spent(result), result.causes
     if chart is None or causes is None:
         return []
+    if causes.causes and known_limits(result) is None:
+        return [chart]
     meaning = (
         f"From {doubling_text(causes)}: what requests spend the time on by which they take"
         " longer, with the 95 % interval; per request: before and after."

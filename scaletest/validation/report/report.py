@@ -28,7 +28,7 @@ from scaletest.validation.report.causes import (
     causes_table,
     doubling_text,
     evidence_text,
-    limits_known,
+    known_limits,
 )
 from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.page import page_sections
@@ -135,9 +135,9 @@ def comment_blocks(parts: ReportParts) -> list[Block]:
     """Return the table of steps, what limits the run, what the nodes did, and failures."""
     result = parts.result
     # what stops the run, ranked; nothing where nothing grew
-    causes = result.causes
+    causes = known_limits(result)
     limits: list[Block] = []
-    if causes and limits_known(causes):
+    if causes:
         heading = f"What limits it, from {doubling_text(causes)}"
         note = causes_note(causes)
         if causes.causes:

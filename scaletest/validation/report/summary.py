@@ -6,7 +6,7 @@ from scaletest.render.text import clean_text, one_line
 from scaletest.report import failures
 from scaletest.report.words import run_warnings
 from scaletest.stats.percentiles import samples_needed
-from scaletest.validation.report.causes import doubling_text, evidence_text, limits_known
+from scaletest.validation.report.causes import doubling_text, evidence_text, known_limits
 from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.parts import ReportParts, spread_texts
 from scaletest.validation.report.resources import resources_line
@@ -44,8 +44,8 @@ def terminal_summary(parts: ReportParts) -> list[Block]:
     errors = [f"error, {line}" for line in failures.lines(result.failures)]
     # what stops the run, a line for each cause, the largest first
     limits = []
-    causes = result.causes
-    if causes and limits_known(causes):
+    causes = known_limits(result)
+    if causes:
         title = f"what limits it, from {doubling_text(causes)}:"
         limits.append(f"{title} {causes.headline}" if causes.headline else title)
     if causes and not causes.headline:
@@ -57,6 +57,8 @@ def terminal_summary(parts: ReportParts) -> list[Block]:
             known = ", ".join(filter(None, (named, evidence)))
             line = one_line(f"  {share_text(cause.share, 0):<14} {added:<8} {known}")
             limits.append(line if len(line) <= WIDTH else f"{line[: WIDTH - 3]}...")
+        if causes.not_observed:
+            limits.append(f"  {1.0 - causes.observed:<23.0%} not observed")
         # the verdict may have said already that slow requests are what grew
         if causes.slow and causes.slow.sentence not in result.verdict.reason:
             limits.append(f"  {causes.slow.sentence}")

@@ -248,7 +248,7 @@ def test_a_service_that_calls_no_other_waits_for_its_clients() -> None:
 
         def object_is(name: str) -> bool:
             activity = blocking.look(process.pid, process.pid, handle)
-            return activity is not None and activity.doing == (State.NETWORK, name)
+            return activity is not None and activity.doing.object == name
 
         with socket.create_connection(("127.0.0.1", port)) as client:
             client.sendall(b"%d" % other.getsockname()[1])

@@ -5,6 +5,7 @@ never exact shares.
 import ctypes
 import os
 import socket
+import sqlite3
 import subprocess
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from hack.benchmarks import causes_injectors as injectors
 from hack.benchmarks.causes_injectors import Unsuitable
 from hack.benchmarks.causes_programs import python
 from scaletest.model import State
+from scaletest.model.activity import TOKENS
 from scaletest.observe.descriptors import Descriptors
 from scaletest.observe.devices.clients import Clients
 from scaletest.observe.doing import Doing
@@ -29,6 +31,7 @@ from tests.integration.sampling import (
     longest,
     objects,
     programs,
+    running,
     sampled,
     sampled_apart,
 )
@@ -128,12 +131,63 @@ def test_a_command_beside_others_waits_for_a_cpu(wake: Wake) -> None:
     assert activity.involuntary_switches > 0
 
 
-def test_the_time_of_short_lived_children_is_not_observed(wake: Wake) -> None:
-    # none of them lives through the time between two looks
-    loop = "for i in $(seq 60); do sleep 0.02; done"
+def test_a_file_that_others_keep_locked_is_named_while_attempts_pause(
+    wake: Wake, tmp_path: Path
+) -> None:
+    path = tmp_path / "shared.sqlite"
+    sqlite3.connect(path).execute("create table t (x)")
+    write = f"""
+import sqlite3, sys, time
+connection = sqlite3.connect({str(path)!r}, timeout=60, isolation_level=None)
+connection.execute("begin immediate")
+print("locked", flush=True)
+time.sleep(float(sys.argv[1]))
+"""
+    with running(*python(write, LONG_S)), programs(wake) as program:
+        activity = activity_of(program.run(python(write, 0.0), 0.0, {}).result)
+    assert objects(activity, State.SLEEP) == {str(path)}
+    assert activity.seconds[State.SLEEP] > 0.3 * LONG_S
+
+
+def test_semaphores_of_system_v_have_their_id_as_name(wake: Wake) -> None:
+    code = """
+import ctypes
+libc = ctypes.CDLL(None)
+name = libc.semget(0, 1, 0o600)
+print(name, flush=True)
+class Limit(ctypes.Structure):
+    _fields_ = [("s", ctypes.c_long), ("ns", ctypes.c_long)]
+class Operation(ctypes.Structure):
+    _fields_ = [("number", ctypes.c_ushort), ("by", ctypes.c_short), ("flags", ctypes.c_short)]
+libc.semtimedop(name, ctypes.byref(Operation(0, -1, 0)), 1, ctypes.byref(Limit(2, 0)))
+libc.semctl(name, 0, 0)
+"""
+    with programs(wake) as program:
+        ended = program.run(python(code), 0.0, {}, capture=True)
+    activity = activity_of(ended.result)
+    assert objects(activity, State.LOCK) == {f"System V semaphores {int(ended.output)}"}
+
+
+def test_what_short_lived_children_do_is_observed(wake: Wake) -> None:
+    # none of them lives through the usual time between two looks
+    loop = "for i in $(seq 30); do sleep 0.02; done"
     activity = sampled(wake, "sh", "-c", loop)
-    assert longest(activity) is State.NOT_OBSERVED
-    assert activity.switches > 60
+    assert longest(activity) is State.SLEEP
+    assert State.NOT_OBSERVED not in activity.seconds
+    assert activity.switches > 30
+
+
+def test_commands_of_a_script_get_the_time_that_each_of_them_takes(
+    wake: Wake, tmp_path: Path
+) -> None:
+    path = tmp_path / "lock"
+    with programs(wake) as program, lock_held(path):
+        script = f"flock {path} sleep 0.3; sleep 0.7"
+        activity = activity_of(program.run(["sh", "-c", script], 0.0, {}).result)
+    assert objects(activity, State.FILE_LOCK) == {str(path)}
+    # the rest is what the machine's other programs take
+    assert activity.seconds[State.SLEEP] == pytest.approx(1.0, abs=0.2)
+    assert activity.seconds[State.FILE_LOCK] > 0.5 * LONG_S
 
 
 def test_a_device_is_named_by_its_path(wake: Wake, tmp_path: Path) -> None:
@@ -145,7 +199,7 @@ def test_a_device_is_named_by_its_path(wake: Wake, tmp_path: Path) -> None:
         plain = program.run(python(code, fifo), LONG_S, {}).result
     assert result.activity is not None and plain.activity is not None
     assert objects(result.activity, State.DEVICE) == {str(fifo)}
-    assert objects(plain.activity, State.PIPE) == {str(fifo)}
+    assert objects(plain.activity, State.PIPE) == {f"{fifo}{TOKENS}"}
 
 
 def test_a_character_device_of_no_known_kind_is_a_device(wake: Wake) -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from scaletest.causes.attribution import attribute_causes
 from scaletest.causes.causes import AS_WANTED, NOTHING_GREW, Causes
-from scaletest.causes.request_time import Cycle, RequestTime
+from scaletest.causes.places import PLACES
+from scaletest.causes.request_time import Cycle, RequestTime, WorkerTotal, request_time
 from scaletest.model import Activity, Measurement, Outcome, Record, Reply, State, VerdictKind, Wait
 from scaletest.validation.judging.doublings import failed_doubling
 from scaletest.validation.judging.evaluation import Evaluation, evaluate
@@ -305,10 +306,46 @@ def test_workers_count_by_their_requests_and_not_by_those_that_say_where_time_we
         return Cycle(reply, Activity({State.DISK: run_s}), 0, 0.0)
 
     cycles = [cycle("slow", 4.0), cycle("slow", 4.0), cycle("fast", 1.0)]
-    time = RequestTime(2, 0, cycles, {(0, "slow"): 2, (0, "fast"): 8, (0, "old"): 5})
+    totals = {
+        (0, "slow"): WorkerTotal(2, 8.0, 2.0),
+        (0, "fast"): WorkerTotal(8, 8.0, 8.0),
+        (0, "old"): WorkerTotal(5, 9.0, 5.0),
+    }
+    time = RequestTime(2, 0, cycles, totals, {})
     assert time.means()[State.DISK] == pytest.approx((2 * 4.0 + 8 * 1.0) / 10)
     assert time.resampled(random.Random(1), 3)[0][State.DISK] == pytest.approx(1.6)
     assert time.covered == pytest.approx(10 / 15)
+
+
+def test_a_cycle_is_workers_over_throughput_also_when_a_worker_waits_until_the_end() -> None:
+    measurements, records, _ = run(INJECTED["file lock"][0])
+    rows = records[4, 0]
+    # given a worker whose second request waits from the first seconds to the end of the step
+    own = sorted(
+        (row for row in rows if row.reply.worker == "worker-3"), key=lambda row: row.reply.ended_s
+    )
+    begin_s, end_s = own[0].reply.ended_s, max(row.reply.ended_s for row in rows)
+    waited = Activity({State.FILE_LOCK: end_s - begin_s})
+    starved = replace(
+        own[1].reply, run_s=end_s - begin_s, started_s=begin_s, ended_s=end_s, activity=waited
+    )
+    records[4, 0] = [row for row in rows if row not in own[1:]] + [replace(own[1], reply=starved)]
+    step = summarise(plan(), measurements, records)[-1]
+    # expect that its wait is a worker's time like any other
+    time = request_time(step, records).of([0])
+    throughput = step.samples[0].throughput.per_s
+    means = time.means()
+    assert sum(means[place] for place in PLACES) == pytest.approx(4 / throughput, rel=1e-6)
+    assert any(cycle.reply is starved for cycle in time.cycles)
+
+
+def test_a_worker_that_ended_no_request_was_not_observed() -> None:
+    reply = Reply("r", Outcome.SUCCEEDED, exit_code=0, run_s=1.0, worker="w")
+    cycles = [Cycle(reply, Activity({State.DISK: 1.0}), 0, 0.0)] * 4
+    time = RequestTime(2, 0, cycles, {(0, "w"): WorkerTotal(4, 4.0, 4.0)}, {0: 2.0})
+    means = time.means()
+    assert means[State.DISK] == pytest.approx(1.0)
+    assert means[State.NOT_OBSERVED] == pytest.approx(1.0)
 
 
 def test_an_object_is_named_only_when_it_holds_most_of_the_added_time() -> None:

@@ -291,7 +291,27 @@ def test_where_others_use_most_of_the_busy_cores_nothing_fails_and_the_verdict_s
     assert result.causes.causes[0].evidence[1:] == ("pressure 90%",)
 
 
-@pytest.mark.parametrize("state", [State.LOCK, State.IDLE])
+def test_more_cores_do_not_help_requests_that_are_pinned_to_one() -> None:
+    measurements, records, _ = run(WORKLOADS["cores"], PLAN.steps)
+    records = {
+        key: [
+            replace(row, reply=replace(row.reply, activity=replace(row.reply.activity, cpus=(1,))))
+            for row in rows
+        ]
+        for key, rows in on_one_node(records).items()
+    }
+    samples = samples_of(records, lambda node, workers, at_s: cpu(1.0))
+    causes = _judged(records, measurements, samples).causes
+    assert causes is not None and causes.pinned_cpus == 1
+    assert causes.causes[0].evidence[0] == "all workers share 1 core of 2 (pinned)"
+    assert causes.causes[0].confirmed and "affinity" in causes.remedy
+    # expect the usual where all cores may be used, by workers that have one each
+    samples = samples_of(records, lambda node, workers, at_s: cpu(1.0, 1))
+    causes = _judged(records, measurements, samples).causes
+    assert causes is not None and "affinity" not in causes.remedy
+
+
+@pytest.mark.parametrize("state", [State.LOCK, State.IDLE, State.ON_CPU])
 def test_a_full_device_behind_a_lock_is_the_cause(state: State) -> None:
     result = compared(waiting(state), {DEVICE: {"busy": 0.6}}, {DEVICE: {"busy": 0.97}})
     cause = result.causes.causes[0]

@@ -11,7 +11,7 @@ def test_a_line_of_proc_syscall_gives_number_arguments_and_stack() -> None:
     line = b"230 0x0 0x0 0x7ffca4bd9450 0x7ffca4bd9490 0x0 0x0 0x7ffca4bd9438 0x7ff7f3c31503\n"
     call = proc.parse_call(line)
     assert call == (230, (0, 0, 0x7FFCA4BD9450, 0x7FFCA4BD9490, 0, 0), 0x7FFCA4BD9438)
-    assert call_kinds("x86_64")[call.number] is State.SLEEP
+    assert call_kinds("x86_64")[call.number] is WaitKind.SLEEP
     assert proc.parse_call(b"running\n") is None
     assert proc.parse_call(b"-1 0x7ffc 0x401000\n") == (-1, (), 0x7FFC)
     # a dead thread has no stack

@@ -14,6 +14,7 @@ from scaletest.model import Activity, State, Wait, wire
 from scaletest.model.activity import MAX_BYTES
 from scaletest.observe import sampler
 from scaletest.observe.doing import RUNNABLE, UNKNOWN, Doing
+from scaletest.observe.sampling import FORKS_SHARE
 from scaletest.observe.time_by_state import (
     MOST_KEPT,
     MOST_KEPT_S,
@@ -95,16 +96,24 @@ def test_seconds_without_a_process_go_to_the_state_before_them() -> None:
     assert spent.seconds_by_state(1.0) == pytest.approx({State.FILE_LOCK: 0.9, State.SLEEP: 0.1})
 
 
-def test_a_process_gets_no_more_seconds_than_it_lived() -> None:
+def test_in_a_script_each_command_gets_the_time_that_it_lived() -> None:
     spent = TimeByState()
-    spent.add_interval(0.1, look(State.SLEEP, thread=2, age_s=0.01, living=(1, 2)))
-    spent.add_interval(0.1, look(State.SLEEP, thread=3, age_s=0.02, living=(1, 3)))
-    spent.add_end(0.0, 0.0)
-    by_state = spent.seconds_by_state(0.2)
-    # 0.01 to its left and 0.01 to its right of the first, 0.02 of the second
-    assert by_state[State.SLEEP] == pytest.approx(0.04) and by_state[
-        State.NOT_OBSERVED
-    ] == pytest.approx(0.16)
+    lock = look(State.FILE_LOCK, thread=2, age_s=0.01, living=(1, 2))._replace(in_sequence=True)
+    sleep = look(State.SLEEP, thread=3, age_s=0.02, living=(1, 3))._replace(in_sequence=True)
+    spent.add_interval(0.01, lock)
+    spent.add_interval(0.1, sleep)
+    spent.add_end(0.05, 0.0)
+    by_state = spent.seconds_by_state(0.16)
+    assert by_state == pytest.approx({State.FILE_LOCK: 0.01 + 0.08, State.SLEEP: 0.02 + 0.05})
+
+
+def test_cpu_time_that_no_look_saw_is_not_counted_as_waiting() -> None:
+    spent = TimeByState()
+    spent.add_interval(0.1, look(State.SLEEP)._replace(in_sequence=True))
+    spent.add_interval(0.1, look(State.SLEEP, thread=2)._replace(in_sequence=True), 0.1)
+    spent.add_end(0.1, 0.06)
+    by_state = spent.seconds_by_state(0.3)
+    assert by_state == pytest.approx({State.SLEEP: 0.24, State.ON_CPU: 0.06})
 
 
 def test_throttled_seconds_are_taken_from_cpu_wait_only() -> None:
@@ -149,9 +158,10 @@ class Simulated:
         self._counted_s = self._counted_wait_s = 0.0
         self._counted = 0
         monkeypatch.setattr(sampler, "time", self)
-        monkeypatch.setattr(sampler, "Tree", lambda *_: self)
+        monkeypatch.setattr(sampler, "Tree", lambda *_, **__: self)
         self.sampler = sampler.RequestSampler(sampled_part=1.0)
         self.sampler.chance.seed(1)
+        self.sampler.forks = False
         monkeypatch.setattr(self.sampler, "own_schedule", lambda: proc.Schedule(0.0, 0.0, 1))
 
     def monotonic(self) -> float:
@@ -159,6 +169,9 @@ class Simulated:
 
     def thread_time(self) -> float:
         return self._cpu_s
+
+    processes = (1,)
+    root = 1
 
     def is_unchanged(self) -> bool:
         return False
@@ -294,6 +307,19 @@ def test_what_nobody_counted_may_have_been_waiting_for_a_cpu() -> None:
     spent.add_end(0.0, 0.1)
     by_state = spent.seconds_by_state(0.4)
     assert by_state[State.CPU_WAIT] > 0.2
+
+
+def test_programs_that_start_others_are_followed_as_far_as_that_is_cheap() -> None:
+    sampling = sampler.RequestSampler()
+    assert sampling.part_to_follow() == 1.0  # nothing is known of the first one
+    for _ in range(50):
+        sampling.count_followed(0.001, forks=True)
+    assert sampling.part_to_follow() == pytest.approx(FORKS_SHARE * 0.1 / 0.001, rel=0.01)
+    sampling.count_followed(0.1, forks=True)
+    assert sampling.part_to_follow() == 0.0  # a few programs would not be enough
+    sampling.follow_cost_s = 0.001
+    sampling.count_followed(0.001, forks=False)
+    assert sampling.part_to_follow() == 0.0
 
 
 def test_seconds_without_a_look_count_as_not_observed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,6 +79,8 @@ def test_the_file_of_an_awaited_lock_is_parsed() -> None:
     )
     assert proc.awaited_inode(locks, 12395) == 9978047
     assert proc.awaited_inode(locks, 6441) is None
+    assert proc.lock_holders(locks) == {10316409: 11767}
+    assert proc.lock_holders("1: OFDLCK ADVISORY  WRITE -1 fe:00:42 0 EOF\n\n1: x\n") == {}
 
 
 def test_peers_of_both_versions_of_ip() -> None:
@@ -124,4 +126,6 @@ def test_descriptors_of_epoll_poll_and_select_are_parsed() -> None:
     ) == [5, 7]
     assert proc.parse_pollfds(struct.pack("=ihhihh", 3, 1, 0, -1, 1, 0)) == [3]
     assert proc.parse_fd_set(b"\x08\x01") == [3, 8]
+    assert proc.is_two_way("pos:\t0\nflags:\t0100002\n")
+    assert not proc.is_two_way("pos:\t0\nflags:\t0100001\n") and not proc.is_two_way("")
     assert proc.inode_of("pos:\t0\nino:\t42\n") == 42

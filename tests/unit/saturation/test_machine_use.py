@@ -124,21 +124,19 @@ def test_the_report_says_what_limits_the_service() -> None:
     )
 
 
-def test_a_service_that_waits_for_its_clients_is_idle() -> None:
-    waits = (Wait(State.NETWORK, CLIENTS, 6.0), Wait(State.NETWORK, "127.0.0.1:6379", 1.0))
-    activity = idle_between_requests(
-        Activity({State.NETWORK: 7.5, State.IDLE: 0.5, State.ON_CPU: 2.0}, waits)
-    )
-    assert activity.seconds == {State.NETWORK: 1.5, State.IDLE: 6.5, State.ON_CPU: 2.0}
-    around = replace(QUIET, activities=(activity,))
+def test_a_pool_waits_for_a_lock_only_while_there_are_requests() -> None:
+    waits = (Wait(State.IDLE, CLIENTS, 6.0), Wait(State.NETWORK, "127.0.0.1:6379", 1.0))
+    activity = Activity({State.LOCK: 6.0, State.NETWORK: 1.0, State.ON_CPU: 3.0}, waits)
+    assert idle_between_requests(activity, 1.5).seconds[State.LOCK] == 6.0
+    spare = idle_between_requests(activity, 0.25)
+    assert spare.seconds[State.IDLE] == 4.5 and spare.seconds[State.LOCK] == 1.5
     result = evaluate(
         SaturationPlan("t", start=100.0),
-        [replace(step(around), phase="ramp")],
+        [replace(step(replace(QUIET, activities=(spare,))), phase="ramp")],
         {0: []},
     )
-    assert (
-        "idle 65% (waiting for requests), on a CPU 20%, network 15% (127.0.0.1:6379)"
-        in service_time_sentence(result)
+    assert service_time_sentence(result).startswith(
+        "at 100/s the service's time: idle 45% (waiting for requests), on a CPU 30%"
     )
 
 

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from scaletest.causes.interference import Interference
 from scaletest.model import Activity, State, VerdictKind, Wait
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.render.blocks import Table
@@ -283,7 +284,32 @@ def test_a_page_says_why_no_cause_is_named(tmp_path: Path) -> None:
             "html",
         )
     )
-    assert "The cause is unknown: 100% of the added 0.2 s was not observed." in page.text
+    # with the time of the failed requests, which bring nothing: nine eighths of 0.2 s
+    assert "The cause is unknown: 99% of the added 0.22 s was not observed." in page.text
+
+
+def test_reports_say_what_was_not_observed(example_runs: dict[str, ValidationRun]) -> None:
+    run = example_runs["limited"]
+    assert run.result.causes is not None
+    causes = replace(run.result.causes, observed=0.94)
+    report = validation_report(replace(run, result=replace(run.result, causes=causes)))
+    assert causes.sentence.endswith("; 6% not observed")
+    assert re.search(r"^  6% +not observed$", formats.render(report, "text"), re.MULTILINE)
+    for name in ("md", "html"):
+        assert "6% of the added time was not observed" in formats.render(report, name)
+
+
+def test_nothing_limits_a_run_that_the_machine_spoilt(
+    example_runs: dict[str, ValidationRun],
+) -> None:
+    run = example_runs["limited"]
+    neighbour = Interference("other programs", "node-a", 0.0, 9.0, 0.5, "others used 1 core")
+    verdict = replace(run.result.verdict, kind=VerdictKind.INVALID, reason="unsteady")
+    result = replace(run.result, disturbed=(neighbour,), verdict=verdict)
+    report = validation_report(replace(run, result=result))
+    for name in ("text", "md"):
+        assert "what limits it" not in formats.render(report, name).lower()
+    assert "what to try" not in formats.render(report, "html").lower()
 
 
 @pytest.mark.parametrize("case", runs.CASES)

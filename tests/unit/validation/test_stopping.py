@@ -11,7 +11,7 @@ from scaletest.stats.completions import Completions
 from scaletest.validation.judging.drift import has_settled
 from scaletest.validation.judging.slow_requests import Tail
 from scaletest.validation.judging.step_parts import StepPart
-from scaletest.validation.judging.stopping import Stop, Stopping, requirements_of
+from scaletest.validation.judging.stopping import CAUSE_S, Stop, Stopping, requirements_of
 from scaletest.validation.judging.throughput import Throughput, throughput
 from scaletest.validation.judging.warm_up import cut_warm_up
 from scaletest.validation.plan import Plan
@@ -60,6 +60,16 @@ def test_a_clear_doubling_ends_before_the_interval_is_narrow() -> None:
     longest, later = stopped(plan, 2, None, spread=0.1)
     assert (decided, longest) == (Stop.DECIDED, Stop.LONGEST)
     assert at < later
+
+
+def test_a_doubling_that_fails_is_measured_on_until_its_cause_can_be_known() -> None:
+    plan = Plan(limit=2, seconds=0.1)
+    # given 20 requests/s of two workers, where one did 10 and where it did 19
+    assert stopped(plan, 2, base(1, 10.0, 0.001))[1] == pytest.approx(1.0, abs=0.11)
+    assert stopped(plan, 2, base(1, 19.0, 0.001))[1] == pytest.approx(CAUSE_S, abs=0.6)
+    # expect no more than the longest time of a step
+    brief = Plan(limit=2, seconds=0.1, max_step_s=4.0)
+    assert stopped(brief, 2, base(1, 19.0, 0.001))[1] <= 2.0
 
 
 def test_parts_of_a_mirrored_step_are_half_as_long() -> None:
