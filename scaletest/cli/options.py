@@ -217,7 +217,9 @@ def is_typed(name: str) -> bool:
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
-def refuse_beside(option: str, allowed: set[str]) -> None:
+def refuse_beside(
+    option: str, allowed: set[str], hint: str = "leave it out: the stored plan counts"
+) -> None:
     """Raise UsageError when an option outside `allowed` was typed beside `option`."""
     for parameter in click.get_current_context().command.params:
         name = parameter.name or ""
@@ -226,7 +228,7 @@ def refuse_beside(option: str, allowed: set[str]) -> None:
             label = max(parameter.opts, key=len) if is_option else "a command"
             raise UsageError(
                 f"{label} cannot be given with {option}",
-                hint="leave it out: the stored plan counts",
+                hint=hint,
             )
 
 

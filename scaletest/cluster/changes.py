@@ -21,12 +21,14 @@ from scaletest.cluster.api_calls import MERGE_PATCH, STRATEGIC_PATCH, Busy, Conf
 from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.objects import Document, ObjectClient
-from scaletest.cluster.resources import SCALED_OBJECTS, Resource
+from scaletest.cluster.resources import DEPLOYMENTS, HPAS, STATEFUL_SETS, Resource
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
 
 BEFORE = "scaletest/before"
 # An API server refuses for seconds while it restarts.
 TRIES, PAUSE_S = 30, 1.0
+# Kinds whose lists can be merged by name.
+BUILT_IN = (DEPLOYMENTS, STATEFUL_SETS, HPAS)
 
 logger = logging.getLogger("scaletest.cluster")
 
@@ -72,7 +74,9 @@ def refuse_changed(deployment: Deployment, own: Set[str] = frozenset()) -> None:
 
 def restore_command(deployment: Deployment) -> str:
     """Return the command that puts back what a killed run left changed."""
-    return f"scaletest cluster restore -n {deployment.namespace} --deployment {deployment.name}"
+    return (
+        f"scaletest cluster restore -n {deployment.namespace} --deployment {deployment.reference}"
+    )
 
 
 class Changes:
@@ -185,7 +189,7 @@ class Changes:
             self._deployment.namespace,
             name,
             {"metadata": meta, "spec": patch.spec},
-            form=MERGE_PATCH if resource == SCALED_OBJECTS else STRATEGIC_PATCH,
+            form=STRATEGIC_PATCH if resource in BUILT_IN else MERGE_PATCH,
         )
 
 

@@ -7,7 +7,8 @@ from scaletest.cluster.connection import Cluster
 from scaletest.cluster.objects import read_log
 from scaletest.cluster.pods import PodState, PodWarning, first_failing, pod_state, pod_warning
 from scaletest.cluster.resources import DEPLOYMENTS, EVENTS, PODS
-from scaletest.model.errors import ScaletestError
+from scaletest.cluster.scalable import find_scalable
+from scaletest.model.errors import ScaletestError, UsageError
 
 
 def pod_templates(cluster: Cluster) -> dict[str, dict[str, Any]]:
@@ -24,19 +25,41 @@ def pod_templates(cluster: Cluster) -> dict[str, dict[str, Any]]:
 
 
 class Deployment:
-    """A Deployment of workers."""
+    """A Deployment, or another object that can be scaled, see `find_scalable`."""
 
-    def __init__(self, cluster: Cluster, name: str) -> None:
-        self.name, self.namespace = name, cluster.namespace
+    def __init__(self, cluster: Cluster, reference: str) -> None:
+        self.reference = reference  # as people name it
+        self.resource, self.name = find_scalable(cluster, reference)
+        self.namespace = cluster.namespace
         self._api = ApiCalls(cluster)
-        self._title = f"deployment {name} in namespace {cluster.namespace}"
+        self._title = f"{self.resource.kind.lower()} {self.name} in namespace {cluster.namespace}"
         deployment = self._read()
-        self.template: dict[str, Any] = deployment["spec"]["template"]
+        self.template: dict[str, Any] = deployment["spec"].get("template", {})
         self.annotations: dict[str, str] = deployment["metadata"].get("annotations", {})
-        self.selector = ",".join(
-            f"{key}={label}"
-            for key, label in deployment["spec"]["selector"].get("matchLabels", {}).items()
+        if self.resource == DEPLOYMENTS:
+            labels = deployment["spec"]["selector"].get("matchLabels", {})
+            self.selector = ",".join(f"{key}={label}" for key, label in labels.items())
+        else:
+            self.selector = self._read_scale(deployment)
+
+    def _read_scale(self, document: dict[str, Any]) -> str:
+        """Return the selector of the pods by the subresource /scale.
+
+        UsageError when it does not count what spec.replicas does.
+        """
+        scale = self._api.get(
+            f"{self.resource.path(self.namespace, self.name)}/scale",
+            f"read the scale of {self._title}",
+            f"get {self.resource.plural}/scale",
         )
+        wanted = document["spec"].get("replicas")
+        selector = str(scale.get("status", {}).get("selector") or "")
+        if scale.get("spec", {}).get("replicas", 0) != (wanted or 0) or not selector:
+            raise UsageError(
+                f"the /scale of {self._title} is not its spec.replicas, or has no selector",
+                hint="scale it by a command: <set_replicas> 'kubectl scale ... --replicas={n}'",
+            )
+        return selector
 
     def replicas(self) -> int:
         """Return the desired number of pods."""
@@ -82,7 +105,9 @@ class Deployment:
 
     def _read(self) -> dict[str, Any]:
         return self._api.get(
-            DEPLOYMENTS.path(self.namespace, self.name), f"read {self._title}", "get deployments"
+            self.resource.path(self.namespace, self.name),
+            f"read {self._title}",
+            f"get {self.resource.plural}",
         )
 
     def _events(self, selector: str, **query: str) -> list[dict[str, Any]]:

@@ -49,11 +49,12 @@ class Autoscalers:
         cluster: Cluster,
         deployment: str,
         *,
+        resource: Resource = DEPLOYMENTS,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self._api, self._namespace = ApiCalls(cluster), cluster.namespace
-        self._deployment = deployment
+        self._deployment, self._resource = deployment, resource
         self._clock, self._sleep = clock, sleep
         self.all = self._list(HPAS)
         # without KEDA its objects cannot be listed
@@ -103,9 +104,9 @@ class Autoscalers:
         Raises as `hold`.
         """
         # noted before an HPA is held at the new number: it would scale to that by itself
-        changes.note(DEPLOYMENTS, self._deployment, patch)
+        changes.note(self._resource, self._deployment, patch)
         self.hold(patch.spec["replicas"], changes)
-        changes.change(DEPLOYMENTS, self._deployment, patch)
+        changes.change(self._resource, self._deployment, patch)
 
     def _await_release(self, scaled_object: str) -> None:
         """Wait until KEDA has deleted the HPA of a paused ScaledObject."""
@@ -132,8 +133,8 @@ class Autoscalers:
         scalers = []
         for scaler in self._api.objects(resource.path(self._namespace), resource.plural):
             target = scaler["spec"].get("scaleTargetRef", {})
-            is_deployment = target.get("kind", DEPLOYMENTS.kind) == DEPLOYMENTS.kind
-            if not is_deployment or target.get("name") != self._deployment:
+            is_kind = target.get("kind", DEPLOYMENTS.kind) == self._resource.kind
+            if not is_kind or target.get("name") != self._deployment:
                 continue
             meta = scaler["metadata"]
             annotations = meta.get("annotations", {})
@@ -163,7 +164,7 @@ def restore(cluster: Cluster, name: str) -> dict[str, str]:
     deployment = Deployment(cluster, name)
     changes = Changes(cluster, deployment)
     # put back last: an autoscaler that is still held would scale it again
-    changes.take_over(DEPLOYMENTS, name, deployment.annotations.get(BEFORE))
-    for scaler in Autoscalers(cluster, name).all:
+    changes.take_over(deployment.resource, deployment.name, deployment.annotations.get(BEFORE))
+    for scaler in Autoscalers(cluster, deployment.name, resource=deployment.resource).all:
         changes.take_over(scaler.resource, scaler.name, scaler.note)
     return changes.put_back()

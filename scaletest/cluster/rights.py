@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from scaletest.cluster.api_calls import ApiCalls
 from scaletest.cluster.connection import Cluster
+from scaletest.cluster.resources import DEPLOYMENTS, Resource
 from scaletest.model.errors import Unreachable
 
 
@@ -30,6 +31,8 @@ NEEDED: tuple[Right, ...] = (
     Right("list", "", "pods", "count the pods that are ready"),
     Right("list", "autoscaling", "horizontalpodautoscalers", "see which autoscalers there are"),
 )
+POD_METRICS = Right("get", "", "pods/proxy", "read the metrics of pods (<metrics_port>)")
+CALL_BY_PROXY = Right("create", "", "services/proxy", "load the Service from outside")
 PROXY = Right("get", "", "services/proxy", "control the client (<client> svc/NAME)")
 HOLD = tuple(
     Right(verb, "autoscaling", "horizontalpodautoscalers", "hold an HPA (<pause_autoscalers>)")
@@ -56,6 +59,21 @@ CAPACITY = (
     Right("list", "", "nodes", "how many pods the nodes can take", everywhere=True),
     Right("list", "", "pods", "how many pods the nodes can take", everywhere=True),
 )
+
+
+def of_service(resource: Resource) -> tuple[Right, ...]:
+    """Return what doubling the replicas of a service needs, where these are of this kind."""
+    group, plural = resource.api.split("/")[2], resource.plural
+    scale = () if resource == DEPLOYMENTS else (Right("get", group, f"{plural}/scale"),)
+    return (
+        Right("get", group, plural),
+        Right("patch", group, plural),
+        *scale,
+        Right("get", "", "services"),
+        Right("list", "discovery.k8s.io", "endpointslices"),
+        Right("list", "", "pods"),
+        Right("list", "autoscaling", "horizontalpodautoscalers"),
+    )
 
 
 def refusal(lacking: Iterable[object], namespace: str) -> Unreachable:

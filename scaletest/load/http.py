@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from scaletest.load.exact_timers import new_loop
 from scaletest.load.http_call import HttpCall, Sender, open_sender
 from scaletest.load.level_load import LoadOrder, LoadResult, nearly_longest
+from scaletest.load.prompts import Prompts
 from scaletest.model.attempt import UNSENT, Attempt
 from scaletest.observe.node.used_time import Effort
 
@@ -25,10 +26,20 @@ class HttpLoad:
     """Sends `call` with bodies in turn. Connections stay open from step to step."""
 
     def __init__(
-        self, call: HttpCall, bodies: Sequence[bytes | None] = (None,), *, agent: str = ""
+        self,
+        call: HttpCall,
+        bodies: Sequence[bytes | None] = (None,),
+        *,
+        prompts: Prompts | None = None,
+        agent: str = "",
+        seen: Callable[[Attempt], None] | None = None,
     ) -> None:
-        """agent: name of this load agent, for records."""
-        self._call, self._bodies, self._agent = call, bodies, agent
+        """prompts: makes a body for each request, instead of `bodies`.
+
+        agent: name of this load agent, for records. seen: is told each attempt that ended.
+        """
+        self._call, self._agent, self._seen = call, agent, seen
+        self._make_body = prompts.get if prompts else lambda number: bodies[number % len(bodies)]
         self._runner = asyncio.Runner(loop_factory=new_loop)
         self._sender = self._runner.run(open_sender(call))
 
@@ -36,7 +47,9 @@ class HttpLoad:
         self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
     ) -> LoadResult:
         """Measure one step; see `LevelLoad.measure`."""
-        step = _HttpStep(self._call, self._bodies, self._sender, order, self._agent)
+        step = _HttpStep(
+            self._call, self._make_body, self._sender, order, self._agent, seen=self._seen
+        )
         return self._runner.run(step.run(stopping, tell))
 
     def close(self) -> None:
@@ -51,13 +64,15 @@ class _HttpStep:
     def __init__(
         self,
         call: HttpCall,
-        bodies: Sequence[bytes | None],
+        make_body: Callable[[int], bytes | None],
         sender: Sender,
         order: LoadOrder,
         agent: str,
+        *,
+        seen: Callable[[Attempt], None] | None,
     ) -> None:
-        self._call, self._bodies, self._sender = call, bodies, sender
-        self._order, self._agent = order, agent
+        self._call, self._make_body, self._sender = call, make_body, sender
+        self._order, self._agent, self._seen = order, agent, seen
         self._samples: list[Attempt] = []
         self._failed = 0
         # requests that were due: number, due, noticed; and those in flight
@@ -204,20 +219,32 @@ class _HttpStep:
 
     async def _send_request(self, number: int, due: float, noticed: float) -> None:
         """Send one request and record it."""
-        body = self._bodies[number % len(self._bodies)]
+        body = self._make_body(number)
         sent = self._now()
         response = await self._sender.send(body)
+        stream, first_s = response.stream, None
+        if stream is not None and stream.first_at is not None:
+            first_s = stream.first_at - self._began
         attempt = Attempt(
             number,
             due,
             noticed,
             sent,
             self._now(),
-            *response,
+            response.outcome,
+            response.size,
+            response.server_s,
+            pod=response.replica,
             agent=self._agent,
             payload=len(body or b""),
+            first_s=first_s,
+            tokens=stream.output_tokens if stream else 0,
+            prompt_tokens=(stream.tokens("prompt_tokens") or 0) if stream else 0,
+            counts_chunks=stream is not None and stream.tokens("completion_tokens") is None,
         )
         self._samples.append(attempt)
+        if self._seen is not None:
+            self._seen(attempt)
         self._failed += not attempt.ok
 
     async def _measure_timers(self) -> None:

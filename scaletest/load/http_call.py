@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from scaletest.load.streams import StreamReader
 from scaletest.model import attempt
 from scaletest.model.errors import UsageError
 from scaletest.model.quantities import in_base_units
@@ -62,6 +63,10 @@ CAUSES: Mapping[str, tuple[str, str]] = {
         "name its authority in the variable SSL_CERT_FILE, or check https in the URL",
     ),
     "no HTTP": ("the response is not HTTP/1.1", "check the port of the URL"),
+    attempt.INCOMPLETE: (
+        "the answer was no whole stream of events that ends with [DONE]",
+        "read the log of the service; check whether this path can stream",
+    ),
 }
 # Outcomes of errors of sockets.
 _BY_NUMBER: Mapping[int | None, str] = {
@@ -84,6 +89,8 @@ class HttpCall:
     connections: int = 1000  # at most
     server_header: str = ""  # response header with the service's own time
     ca_file: str = ""  # of the authority that signed the certificate of the cluster's API server
+    is_stream: bool = False  # whether the answer is a stream of tokens
+    replica_header: str = ""  # response header with the name of the replica
 
 
 class HttpResponse(NamedTuple):
@@ -92,6 +99,8 @@ class HttpResponse(NamedTuple):
     outcome: str  # ok, a status that is no success, or a constant of model.attempt
     size: int = 0
     server_s: float | None = None
+    replica: str = ""
+    stream: StreamReader | None = None
 
 
 def server_time(text: str) -> float | None:
@@ -142,6 +151,7 @@ class Sender:
     async def send(self, body: bytes | None) -> HttpResponse:
         """Send one request and read the response to its end; never raises for a failing service."""
         call, client = self._call, self._aiohttp
+        stream = StreamReader() if call.is_stream else None
         try:
             async with self._session.request(
                 call.method, call.url, data=body, allow_redirects=False
@@ -149,6 +159,8 @@ class Sender:
                 size = 0
                 async for block in response.content.iter_any():
                     size += len(block)  # nothing is kept, because it may be large
+                    if stream is not None:
+                        stream.feed(block)
         except TimeoutError:
             return HttpResponse(attempt.TIMED_OUT)
         except (client.ClientError, OSError) as error:
@@ -172,7 +184,12 @@ class Sender:
         server_s = None
         if call.server_header:
             server_s = server_time(response.headers.get(call.server_header, ""))
-        return HttpResponse(outcome, size, server_s)
+        if outcome == attempt.OK and stream is not None and not stream.is_success:
+            outcome = attempt.INCOMPLETE
+        replica = ""
+        if call.replica_header:
+            replica = response.headers.get(call.replica_header, "")[:100]
+        return HttpResponse(outcome, size, server_s, replica, stream)
 
     async def close(self) -> None:
         """Close the connections."""

@@ -24,7 +24,9 @@ REFUSED, RESET, TIMED_OUT, DNS, TLS, PROTOCOL = (
     "no HTTP",
 )
 UNSENT = "not sent"
+INCOMPLETE = "incomplete"  # a stream that ended before its last event
 _TIMES = ("due_s", "noticed_s", "sent_s", "ended_s")
+_STREAM = ("first_s", "tokens", "prompt_tokens", "counts_chunks")
 
 # Times that dates can tell, and numbers of 64 bits.
 _MOST_S, _MOST = 1e11, 2**63 - 1
@@ -64,6 +66,10 @@ class Attempt(msgspec.Struct, frozen=True):
     pod: str = ""  # the pod or worker that served a queue's request
     agent: str = ""  # which agent sent it
     payload: _StoredCount = 0  # bytes of the body that was sent, or of a queue's arguments
+    first_s: _StepSeconds | None = None  # when a stream's first token came
+    tokens: _StoredCount = 0  # of the answer
+    prompt_tokens: _StoredCount = 0  # of the request, by the service; 0: not told
+    counts_chunks: bool = False  # whether `tokens` are chunks, as the service counts no tokens
 
     @property
     def ok(self) -> bool:
@@ -83,7 +89,10 @@ class Attempt(msgspec.Struct, frozen=True):
 
 def round_times(attempt: Attempt) -> Attempt:
     """Return the attempt with times rounded to microseconds, as it is stored."""
-    return structs.replace(attempt, **{name: round(getattr(attempt, name), 6) for name in _TIMES})
+    rounded = {name: round(getattr(attempt, name), 6) for name in _TIMES}
+    if attempt.first_s is not None:
+        rounded["first_s"] = round(attempt.first_s, 6)
+    return structs.replace(attempt, **rounded)
 
 
 def to_json(attempt: Attempt, step: int) -> str:
@@ -91,6 +100,9 @@ def to_json(attempt: Attempt, step: int) -> str:
     fields: dict[str, Any] = {"step": step, **structs.asdict(round_times(attempt))}
     if attempt.server_s is None:
         del fields["server_s"]
+    if attempt.first_s is None:
+        for name in _STREAM:
+            del fields[name]
     return wire.dump({**fields, "schema_version": wire.SCHEMA_VERSION})
 
 

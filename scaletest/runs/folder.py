@@ -377,6 +377,12 @@ class TypedFolder(RunFolder, Generic[PlanT]):
             )
         return self.plan_type.from_dict(self.read(PLAN))
 
+    def forget_empty(self) -> None:
+        """Delete a run of which nothing is known: its first call failed, or no agent came."""
+        if not (self.path / STEPS).exists() and not (self.path / RESULT).exists():
+            with suppress(UsageError):
+                self.remove()
+
     def rows(self, name: str) -> Iterator[Any]:
         """Yield the values of the whole lines of a file, each read when it is asked for."""
         yield from map(self.readers[name], self.lines(name))

@@ -40,6 +40,11 @@ TYPES: dict[str, Registered] = {
         "scaletest.validation.imported.report:imported_report",
         "scaletest.validation.imported.schemas",
     ),
+    "service": Registered(
+        "scaletest.validation.service.run_type",
+        "scaletest.validation.service.report:service_report",
+        "scaletest.validation.service.schemas",
+    ),
     "saturation": Registered(
         "scaletest.saturation.run_type",
         "scaletest.saturation.report.report:saturation_report",

@@ -2,12 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from typing import ClassVar
 
 from scaletest.model.attempt import Attempt, from_json, to_json
 from scaletest.model.errors import UsageError
-from scaletest.runs.folder import RECORDS, RESULT, STEPS, TypedFolder
+from scaletest.runs.folder import RECORDS, STEPS, TypedFolder
 from scaletest.saturation.plan import KIND, SaturationPlan, SaturationStep
 
 
@@ -29,12 +28,6 @@ class SaturationFolder(TypedFolder[SaturationPlan]):
                 hint="free some disk space; the steps measured so far are kept:"
                 f" scaletest report {self.path}",
             ) from error
-
-    def forget_empty(self) -> None:
-        """Delete a run of which nothing is known: its first call failed, or no agent came."""
-        if not (self.path / STEPS).exists() and not (self.path / RESULT).exists():
-            with suppress(UsageError):
-                self.remove()
 
     def samples(self, steps: Iterable[SaturationStep]) -> dict[int, list[Attempt]]:
         """Read the samples of these steps, which are complete, by the step's number."""

@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass, field
 
 from scaletest.model.errors import UsageError
+from scaletest.model.http_options import HttpOptions
 from scaletest.model.labels import Labels
 from scaletest.model.masking import mask_passwords
 from scaletest.saturation.judging.tuning import parse_settings
@@ -25,13 +26,10 @@ class ServiceOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class HttpOptions:
-    """What requests are over HTTP."""
+class TimedHttpOptions(HttpOptions):
+    """Requests whose answers may tell the service's own time."""
 
-    method: str
-    payload: str
-    headers: tuple[str, ...]
-    server_header: str
+    server_header: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,7 @@ class SaturationOptions:
     cluster: ServiceOptions
     queue: str
     arguments: tuple[str, ...]  # the address of an HTTP service, or those of requests on a queue
-    http: HttpOptions
+    http: TimedHttpOptions
     agents: AgentOptions
     tune: tuple[str, ...]  # settings of the Deployment that are measured
     run_dir: str

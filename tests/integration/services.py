@@ -41,6 +41,22 @@ def running(*arguments: str) -> Iterator[str]:
         process.communicate()
 
 
+@contextmanager
+def inference(*arguments: str, module: str = "hack.inference") -> Iterator[str]:
+    """A replica of an inference service, or the front of several; its URL without a path."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", module, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    try:
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+    finally:
+        process.communicate()  # it ends with its standard input
+
+
 class Door(ThreadingHTTPServer):
     """A service whose answers wait for what `act` does at each call."""
 

@@ -4,6 +4,7 @@ import click
 
 from scaletest.cli.headings import join_options, under_heading
 from scaletest.cli.options import DURATION, RATE, context, namespace_option, watch
+from scaletest.cli.request_options import requests
 from scaletest.saturation.commands.plan_file import take_file_first
 
 options = join_options(
@@ -49,42 +50,8 @@ options = join_options(
         metavar="URL",
         help="Use the Redis at this address for --queue and --agents.",
     ),
+    requests,
     under_heading("Requests"),
-    click.option(
-        "--method",
-        default="",
-        metavar="NAME",
-        help="Send requests with this HTTP method. [default: GET, or POST with a payload]",
-    ),
-    click.option(
-        "--payload",
-        default="",
-        metavar="FILE",
-        help=(
-            "Send the content of this file as the body of every request; of a folder the files"
-            " in turn."
-        ),
-    ),
-    click.option(
-        "-H",
-        "--header",
-        "headers",
-        multiple=True,
-        metavar="'NAME: VALUE'|@FILE",
-        help=(
-            "Send this HTTP header, or those in the lines of a file, as for credentials; the"
-            " option may be repeated."
-        ),
-    ),
-    click.option(
-        "--timeout",
-        "timeout_s",
-        type=DURATION,
-        default="30s",
-        show_default=True,
-        metavar="TIME",
-        help="Count a request that has no answer within this time as failed.",
-    ),
     click.option(
         "--server-header",
         default="",

@@ -30,6 +30,7 @@ from scaletest.saturation.judging.tester import describe_lateness, lateness_s
 from scaletest.saturation.plan import LoadKind, Phase, SaturationPlan, SaturationStep, latency_limit
 from scaletest.stats.estimate import Estimate
 from scaletest.stats.percentiles import Distribution, summarise_samples
+from scaletest.stats.streams import StreamFigures, summarise_streams
 
 # The beginning of a step that is cut off: a fifth of it, a second at most, but this many usual
 # latencies at least, since until then the requests in flight grow even where nothing is saturated.
@@ -71,6 +72,7 @@ class AssessedStep(Written):
     tester: str  # how the tester was late, "" when it was not
     few: bool  # whether requests are too few to judge
     lost: int = 0  # requests that were counted and have no record
+    streams: StreamFigures | None = None  # of answers with tokens
 
     @property
     def saturated(self) -> str:
@@ -121,6 +123,7 @@ class AssessedStep(Written):
             "too_few": self.few,
             **({"around": step.around.to_dict()} if step.around else {}),
             **({"pods": step.pods.to_dict()} if step.pods else {}),
+            **({"streams": self.streams.to_dict()} if self.streams else {}),
         }
 
 
@@ -188,6 +191,7 @@ def assess_step(
         tester=describe_lateness(step, lag_s, latency),
         few=len(counted) < FEWEST,
         lost=max(0, step.requests - len(samples)),
+        streams=summarise_streams(succeeded, end_s - begin_s),
     )
 
 

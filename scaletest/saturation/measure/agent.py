@@ -15,6 +15,7 @@ from scaletest.broker.rendezvous import Rendezvous
 from scaletest.load.http import HttpLoad
 from scaletest.load.http_call import HttpCall
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
+from scaletest.load.prompts import Prompts
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.observe.control_groups import raise_open_files
 from scaletest.saturation.measure.queue_load import QueueLoad
@@ -26,6 +27,7 @@ class HttpWork:
 
     call: HttpCall
     bodies: list[bytes | None]
+    prompts: Prompts | None = None  # makes the bodies, instead of these
 
     def make_load(self, redis_url: str, agent: str = "") -> LevelLoad:
         """Make the load that does it. UsageError when it may not open so many connections."""
@@ -36,7 +38,7 @@ class HttpWork:
                 f"this process may not open {self.call.connections} connections",
                 hint="raise ulimit -n, or give <max_in_flight>",
             )
-        return HttpLoad(self.call, self.bodies, agent=agent)
+        return HttpLoad(self.call, self.bodies, prompts=self.prompts, agent=agent)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from scaletest.load import busy_check, pace
 from scaletest.load.level_load import LevelLoad, LoadOrder
+from scaletest.load.requests import without_secrets
 from scaletest.model.attempt import Attempt, round_times
 from scaletest.model.errors import AgentLost, ScaletestError, Unreachable
 from scaletest.model.labels import Labels
-from scaletest.model.masking import HIDDEN, mask_passwords
 from scaletest.observe.node.used_time import cpu_used_s, own_processes_cpu_s
 from scaletest.render.numbers import format_seconds
 from scaletest.runs.environment import read_environment
@@ -39,8 +39,6 @@ from scaletest.saturation.plan import LoadKind, Phase, SaturationPlan, Saturatio
 # behind at least, so many seconds' worth of them, and as many usual latencies.
 LEAST_BEHIND = 100.0
 BEHIND_S, BEHIND_USUAL = 1.0, 5.0
-
-_SECRETS = ("--header", "-H")
 
 
 def saturate(
@@ -134,17 +132,6 @@ def measure_target(
         {**warned.to_dict(), "noticed": noticed, **({"extra": extra} if about else {})},
     )
     return result, lost.exit_code if lost else result.verdict.kind.exit_code
-
-
-def without_secrets(arguments: Sequence[str]) -> list[str]:
-    """Return a command line without values of headers, and without secrets in addresses."""
-    shown, is_header = [], False
-    for word in arguments:
-        if is_header or word.startswith("--header=") or (word.startswith("-H") and len(word) > 2):
-            word = word.partition(":")[0] + f": {HIDDEN}"
-        is_header = word in _SECRETS
-        shown.append(mask_passwords(word, service=True) if "://" in word else word)
-    return shown
 
 
 class Runner:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 
 from scaletest.cluster import connection
 from scaletest.cluster.changes import Changes, refuse_changed
@@ -21,6 +21,7 @@ from scaletest.cluster.pods import PodState, PodWarning
 from scaletest.cluster.service import Service
 from scaletest.load.http_call import HttpCall
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
+from scaletest.load.service_call import IN_CLUSTER, PROXIED, reach
 from scaletest.model.attempt import PodTroubles
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.saturation.measure.target import Target, http_call, http_load
@@ -31,7 +32,6 @@ logger = logging.getLogger("scaletest.saturation")
 MOST_EVENTS = 10
 # Pods that a level made unready get this long before the next level begins.
 RECOVERY_S, LOOK_S = 60.0, 1.0
-IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
 def find_service(options: SaturationOptions, plan: SaturationPlan) -> Target:
@@ -75,22 +75,11 @@ def reach_service(
 
     The API server has a ceiling of its own, which is told in a further line.
     """
-    if IN_CLUSTER.exists() or options.agents.agent_jobs:
-        return http_call(options.http, plan, service.url())
-    url, headers, authority = service.proxied()
-    call = http_call(options.http, plan, url)
-    if any(name.lower() == "authorization" for name in call.headers):
-        raise UsageError(
-            "the API server's proxy keeps the Authorization header for itself",
-            hint=(
-                "run agents in the cluster with <agent_jobs> IMAGE, or load the URL of a"
-                " kubectl port-forward"
-            ),
-        )
-    lines.append(
-        "reached through the API server: its proxy adds latency and has a ceiling of its own"
-    )
-    return replace(call, headers={**call.headers, **headers}, ca_file=authority)
+    is_inside = IN_CLUSTER.exists() or bool(options.agents.agent_jobs)
+    call = reach(service, partial(http_call, options.http, plan), is_inside=is_inside)
+    if not is_inside:
+        lines.append(PROXIED)
+    return call
 
 
 def find_autoscalers(

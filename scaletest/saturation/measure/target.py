@@ -2,21 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from scaletest.broker import Queues, connect
 from scaletest.load.http_call import CAUSES, HttpCall
 from scaletest.load.level_load import LevelLoad, LoadOrder
-from scaletest.load.payloads import read_payloads
+from scaletest.load.requests import make_bodies, make_call
 from scaletest.model import checks
-from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.errors import UsageError
 from scaletest.observe.sockets import is_here, server_processes
 from scaletest.render.numbers import plural
 from scaletest.saturation.measure.agent import HttpWork, QueueWork
 from scaletest.saturation.measure.agents import start_load
-from scaletest.saturation.options import HttpOptions, SaturationOptions
+from scaletest.saturation.options import SaturationOptions, TimedHttpOptions
 from scaletest.saturation.plan import SaturationPlan
 
 
@@ -41,7 +40,11 @@ def find_queue(options: SaturationOptions, plan: SaturationPlan) -> Target:
     Unreachable when Redis does not answer.
     """
     http, queue = options.http, options.queue
-    for name, value in (("payload", http.payload), ("header", http.headers)):
+    for name, value in (
+        ("payload", http.payload),
+        ("header", http.headers),
+        ("openai", http.openai),
+    ):
         if value:
             raise UsageError(f"--{name} is for HTTP, not for a queue", hint="leave it out")
     checks.arguments(options.arguments)
@@ -82,7 +85,7 @@ def http_load(
     """Return what starts the load of this call, from this process or from agents."""
 
     def start(stack: ExitStack) -> LevelLoad:
-        work = HttpWork(call, read_payloads(options.http.payload))
+        work = HttpWork(call, *make_bodies(options.http))
         return start_load(options.agents, plan, work, stack)
 
     return start
@@ -108,40 +111,8 @@ def check_first_call(load: LevelLoad) -> None:
     raise UsageError(f"the first call failed ({outcome}): {cause}", hint=hint)
 
 
-def http_call(http: HttpOptions, plan: SaturationPlan, url: str) -> HttpCall:
+def http_call(http: TimedHttpOptions, plan: SaturationPlan, url: str) -> HttpCall:
     """Return the request that these options describe. InvalidValue for what cannot be one."""
-    checks.http_url(url, "the service's URL")
-    method = http.method
-    if method and not (method.isascii() and method.isalpha()):
-        raise InvalidValue(
-            f"<method> {method[:40]!r} is not an HTTP method", hint="give GET, POST or another word"
-        )
-    # credentials come from files, since others can read a command line
-    lines = []
-    for text in http.headers:
-        if not text.startswith("@"):
-            lines.append(text)
-            continue
-        try:
-            lines += Path(text[1:]).read_text("utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"<header> {text} cannot be read: {error}") from error
-    headers = {"User-Agent": "scaletest"}
-    for text in lines:
-        name, colon, value = text.partition(":")
-        if not colon or not name.strip() or any(ord(letter) < 32 for letter in text):
-            raise InvalidValue(
-                f"invalid <header> {name[:40]!r}",
-                hint="write <header> 'NAME: VALUE', or <header> @FILE with such lines",
-            )
-        headers[name.strip()] = value.strip()
-    if http.payload and not any(name.lower() == "content-type" for name in headers):
-        headers["Content-Type"] = "application/json"
-    return HttpCall(
-        url,
-        (method or ("POST" if http.payload else "GET")).upper(),
-        headers,
-        plan.timeout_s,
-        in_flight_of_agent(plan.max_in_flight, plan.agents),
-        http.server_header,
-    )
+    in_flight = in_flight_of_agent(plan.max_in_flight, plan.agents)
+    call = make_call(http, url, plan.timeout_s, in_flight)
+    return replace(call, server_header=http.server_header)

@@ -69,15 +69,28 @@ def _quantile_cells(times: Distribution, names: Sequence[str]) -> dict[str, str]
     return {name: format_percentile(times, name) for name in names}
 
 
+def _stream_cells(assessed: AssessedStep, unit: str) -> dict[str, str]:
+    """Return what a table says about streams, with blanks where there were none."""
+    streams = assessed.streams
+    return {
+        unit: format_significant(streams.tokens_per_s) if streams else "",
+        "first token p95": format_percentile(streams.first, "p95") if streams else "",
+        "each further p50": format_percentile(streams.per_token, "p50") if streams else "",
+    }
+
+
 def step_table(steps: Sequence[AssessedStep]) -> Table:
     """Make a row for each step, in short."""
     # the column stays empty, and is left out, where the service does not say its own time
     queueing = any(assessed.server.count for assessed in steps)
+    counts_chunks = any(step.streams and step.streams.counts_chunks for step in steps)
+    unit = "chunks/s" if counts_chunks else "tokens/s"
     rows = [
         {
             **_first_cells(assessed),
             "succeeded/s": _goodput_text(assessed),
             **_quantile_cells(assessed.latency, FEW_QUANTILES),
+            **_stream_cells(assessed, unit),
             "queueing": format_percent(assessed.queueing, 0) if queueing else "",
             "ok": format_percent(assessed.success),
             "state": step_state(assessed),

@@ -14,6 +14,8 @@ from scaletest.cli.output import Output
 from scaletest.cli.plan_settings import plan_option
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
+from scaletest.validation.commands import service_options
+from scaletest.validation.commands.service_options import ServiceOptions
 from scaletest.validation.options import ValidationPlace
 from scaletest.validation.plan import Plan
 
@@ -27,7 +29,10 @@ from scaletest.validation.plan import Plan
     "--deployment",
     default="",
     metavar="NAME",
-    help="Scale this Deployment of workers on Kubernetes.",
+    help=(
+        "Scale this Deployment of workers on Kubernetes; with --service it may be statefulset/NAME"
+        " or KIND.GROUP/NAME too."
+    ),
 )
 @shared.namespace_option(
     "Look for the Deployment and the client in this namespace. [default: the current one]"
@@ -55,6 +60,7 @@ from scaletest.validation.plan import Plan
     is_flag=True,
     help="Hold HPA or KEDA during the run, instead of refusing to run.",
 )
+@service_options.options
 @under_heading("Load")
 @plan_option(Plan, "limit", "N")
 @under_heading("Verdict")
@@ -113,6 +119,7 @@ from scaletest.validation.plan import Plan
 def command(
     *,
     place: ValidationPlace,
+    service: ServiceOptions,
     run_dir: str,
     labels: Labels,
     watch: shared.WatchOptions,
@@ -133,6 +140,8 @@ def command(
       --threshold 'efficiency(8)>=0.8'
     scaletest validate -n scaletest --deployment scaletest-sleep-worker \\
       --client svc/scaletest-sleep-client --seconds 2s --limit 16
+    scaletest validate --service http://127.0.0.1:8000 --openai chat --model M \\
+      --set-replicas 'docker compose up -d --wait --scale vllm={n}'
 
     Without --redis-url a private Redis is started for the run. Ctrl-C once lets running requests
     end and prints what was measured. Exit code 0 PASS, 3 FAIL, 4 INVALID.
@@ -140,6 +149,20 @@ def command(
     # what a run needs takes a while to import, and --help needs none of it
     from scaletest.validation.before_run import device_names
     from scaletest.validation.commands import validate_options, validate_run
+
+    service_options.refuse_without_effect(service.service)
+    if service.service:
+        from scaletest.validation.commands import service_run
+
+        return service_run.run(
+            service,
+            place.deployment,
+            run_dir,
+            labels,
+            output=output,
+            watch=watch,
+            dry_run=dry_run,
+        )
 
     has_place = place.local or place.redis_url or place.deployment.deployment or dry_run
     if command and not has_place and not _is_plan_file(command[0]):

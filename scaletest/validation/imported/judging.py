@@ -8,6 +8,7 @@ have no interval, and no ratio of theirs is judged.
 import itertools
 import math
 import statistics
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
@@ -24,7 +25,7 @@ from scaletest.stats.scaling import MeasuredThroughput, Scaled, scaling_over
 from scaletest.stats.student import t95, t_quantile, welch_freedom
 from scaletest.stats.thresholds import Measured, ThresholdResult, ground_of, judge_threshold
 from scaletest.stats.verdict_order import Ground, Rank, verdict_of_grounds
-from scaletest.validation.imported.formats import FORMATS
+from scaletest.validation.imported.formats import FORMATS, Format
 from scaletest.validation.imported.plan import KIND, TOKENS, UNITS, ImportedPlan, read_threshold
 from scaletest.validation.imported.result import ToolResult
 from scaletest.validation.judging.doubling import ERROR, Ratio, ratio_around, widening_for_all
@@ -40,7 +41,9 @@ LATE_S = 0.01
 # Open load that is served as it was asked for shows no capacity.
 SERVED = 0.98
 # An aggregate has the options of its tool's first format.
-BY_TOOL = {form.tool: form for form in reversed(FORMATS)}
+BY_TOOL = defaultdict(
+    lambda: Format("scaletest", ()), {form.tool: form for form in reversed(FORMATS)}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +90,29 @@ def evaluate_results(
     for count in plan.steps:
         rows = tuple(result for result in results if result.count == count)
         if rows:
-            steps.append(_summarise(plan, count, rows, steps))
+            steps.append(summarise_runs(plan, count, rows, steps))
+    return judge_steps(plan, steps, chance)
+
+
+def judge_steps(
+    plan: ImportedPlan,
+    steps: list[ImportedStep],
+    chance: Chance,
+    *,
+    closer: str = "",
+    explain: Callable[[ImportedStep, ImportedStep], tuple[str, str]] | None = None,
+    further: Sequence[Ground] = (),
+) -> ImportedEvaluation:
+    """Judge steps whose throughputs and ratios are known.
+
+    closer: what to do for narrower intervals. explain: returns the cause of a doubling that fails
+    and what to do, for its two steps. further: what else speaks for a verdict.
+    """
     points = [(float(step.workers), value) for step in steps for value in _values(plan, step)]
     law = choose_law(points)
     thresholds = tuple(_judge_threshold(text, steps) for text in plan.thresholds)
     grounds, warnings = check_files(plan, steps)
+    ratios = _grounds_of_ratios(plan, steps, thresholds, closer=closer, explain=explain)
     return ImportedEvaluation(
         plan=plan,
         steps=steps,
@@ -99,7 +120,7 @@ def evaluate_results(
         law_interval=law_interval(law.law, points, chance) if law else None,
         thresholds=thresholds,
         warnings=warnings,
-        verdict=verdict_of_grounds([*grounds, *_grounds_of_ratios(plan, steps, thresholds)]),
+        verdict=verdict_of_grounds([*further, *grounds, *ratios]),
     )
 
 
@@ -113,7 +134,7 @@ def _values(plan: ImportedPlan, step: ImportedStep) -> list[float]:
     return [value for row in step.results if (value := throughput_of(row, plan.measure)) > 0]
 
 
-def _summarise(
+def summarise_runs(
     plan: ImportedPlan, count: int, rows: tuple[ToolResult, ...], before: Sequence[ImportedStep]
 ) -> ImportedStep:
     """Return the step of these runs. before: the steps with fewer replicas."""
@@ -177,10 +198,15 @@ def _judge_threshold(text: str, steps: Sequence[ImportedStep]) -> ThresholdResul
 
 
 def _grounds_of_ratios(
-    plan: ImportedPlan, steps: Sequence[ImportedStep], thresholds: Sequence[ThresholdResult]
+    plan: ImportedPlan,
+    steps: Sequence[ImportedStep],
+    thresholds: Sequence[ThresholdResult],
+    *,
+    closer: str,
+    explain: Callable[[ImportedStep, ImportedStep], tuple[str, str]] | None,
 ) -> Iterator[Ground | None]:
     """Yield what the ratios and thresholds say, and last what a run without a fault met."""
-    repeat = f"measure each number of {plan.axis} {LEAST_REPEATS} times or more"
+    repeat = closer or f"measure each number of {plan.axis} {LEAST_REPEATS} times or more"
     if len(steps) < 2:
         yield Ground(Rank.OPEN, f"one number of {plan.axis} has no ratio", "give two or more")
     if not plan.scale and not thresholds:
@@ -202,11 +228,14 @@ def _grounds_of_ratios(
                 Rank.OPEN, f"{value}, without an interval: fewer than {LEAST_REPEATS} runs", repeat
             )
         elif ratio.kind is VerdictKind.FAIL:
-            yield Ground(
-                Rank.REFUTED,
-                f"{value} {interval} is below the {ratio.wanted:.2f} wanted",
-                f"find what the {plan.axis} share: a proxy or router, one node, a cache, a backend",
+            cause = ""
+            remedy = (
+                f"find what the {plan.axis} share: a proxy or router, one node, a cache, a backend"
             )
+            if explain is not None:
+                cause, remedy = explain(before, step)
+            reason = f"{value} {interval} is below the {ratio.wanted:.2f} wanted{cause}"
+            yield Ground(Rank.REFUTED, reason, remedy)
         elif ratio.kind is VerdictKind.INVALID:
             yield Ground(
                 Rank.OPEN, f"{value} {interval} may or may not reach {ratio.wanted:.2f}", repeat

@@ -24,6 +24,7 @@ class ImportedPlan(Document):
 
     document_name = "the plan"
     constants: ClassVar = {**VERSIONED, "kind": KIND}
+    intervals: ClassVar = "from run to run"  # what their scatter is
 
     steps: Annotated[tuple[int, ...], "numbers of replicas, ascending"]
     axis: Annotated[str, Meta(max_length=40), "what was doubled"] = "replicas"

@@ -137,8 +137,8 @@ def _steps_table(result: ImportedEvaluation) -> Table:
         rows.append(row)
     return Table.of_rows(
         rows,
-        note="Brackets: 95 % intervals from run to run, of ratios the 90 % one on which the verdict"
-        " rests. Latencies are called as the tool calls them.",
+        note=f"Brackets: 95 % intervals {plan.intervals}, of ratios the 90 % one on which the"
+        " verdict rests. Latencies are called as the tool calls them.",
     )
 
 

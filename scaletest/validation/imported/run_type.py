@@ -4,8 +4,9 @@ import os
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from scaletest.runs.folder import ENVIRONMENT, STEPS, RunFolder
+from scaletest.runs.folder import ENVIRONMENT, STEPS, RunFolder, TypedFolder
 from scaletest.runs.places import default_root, run_reference
 from scaletest.runs.run_type import ResultOfRun, RunType
 from scaletest.stats.comparison import Contrast, plan_differences
@@ -34,7 +35,7 @@ class ImportedRun(ResultOfRun):
 class ImportedType(RunType):
     """Validations that load tools measured."""
 
-    folder = ImportedFolder
+    folder: type[TypedFolder[Any]] = ImportedFolder
     curve_title = "throughput at each number of replicas"
     curve_path = ("throughput", "value")
 

@@ -55,6 +55,7 @@ class Played:
         spec = {"containers": [{"resources": {"limits": {"gpu.intel.com/millicores": "100"}}}]}
         return SimpleNamespace(
             name=name,
+            reference=name,
             namespace="bench",
             annotations=self.annotations,
             template={"spec": spec},
@@ -68,6 +69,7 @@ class Played:
     def autoscalers(self, cluster: Any, deployment: str) -> Any:
         scalers = Autoscalers.__new__(Autoscalers)
         scalers.all, scalers._deployment = self.scalers, deployment
+        scalers._resource = DEPLOYMENTS
         return scalers
 
     def changes(self, cluster: Any, deployment: Any) -> Any:

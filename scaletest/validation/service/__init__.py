@@ -1,0 +1,1 @@
+"""Validations of services: the replicas are doubled, and loaded by us."""

@@ -1,0 +1,122 @@
+"""Judge how a service scales from the visits of its steps. Pure.
+
+The throughput of a visit has its interval from the scatter of windows, freed of their correlation.
+Ratios are those of a validation: the ways up and down are mirror images, and an interval reaches to
+the ratios of both.
+"""
+
+import itertools
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar
+
+from scaletest.model.declared import VERSIONED
+from scaletest.stats.chance import Chance
+from scaletest.stats.completions import Completions
+from scaletest.stats.scaling import MeasuredThroughput, scaling_over
+from scaletest.stats.student import t95
+from scaletest.stats.verdict_order import Ground, Rank
+from scaletest.validation.imported.judging import (
+    ImportedEvaluation,
+    ImportedStep,
+    judge_steps,
+    summarise_runs,
+)
+from scaletest.validation.imported.plan import TOKENS
+from scaletest.validation.judging.doubling import doubling_ratio
+from scaletest.validation.judging.machine_trend import trend_of_run
+from scaletest.validation.judging.slow_requests import find_slow
+from scaletest.validation.judging.step_parts import StepPart, join_parts
+from scaletest.validation.judging.throughput import Throughput
+from scaletest.validation.service.causes import explain_doubling, faults
+from scaletest.validation.service.course import LEAST_PARTS
+from scaletest.validation.service.plan import KIND, ServicePlan
+from scaletest.validation.service.visit import ServiceVisit
+
+MOST_CORRELATION = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceEvaluation(ImportedEvaluation):
+    """How a service scales."""
+
+    constants: ClassVar = {**VERSIONED, "kind": KIND}
+
+    plan: ServicePlan
+    interrupted: str = ""
+
+
+def evaluate_service(
+    plan: ServicePlan, visits: Sequence[ServiceVisit], chance: Chance, interrupted: str = ""
+) -> ServiceEvaluation:
+    """Judge these visits. chance: for the law's interval. interrupted: what ended the run early."""
+    if any(visit.lengths_vary for visit in visits):
+        plan = replace(plan, measure=TOKENS)
+    by_step = {count: [row for row in visits if row.count == count] for count in plan.steps}
+    parts = {count: [_part(plan, row) for row in rows] for count, rows in by_step.items() if rows}
+    trend, doublings = trend_of_run(list(parts.values())), plan.doublings
+    steps: list[ImportedStep] = []
+    for count, own in parts.items():
+        rate, _ = join_parts(doublings, own)
+        measured = MeasuredThroughput(count, rate.per_s, rate.relative)
+        base = steps[0].rate if steps and steps[0].throughput.value > 0 else measured
+        step = replace(
+            summarise_runs(plan, count, tuple(by_step[count]), ()),
+            throughput=rate.estimate,
+            relative=rate.error,
+            freedom=rate.freedom,
+            scaled=scaling_over(measured, base),
+        )
+        if steps:
+            before = parts[steps[-1].workers]
+            step = replace(step, ratio=doubling_ratio(before, own, doublings, trend=trend))
+        steps.append(step)
+    further = list(faults(plan, steps))
+    planned = set(plan.turns)
+    if interrupted or not planned <= {row.key for row in visits}:
+        reason = f"interrupted ({interrupted})" if interrupted else "not every step was measured"
+        further.append(Ground(Rank.OPEN, reason, "run it again"))
+    judged = judge_steps(
+        plan,
+        steps,
+        chance,
+        closer="give a longer <step_time>",
+        explain=explain_doubling,
+        further=further,
+    )
+    values = {field.name: getattr(judged, field.name) for field in fields(judged)}
+    return ServiceEvaluation(**values, interrupted=interrupted)
+
+
+def _part(plan: ServicePlan, visit: ServiceVisit) -> StepPart:
+    windows = visit.token_windows if plan.measure == TOKENS else visit.windows
+    return StepPart(
+        visit.count,
+        visit.repeat,
+        visit.seconds,
+        visit.middle_s,
+        throughput_of_windows(windows, int(visit.successes or 0)),
+        find_slow(Completions({})),
+    )
+
+
+def throughput_of_windows(windows: Sequence[float], completions: int) -> Throughput:
+    """Return the mean of equal windows, with the interval of batch means.
+
+    A request that lasts into the next window adds to both, so neighbours are alike: the lag-1
+    correlation widens the interval and takes degrees of freedom.
+    """
+    if len(windows) < LEAST_PARTS or min(windows) < 0 or not any(windows):
+        return Throughput(0.0, math.inf, completions, 0, False)
+    count, mean = len(windows), statistics.fmean(windows)
+    deviations = [window - mean for window in windows]
+    squares = sum(deviation**2 for deviation in deviations)
+    correlation = 0.0
+    if squares > 0:
+        products = sum(a * b for a, b in itertools.pairwise(deviations))
+        correlation = min(MOST_CORRELATION, max(0.0, products / squares + 1.0 / count))
+    spread = statistics.stdev(windows) * math.sqrt((1 + correlation) / (1 - correlation) / count)
+    freedom = max(2, int((count - 1) * (1 - correlation) / (1 + correlation)))
+    return Throughput(mean, t95(freedom) * spread, completions, freedom, True)

@@ -1,0 +1,159 @@
+"""The replicas of a service on Kubernetes: any object with /scale behind a Service."""
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+
+from scaletest.cluster import connection, discovery, rights
+from scaletest.cluster.api_calls import ApiCalls
+from scaletest.cluster.changes import BEFORE, Changes, refuse_changed
+from scaletest.cluster.connection import Cluster
+from scaletest.cluster.deployment import Deployment
+from scaletest.cluster.hold_autoscalers import Autoscalers
+from scaletest.cluster.resources import PODS
+from scaletest.cluster.service import Service
+from scaletest.load.http_call import HttpCall
+from scaletest.load.service_call import IN_CLUSTER, PROXIED, reach
+from scaletest.model.errors import Unreachable, UsageError, WaitTimeout
+from scaletest.validation.measure.deployment_target import KubernetesBackend
+from scaletest.validation.options import DeploymentOptions
+from scaletest.validation.service.metrics import ReadReplicas
+from scaletest.validation.service.replicas import Replicas
+
+LOOK_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class FoundService:
+    """A service whose replicas may be doubled; nothing has changed yet."""
+
+    replicas: Replicas
+    call: HttpCall
+    lines: tuple[str, ...]  # what was found
+    read_replicas: ReadReplicas | None  # reads the metrics of the pods, if these are asked for
+
+
+def find_service(
+    reference: str,
+    options: DeploymentOptions,
+    make_call: Callable[[str], HttpCall],
+    metrics_port: int = 0,
+) -> FoundService:
+    """Check rights and autoscalers without changes. UsageError or Unreachable if not met.
+
+    metrics_port: where pods serve /metrics; 0: they are not read.
+    """
+    cluster = connection.connect_cluster(options.namespace, options.context)
+    service = Service(cluster, reference)
+    deployment: Deployment | None
+    if options.deployment:
+        deployment = Deployment(cluster, options.deployment)
+    else:
+        deployment = service.deployment()
+    if deployment is None:
+        raise UsageError(
+            f"which object scales the pods of service {service.reference.name} is unknown",
+            hint="name it with <deployment>, as in statefulset/NAME",
+        )
+    is_inside = IN_CLUSTER.exists()
+    wanted = rights.of_service(deployment.resource)
+    if not is_inside:
+        wanted += (rights.CALL_BY_PROXY,)
+    if metrics_port:
+        wanted += (rights.POD_METRICS,)
+    _check_rights(cluster, wanted, may_hold=options.pause_autoscalers)
+    refuse_changed(deployment, own={"replicas"})
+    scalers = Autoscalers(cluster, deployment.name, resource=deployment.resource)
+    scalers.active(may_hold=options.pause_autoscalers)
+    call = reach(service, make_call, is_inside=is_inside)
+    lines = [
+        f"service {service.reference.name}: {call.url}",
+        f"{deployment.resource.kind.lower()} {deployment.name}: {deployment.replicas()} replicas",
+        *([] if is_inside else [PROXIED]),
+    ]
+    replicas = KubernetesReplicas(
+        cluster, service, deployment, scalers, ready_s=options.ready_timeout
+    )
+    read = partial(read_pods, cluster, deployment, metrics_port) if metrics_port else None
+    return FoundService(replicas, call, tuple(lines), read)
+
+
+def read_pods(cluster: Cluster, deployment: Deployment, port: int) -> dict[str, str]:
+    """Return the metrics of the pods that are ready, through the API server."""
+    api, texts = ApiCalls(cluster), {}
+    for pod in deployment.pods():
+        if pod.ready and not pod.going:
+            path = f"{PODS.path(cluster.namespace)}/{pod.name}:{port}/proxy/metrics"
+            status, body, _ = api.fetch(path, f"read the metrics of pod {pod.name}", {})
+            if status != 200:
+                raise Unreachable(
+                    f"pod {pod.name} has no /metrics at port {port}: HTTP {status}",
+                    hint="give another <metrics_port>, or leave it out",
+                )
+            texts[pod.name] = body.decode("utf-8", "replace")
+    return texts
+
+
+def _check_rights(cluster: Cluster, wanted: tuple[rights.Right, ...], *, may_hold: bool) -> None:
+    """Unreachable when a right is missing that the run needs."""
+    if may_hold:
+        wanted += rights.HOLD
+    if discovery.KEDA in discovery.api_groups(cluster):
+        wanted += (rights.KEDA, *(rights.PAUSE if may_hold else ()))
+    lacking = rights.missing_rights(cluster, wanted)
+    if lacking:
+        raise rights.refusal(lacking, cluster.namespace)
+
+
+class KubernetesReplicas:
+    """Pods of the object; they count when the Service sends requests to all of them."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        service: Service,
+        deployment: Deployment,
+        scalers: Autoscalers,
+        *,
+        ready_s: float,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._cluster, self._service, self._deployment = cluster, service, deployment
+        self._scalers, self._ready_s = scalers, ready_s
+        self._clock, self._sleep = clock, sleep
+        self._stack = ExitStack()
+        self._backend: KubernetesBackend | None = None
+
+    def scale(self, count: int) -> None:
+        """Set the number, and wait until so many pods are ready and no others are left."""
+        deployment = self._deployment
+        if self._backend is None:
+            changes = Changes(self._cluster, deployment)
+            self._stack.callback(changes.close)
+            # a number of pods that a killed run left is put back by this one
+            changes.take_over(
+                deployment.resource, deployment.name, deployment.annotations.get(BEFORE)
+            )
+            self._backend = KubernetesBackend(
+                deployment, self._scalers, changes, ready_s=self._ready_s, clock=self._clock
+            )
+        self._backend.scale(count)
+        deadline = self._clock() + self._ready_s
+        while self._backend.ready() < count:
+            self._sleep(LOOK_S)
+        # a pod that is ready gets requests when its address is listed, and one that ends until then
+        while (addresses := self._service.endpoints())[0] != count:
+            if self._clock() > deadline:
+                raise WaitTimeout(
+                    f"{count} pods are ready, and service {self._service.reference.name} has"
+                    f" {addresses[0]} addresses",
+                    hint="check that its selector fits the pods of this object and no others",
+                )
+            self._sleep(LOOK_S)
+
+    def close(self) -> None:
+        """Put back the number of pods and what scales them. Does nothing the second time."""
+        self._stack.close()

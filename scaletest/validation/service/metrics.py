@@ -1,0 +1,132 @@
+"""What replicas tell of themselves at /metrics, under vLLM's names.
+
+A thread reads them beside the load, so that no answer waits for it. Counters are compared at the
+two looks next to the ends of the measured time, and gauges are averaged between.
+"""
+
+import logging
+import subprocess
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+from scaletest.model.errors import ScaletestError, UsageError
+from scaletest.validation.service.visit import ReplicaMetrics
+
+logger = logging.getLogger("scaletest.validation")
+LOOK_S, PATIENCE_S = 1.0, 5.0
+MOST_BYTES = 16 * 1024 * 1024
+NAMES = {
+    "vllm:num_requests_running": "running",
+    "vllm:num_requests_waiting": "waiting",
+    "vllm:request_success_total": "requests",
+    "vllm:generation_tokens_total": "tokens",
+    "vllm:prefix_cache_queries_total": "queries",
+    "vllm:prefix_cache_hits_total": "hits",
+    "vllm:gpu_prefix_cache_queries_total": "queries",
+    "vllm:gpu_prefix_cache_hits_total": "hits",
+}
+Figures = Mapping[str, float]
+ReadReplicas = Callable[[], Mapping[str, str]]
+
+
+def parse_metrics(text: str) -> dict[str, float]:
+    """Return figures by our names, summed over labels; what is not known is left out."""
+    figures: dict[str, float] = {}
+    for line in text.splitlines():
+        name = NAMES.get(line.partition("{")[0].partition(" ")[0])
+        if name is None:
+            continue
+        # the value stands behind the labels, if there are any, and before a time
+        rest = line.rpartition("}")[2] if "}" in line else line.partition(" ")[2]
+        with suppress(ValueError, IndexError):
+            figures[name] = figures.get(name, 0.0) + float(rest.split()[0])
+    return figures
+
+
+def read_listed(command: Sequence[str]) -> dict[str, str]:
+    """Return the metrics of replicas whose addresses a command prints, one a line."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, timeout=PATIENCE_S, check=True, text=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise UsageError(
+            f"the replicas could not be listed: {error}",
+            hint="<list_replicas> is a command that prints an address a line",
+        ) from error
+    texts = {}
+    for address in done.stdout.split():
+        with urllib.request.urlopen(f"{address.rstrip('/')}/metrics", timeout=PATIENCE_S) as answer:
+            texts[urlsplit(address).netloc] = answer.read(MOST_BYTES).decode("utf-8", "replace")
+    return texts
+
+
+class MetricsWatch:
+    """Reads the replicas every second until it is closed."""
+
+    def __init__(self, read: ReadReplicas, clock: Callable[[], float] = time.monotonic) -> None:
+        self._read, self._clock = read, clock
+        self._looks: list[tuple[float, dict[str, Figures]]] = []
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="scaletest-metrics", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the reading."""
+        self._ends.set()
+        self._thread.join()
+
+    def between(self, begin: float, end: float) -> dict[str, ReplicaMetrics]:
+        """Return what each replica did between two times of the clock; {} where that is unknown."""
+        return metrics_between(self._looks, begin, end)
+
+    def _run(self) -> None:
+        is_told = False
+        while not self._ends.is_set():
+            try:
+                texts = self._read()
+                looked: dict[str, Figures] = {
+                    name: parse_metrics(text) for name, text in texts.items()
+                }
+                self._looks.append((self._clock(), looked))
+            except (OSError, ValueError, ScaletestError) as error:
+                if not is_told:
+                    logger.warning("metrics of the replicas cannot be read: %s", error)
+                is_told = True
+            self._ends.wait(LOOK_S)
+
+
+def metrics_between(
+    looks: Sequence[tuple[float, Mapping[str, Figures]]], begin: float, end: float
+) -> dict[str, ReplicaMetrics]:
+    """Return what each replica did, from the looks within this time."""
+    inside = [look for look in looks if begin <= look[0] <= end]
+    if len(inside) < 2:
+        return {}
+    (first_at, first), (last_at, last) = inside[0], inside[-1]
+    found = {}
+    for name in sorted(first.keys() & last.keys()):
+
+        def grown(figure: str, name: str = name) -> float | None:
+            before, after = first[name].get(figure), last[name].get(figure)
+            return None if before is None or after is None else max(0.0, after - before)
+
+        def mean(figure: str, name: str = name) -> float | None:
+            values = [look[name][figure] for _, look in inside if figure in look.get(name, {})]
+            return sum(values) / len(values) if values else None
+
+        queries, hits = grown("queries"), grown("hits")
+        found[name] = ReplicaMetrics(
+            seconds=last_at - first_at,
+            requests=grown("requests"),
+            tokens=grown("tokens"),
+            running=mean("running"),
+            waiting=mean("waiting"),
+            cache_queries=queries,
+            cache_hits=hits,
+        )
+    return found

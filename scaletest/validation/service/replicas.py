@@ -1,0 +1,111 @@
+"""How the replicas of a service are set, and how their old number is put back."""
+
+import logging
+import shlex
+import subprocess
+import threading
+from collections.abc import Sequence
+from typing import Protocol
+
+from scaletest.model.checks import cut_text
+from scaletest.model.errors import UsageError, WaitTimeout
+
+logger = logging.getLogger("scaletest.validation")
+PLACE = "{n}"
+# Runs the rest of its arguments when the pipe closes without a line: when this process is killed.
+_PUT_BACK = 'read -r line || exec "$@"'
+
+
+class Replicas(Protocol):
+    """The replicas of a service."""
+
+    def scale(self, count: int) -> None:
+        """Have so many that are ready. Raises ScaletestError with the reason where that fails."""
+
+    def close(self) -> None:
+        """Put back the number that there was before."""
+
+
+class CommandReplicas:
+    """Sets them by a command that ends when they are ready."""
+
+    def __init__(self, command: str, before: int, ready_s: float) -> None:
+        """command: with {n} for the number. before: to put back. ready_s: for the command to end.
+
+        UsageError for what is no such command.
+        """
+        if PLACE not in command:
+            raise UsageError(
+                f"<set_replicas> has no {PLACE}: {cut_text(command, 80)}",
+                hint=f"write {PLACE} where the number of replicas belongs",
+            )
+        try:
+            self._words = shlex.split(command)
+        except ValueError as error:
+            raise UsageError(f"<set_replicas> cannot be read: {error}") from error
+        self._before, self._ready_s = before, ready_s
+        self._watcher: subprocess.Popen[bytes] | None = None
+        # a second signal may come while the number is put back
+        self._once = threading.Lock()
+
+    def line(self, count: int) -> Sequence[str]:
+        """Return the words of the command for this number."""
+        return [word.replace(PLACE, str(count)) for word in self._words]
+
+    def scale(self, count: int) -> None:
+        """Run the command for this number."""
+        if self._watcher is None:
+            # it puts the number back when we are killed, and needs nothing of us for it
+            self._watcher = subprocess.Popen(
+                ["/bin/sh", "-c", _PUT_BACK, "scaletest-replicas", *self.line(self._before)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        self._run(count)
+
+    def close(self) -> None:
+        """Put back the number, if it was changed. Does nothing the second time."""
+        with self._once:
+            watcher, self._watcher = self._watcher, None
+        if watcher is None:
+            return
+        try:
+            self._run(self._before)
+        except (UsageError, WaitTimeout) as error:
+            logger.error(
+                "the number of replicas could not be put back: %s; run: %s",
+                error.message,
+                shlex.join(self.line(self._before)),
+            )
+        finally:
+            watcher.communicate(b"done\n")
+
+    def _run(self, count: int) -> None:
+        line = self.line(count)
+        shown = cut_text(shlex.join(line), 120)
+        try:
+            done = subprocess.run(
+                line,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=self._ready_s,
+                check=False,
+                text=True,
+                errors="replace",
+            )
+        except subprocess.TimeoutExpired as error:
+            raise WaitTimeout(
+                f"{shown} did not end within {self._ready_s:.0f} s",
+                hint="give a longer <ready_timeout>, or look why the replicas are not ready",
+            ) from error
+        except OSError as error:
+            raise UsageError(f"{shown} cannot be run: {error.strerror}") from error
+        if done.returncode:
+            lines = (done.stderr or done.stdout).strip().splitlines()
+            said = f": {cut_text(lines[-1], 200)}" if lines else ""
+            raise UsageError(
+                f"{shown} failed with exit code {done.returncode}{said}",
+                hint="run it yourself; it shall end with 0 when the replicas are ready",
+            )

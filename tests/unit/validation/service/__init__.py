@@ -1,0 +1,1 @@
+"""Tests of validations of services."""

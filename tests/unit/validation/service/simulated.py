@@ -1,0 +1,103 @@
+"""A service in virtual time: replicas with slots, and a closed load that looks as a real one."""
+
+import heapq
+import itertools
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from scaletest.load.level_load import LoadOrder, LoadResult
+from scaletest.model.attempt import OK, Attempt
+
+
+@dataclass
+class Service:
+    """Replicas of `slots` that serve a request in `serve_s`, in turn or as `choose` says."""
+
+    slots: int = 4
+    serve_s: float = 0.4
+    count: int = 1
+    now: float = 0.0
+    choose: Callable[[int, int], int] = lambda number, count: number % count
+    slowness: Callable[[int, float], float] = lambda replica, now: 1.0
+    outcome: str = OK
+    name_replicas: bool = True
+    tokens: Callable[[int], int] = lambda number: 8
+    least_gap_s: float = 0.0  # of a router that passes on one request after the other
+    asked: list[int] = field(default_factory=list)
+
+    def scale(self, count: int) -> None:
+        """As Replicas says."""
+        self.asked.append(count)
+        self.count = count
+
+    def close(self) -> None:
+        """Put back one replica."""
+        self.asked.append(1)
+
+    def clock(self) -> float:
+        """The time."""
+        return self.now
+
+    def load(self, seen: Callable[[Attempt], None]) -> "SimulatedLoad":
+        """A load with new connections."""
+        return SimulatedLoad(self, seen)
+
+
+class SimulatedLoad:
+    """Closed load in virtual time."""
+
+    def __init__(self, service: Service, seen: Callable[[Attempt], None]) -> None:
+        self._service, self._seen = service, seen
+
+    def measure(
+        self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
+    ) -> LoadResult:
+        """See LevelLoad."""
+        service, chance = self._service, random.Random(1)
+        began, free = service.now, [[0.0] * service.slots for _ in range(service.count)]
+        routed, numbers = 0.0, itertools.count()
+        flying: list[tuple[float, int, Attempt]] = []
+        samples: list[Attempt] = []
+
+        def send(at: float) -> None:
+            nonlocal routed
+            number = next(numbers)
+            replica = service.choose(number, service.count)
+            routed = max(routed, at) + service.least_gap_s
+            starts = max(routed, heapq.heappop(free[replica]))
+            takes = service.serve_s * service.slowness(replica, starts) * chance.uniform(0.95, 1.05)
+            heapq.heappush(free[replica], starts + takes)
+            ended, name = starts + takes, f"r{replica}" if service.name_replicas else ""
+            attempt = Attempt(
+                number,
+                at,
+                at,
+                at,
+                ended,
+                service.outcome,
+                pod=name,
+                first_s=starts,
+                tokens=service.tokens(number),
+                prompt_tokens=32,
+            )
+            heapq.heappush(flying, (ended, number, attempt))
+
+        for _ in range(order.parallel):
+            send(0.0)
+        look, is_over = 0.25, False
+        while flying:
+            ended, _, attempt = heapq.heappop(flying)
+            while not is_over and look < ended:
+                service.now = began + look
+                is_over = stopping()
+                look += 0.25
+            service.now = began + ended
+            samples.append(attempt)
+            self._seen(attempt)
+            if not is_over and not (order.count and len(samples) >= order.count):
+                send(ended)
+        return LoadResult(samples, service.now - began, 0.1, 0.001, 0.0, 0)
+
+    def close(self) -> None:
+        """Nothing is open."""

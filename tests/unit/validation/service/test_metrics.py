@@ -1,0 +1,93 @@
+"""What replicas tell of themselves, and what it says about a run."""
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from scaletest.model.errors import UsageError
+from scaletest.model.verdict import VerdictKind
+from scaletest.validation.service.judging import evaluate_service
+from scaletest.validation.service.metrics import metrics_between, parse_metrics, read_listed
+from scaletest.validation.service.plan import ServicePlan
+from scaletest.validation.service.visit import ReplicaMetrics
+from tests.unit.validation.service.simulated import Service
+from tests.unit.validation.service.test_service import validated
+
+PLAN = ServicePlan((1, 2), in_flight=12, step_s=4.0)
+TEXT = """\
+# HELP vllm:num_requests_running Number of requests
+vllm:num_requests_running{model_name="a b"} 3.0
+vllm:request_success_total{finished_reason="stop"} 5
+vllm:request_success_total{finished_reason="length"} 7 1700000000
+vllm:generation_tokens_total nonsense
+other_total 9
+"""
+
+
+def test_figures_are_summed_over_labels_and_nonsense_is_left_out() -> None:
+    assert parse_metrics(TEXT) == {"running": 3.0, "requests": 12.0}
+
+
+def test_counters_grow_and_gauges_are_means_between_the_looks() -> None:
+    looks = [
+        (float(at), {"a": {"running": float(at), "tokens": 10.0 * at}, "b": {"running": 1.0}})
+        for at in range(6)
+    ]
+    found = metrics_between(looks, 0.5, 4.5)
+    assert found["a"] == ReplicaMetrics(seconds=3.0, tokens=30.0, running=2.5)
+    assert found["b"].tokens is None
+    assert metrics_between(looks, 0.5, 1.5) == {}
+
+
+def judged(change: Any, plan: ServicePlan = PLAN, **service: Any) -> Any:
+    """The verdict on a run whose visits are changed."""
+    result = validated(Service(**service), plan)
+    visits: list[Any] = [row for step in result.steps for row in step.results]
+    return evaluate_service(plan, [change(visit) for visit in visits], random.Random(1)).verdict
+
+
+def told(visit: Any, **figures: float) -> Any:
+    """The visit with what one replica told."""
+    return replace(visit, metrics={"a": ReplicaMetrics(seconds=4.0, **figures)})
+
+
+def test_a_cache_that_serves_more_in_some_steps_measures_the_cache() -> None:
+    verdict = judged(
+        lambda visit: told(visit, cache_queries=100.0, cache_hits=40.0 * (visit.repeat % 2))
+    )
+    assert verdict.kind is VerdictKind.INVALID
+    assert "prefix cache" in verdict.reason
+
+
+def test_tokens_that_somebody_else_got_are_noticed() -> None:
+    verdict = judged(lambda visit: told(visit, tokens=8.0 * visit.tokens_per_s))
+    assert verdict.kind is VerdictKind.INVALID
+    assert "do not add up" in verdict.reason
+
+
+def test_replicas_that_hold_fewer_requests_than_were_sent_have_a_router_in_front() -> None:
+    verdict = judged(
+        lambda visit: told(visit, running=5.0, waiting=0.0, requests=9.0), least_gap_s=0.08
+    )
+    assert verdict.kind is VerdictKind.FAIL
+    assert "lets 5 of 24 requests in flight through" in verdict.reason
+
+
+def test_balance_is_known_by_the_replicas_own_count() -> None:
+    def change(visit: Any) -> Any:
+        rows = {
+            f"r{number}": ReplicaMetrics(seconds=4.0, requests=0.0 if number else 50.0)
+            for number in range(visit.count)
+        }
+        return replace(visit, replicas={}, metrics=rows)
+
+    verdict = judged(change, choose=lambda number, count: 0)
+    assert verdict.kind is VerdictKind.FAIL
+    assert "cause: balance" in verdict.reason
+
+
+def test_a_list_that_cannot_be_had_says_what_it_must_be() -> None:
+    with pytest.raises(UsageError, match="could not be listed"):
+        read_listed(["false"])

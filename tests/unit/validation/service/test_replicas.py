@@ -1,0 +1,58 @@
+"""Replicas that a command sets."""
+
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from scaletest.model.errors import ScaletestError, UsageError, WaitTimeout
+from scaletest.validation.service.replicas import CommandReplicas
+from tests.conftest import eventually
+
+ROOT = Path(__file__).parents[4]
+
+
+def command(file: Path) -> str:
+    """Notes the number in a file."""
+    return f"sh -c 'echo {{n}} >> {file}'"
+
+
+def test_the_number_is_set_and_put_back_once(tmp_path: Path) -> None:
+    file = tmp_path / "numbers"
+    replicas = CommandReplicas(command(file), 3, 30.0)
+    replicas.scale(1)
+    replicas.scale(2)
+    replicas.close()
+    replicas.close()
+    assert file.read_text().split() == ["1", "2", "3"]
+
+
+def test_nothing_is_put_back_that_was_not_changed(tmp_path: Path) -> None:
+    CommandReplicas(command(tmp_path / "numbers"), 3, 30.0).close()
+    assert not (tmp_path / "numbers").exists()
+
+
+def test_the_number_is_put_back_after_a_kill(tmp_path: Path) -> None:
+    file = tmp_path / "numbers"
+    code = (
+        "import os, signal, sys; from scaletest.validation.service.replicas import CommandReplicas;"
+        f" CommandReplicas({command(file)!r}, 3, 30.0).scale(2); os.kill(os.getpid(), 9)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == -9
+    eventually(lambda: file.read_text().split() == ["2", "3"])
+
+
+@pytest.mark.parametrize(
+    ("line", "error", "text"),
+    [
+        ("true", UsageError, r"has no \{n\}"),
+        ("sh -c 'echo no node for {n} >&2; exit 4'", UsageError, "code 4: no node for 2"),
+        ("/nowhere/scale {n}", UsageError, "cannot be run"),
+        ("sleep 10{n}", WaitTimeout, "did not end within"),
+    ],
+)
+def test_a_command_that_fails_says_why(line: str, error: type[ScaletestError], text: str) -> None:
+    with pytest.raises(error, match=text), closing(CommandReplicas(line, 1, 0.2)) as replicas:
+        replicas.scale(2)
