@@ -56,9 +56,7 @@ def make_bodies(http: HttpOptions) -> "tuple[list[bytes | None], Prompts | None]
 
 
 def without_secrets(arguments: Sequence[str]) -> list[str]:
-    """Return a command line without values of headers and of query parameters, and without logins
-    in addresses.
-    """
+    """Return a command line without the values of headers and queries, and without logins."""
     shown, hide = [], False
     for word in arguments:
         if hide or word.startswith("--header=") or (word.startswith("-H") and len(word) > 2):
