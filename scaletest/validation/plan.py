@@ -104,7 +104,7 @@ class Plan(Document):
     device_glob: Annotated[
         str,
         "Let the workers use the devices whose files match this pattern: worker N takes the "
-        "N-th, counting round, unless <per_device> is given.",
+        "N-th, modulo their number, unless <per_device> is given.",
     ] = ""
     preset: Annotated[
         str,

@@ -11,8 +11,7 @@ from scaletest.validation.plan import Plan
 def describe_result() -> Schema:
     """Describe result.json of a validation; what is printed also has its folder."""
     description = (
-        "What a validation found. Seconds, requests per second, parts of 1; what is not known is"
-        " null."
+        "What a validation found. Seconds, requests per second, fractions; unknown values are null."
     )
     schema = class_schema("result", description, Evaluation)
     schema["properties"]["folder"] = {

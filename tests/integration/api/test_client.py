@@ -210,7 +210,7 @@ def test_map_goes_on_when_a_redis_that_came_back_empty_has_its_queue_again(
     ):
 
         def declare() -> None:
-            eventually(lambda: "queue q is not declared any more" in caplog.text)
+            eventually(lambda: "queue q is no longer declared" in caplog.text)
             Queues(connect(server.url)).add("q")
 
         declarer = threading.Thread(target=declare)

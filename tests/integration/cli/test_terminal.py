@@ -103,7 +103,7 @@ def test_a_validation_follows_the_width_and_leaves_the_terminal_in_order(
     eventually(lambda: "░" in shown.text)
     # when it is interrupted, expect it to say so, to end in order and to show the cursor
     assert shown.ended(signal.SIGINT) == 4
-    assert "Ctrl-C: what runs is finished first" in shown.text
+    assert "Ctrl-C: finishing what runs" in shown.text
     assert shown.text.rindex(SHOW) > shown.text.rindex(HIDE)
     assert "INVALID  interrupted: Ctrl-C" in (tmp_path / "stdout").read_text()
 
@@ -119,7 +119,7 @@ def test_a_second_signal_says_what_it_does_and_shows_the_cursor(
     shown = terminal("validate", "--local", "--seconds", "60", "--run-dir", str(run))
     eventually(lambda: "measuring" in shown.text)
     shown.process.send_signal(signal.SIGINT)
-    eventually(lambda: "Ctrl-C: what runs" in shown.text)
+    eventually(lambda: "Ctrl-C: finishing" in shown.text)
     assert shown.ended(number) == code
     assert shown.text.rindex(SHOW) > shown.text.rindex(said)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from scaletest.broker.fast_lane import TakenRequest
 from scaletest.model import Activity, Outcome, State
 from scaletest.observe.sampler import SHORT_S, RequestSampler
 from scaletest.processes import proc
@@ -91,7 +92,7 @@ def test_the_reply_carries_the_activity_if_there_is_one(wake: Wake, no_causes: b
     runtime = Runtime(Settings(command=("/bin/sleep", "0.5"), no_causes=no_causes), wake)
     try:
         result, run_s = runtime.run((), 0.0)
-        reply = json.loads(runtime.reply_json("a", "w", result, run_s, 0, 0, 1)[0])
+        reply = json.loads(runtime.reply_json(TakenRequest("a", 1, 0), "w", result, run_s)[0])
     finally:
         runtime.close()
     assert (result.activity is None) == no_causes

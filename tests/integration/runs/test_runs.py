@@ -233,5 +233,5 @@ def test_a_run_of_another_machine_cannot_be_resumed(tmp_path: Path) -> None:
     before = (folder.path / "records.jsonl").read_bytes()
     done = call("validate", "--local", "--resume", str(folder.path))
     assert done.returncode == 2
-    assert "begun on another machine: its processor was 'Another 9000'" in done.stderr
+    assert "started on another machine: its processor was 'Another 9000'" in done.stderr
     assert (folder.path / "records.jsonl").read_bytes() == before
