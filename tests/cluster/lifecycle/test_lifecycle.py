@@ -589,7 +589,7 @@ def test_stamps_agree_with_an_independent_recorder(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("-n", "3", "--template", "unknown.yaml"), "does not know JobSet"),
+        (("-n", "3", "--template", "unknown.yaml"), "does not define JobSet"),
         (("-n", "3", "--namespace", "nowhere"), "there is no namespace nowhere"),
         ((), "the number of workloads is missing"),  # defect 3
         (("-n", "3", "--template", "nothing.yaml"), "the template nothing.yaml cannot be read"),
