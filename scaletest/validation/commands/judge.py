@@ -109,9 +109,16 @@ def command(
     from scaletest.validation.imported.report import imported_report
     from scaletest.validation.imported.run_type import RUN_TYPE
 
+    labelled_files = [parse_label(label) for label in labelled]
+    given = [
+        path.resolve() for path in (*files, *(path for _, row in labelled_files for path in row))
+    ]
+    twice = [path.name for path in given if given.count(path) > 1]
+    if twice:
+        # its scatter would be none
+        raise UsageError(f"{twice[0]} was given twice", hint="give each run once")
     results = [result for file in files for result in read_results(file, axis)]
-    for label in labelled:
-        count, paths = parse_label(label)
+    for count, paths in labelled_files:
         for path in paths:
             results += [replace(result, count=count) for result in read_results(path, axis, count)]
     plan = make_plan(results, axis, measure=measure, scale=scale)

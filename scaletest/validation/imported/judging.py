@@ -8,7 +8,6 @@ have no interval, and no ratio of theirs is judged.
 import itertools
 import math
 import statistics
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
@@ -41,9 +40,9 @@ LATE_S = 0.01
 # Open load that is served as it was asked for shows no capacity.
 SERVED = 0.98
 # An aggregate has the options of its tool's first format.
-BY_TOOL = defaultdict(
-    lambda: Format("scaletest", ()), {form.tool: form for form in reversed(FORMATS)}
-)
+BY_TOOL = {form.tool: form for form in reversed(FORMATS)}
+# scaletest's own client, which measures for a time and says what to do by itself.
+NO_OPTIONS = Format("scaletest", ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +146,8 @@ def summarise_runs(
         repeats, deviation = rows[0].repeats, rows[0].deviation
     elif len(logarithms) == len(rows):
         deviation = statistics.stdev(logarithms)
-    enough = repeats >= LEAST_REPEATS and math.isfinite(deviation)
+    # runs that are all the same are copies, or were rounded: their scatter is unknown
+    enough = repeats >= LEAST_REPEATS and 0.0 < deviation < math.inf
     relative = deviation / math.sqrt(repeats) if enough else math.inf
     freedom = repeats - 1 if enough else 0
     half = t95(freedom) * relative if enough else math.inf
@@ -225,7 +225,9 @@ def _grounds_of_ratios(
         interval = f"[{ratio.low:.2f}, {ratio.high:.2f}]"
         if not math.isfinite(ratio.high):
             yield Ground(
-                Rank.OPEN, f"{value}, without an interval: fewer than {LEAST_REPEATS} runs", repeat
+                Rank.OPEN,
+                f"{value}, without an interval: fewer than {LEAST_REPEATS} runs that differ",
+                repeat,
             )
         elif ratio.kind is VerdictKind.FAIL:
             cause = ""
@@ -275,7 +277,10 @@ def check_files(
         warnings.append(f"the tool's version differs: {', '.join(versions)}")
     seeds = [row.seed for row in rows if row.seed is not None]
     if len(set(seeds)) < len(seeds):
-        option = BY_TOOL[rows[0].tool].new_prompts_option or "give each run a seed of its own"
+        option = (
+            BY_TOOL.get(rows[0].tool, NO_OPTIONS).new_prompts_option
+            or "give each run a seed of its own"
+        )
         warnings.append(
             f"prompts of seed {seeds[0]:g} were sent more than once, so a prefix cache may have"
             f" served them: {option}"
@@ -297,7 +302,7 @@ def _different_sources(rows: Sequence[ToolResult]) -> Iterator[Ground]:
 def _different_loads(plan: ImportedPlan, steps: Sequence[ImportedStep]) -> Iterator[Ground]:
     """Yield loads that do not show whether capacity doubles."""
     rows = [row for step in steps for row in step.results]
-    option = BY_TOOL[rows[0].tool].in_flight_option or "{} in flight"
+    option = BY_TOOL.get(rows[0].tool, NO_OPTIONS).in_flight_option or "{} in flight"
 
     def keep_in_flight(each: float) -> str:
         parts = [
@@ -343,7 +348,7 @@ def _faults_of_file(plan: ImportedPlan, row: ToolResult) -> Iterator[Ground]:
             f" {format_percent(plan.tolerate_failures, 0)} are tolerated",
             "find out why they failed, and measure again: failures are fast and free capacity",
         )
-    turns, form = _over(ended, row.in_flight), BY_TOOL[row.tool]
+    turns, form = _over(ended, row.in_flight), BY_TOOL.get(row.tool, NO_OPTIONS)
     if form.whole_run and turns is not None and turns < LEAST_TURNS:
         needed = LEAST_TURNS * (row.in_flight or 0.0)
         yield _doubt(

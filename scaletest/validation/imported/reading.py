@@ -63,7 +63,13 @@ def _documents(path: Path) -> Iterator[Mapping[str, Any]]:
             hint="let the tool write its summary without single requests",
         )
     if path.suffix.lower() == ".csv":
-        yield from csv.DictReader(io.StringIO(text))
+        try:
+            table = list(csv.DictReader(io.StringIO(text)))
+        except csv.Error as error:
+            raise InvalidValue(f"{path.name} is not CSV: {error}", hint=LEAVE_OUT) from error
+        if not table:
+            raise InvalidValue(f"{path.name} contains no result", hint=LEAVE_OUT)
+        yield from table
         return
     lines = text.splitlines()
     try:

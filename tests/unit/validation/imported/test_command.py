@@ -58,5 +58,12 @@ def test_two_runs_compare_by_their_repeats(capsys: pytest.CaptureFixture[str]) -
     assert "FAIL" in compared and "throughput (replicas 2)" in compared
 
 
+def test_a_run_that_is_given_twice_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+    write_runs()
+    again = ["replicas-1-0.json", "--label", "1=./replicas-1-0.json"]
+    assert run(["judge", *again]) == 2
+    assert "replicas-1-0.json was given twice" in capsys.readouterr().err
+
+
 def test_nothing_to_judge_is_a_mistake() -> None:
     assert run(["judge"]) == 2

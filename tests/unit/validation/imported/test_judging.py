@@ -78,6 +78,27 @@ def test_one_run_each_gives_ratios_and_no_verdict(tmp_path: Path) -> None:
     assert "nothing is judged" in parallel.verdict.reason
 
 
+def test_runs_that_are_all_the_same_have_no_interval() -> None:
+    # copies of one run, or rates that were rounded: nothing is known of their scatter
+    result = judge(results({1: 10.0, 2: 20.0}, noise=0.0))
+    assert result.verdict.kind is VerdictKind.INVALID
+    assert "fewer than 3 runs that differ" in result.verdict.reason
+
+
+def test_an_aggregate_that_does_not_tell_its_scatter_has_no_interval(tmp_path: Path) -> None:
+    rows = []
+    for count, per_s in ((1, 1.0), (2, 1.96)):
+        document = samples.aiperf_aggregate(per_s, 5, 0.01)
+        del document["metrics"]["request_throughput_avg"]["cv"]
+        rows += read_results(write(tmp_path / f"n{count}.json", document), "replicas")
+    assert judge(rows).verdict.kind is VerdictKind.INVALID
+
+
+def test_results_of_a_tool_that_is_not_known_any_more_are_judged() -> None:
+    rows = [replace(row, tool="gone", in_flight=32.0) for row in results({1: 10.0, 2: 19.8})]
+    assert "in flight at 2" in judge(rows).verdict.remedy
+
+
 def test_thresholds_decide_too() -> None:
     rows = results({1: 10.0, 2: 19.0})
     met = judge(rows, axis="tp", thresholds=("efficiency(2)>=0.9",))

@@ -161,6 +161,25 @@ def test_a_hostile_file_is_one_error(tmp_path: Path, content: bytes, message: st
     assert "\n" not in caught.value.message and caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "contains no result"),
+        (b"n,throughput\n", "contains no result"),
+        (b"n,throughput\n1," + b"9" * 200_000, "not CSV"),
+        (b"n,throughput\n1,\x00\n", "not"),
+        (b"workers,rate\n1,2\n", "unknown format"),
+        (b"n,throughput\n1\n", "unknown format"),
+    ],
+)
+def test_a_hostile_table_is_one_error(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(content)
+    with pytest.raises(ScaletestError, match=message) as caught:
+        read_results(path, "replicas")
+    assert "\n" not in caught.value.message and caught.value.hint
+
+
 def test_a_file_of_100_mb_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     with path.open("wb") as file:
