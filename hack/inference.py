@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from hack.service import RequestReader
 from scaletest.load.exact_timers import new_loop
 
 END = b"0\r\n\r\n"
@@ -135,35 +136,8 @@ class Replica:
         return "".join(f'vllm:{name}{{model_name="m"}} {value}\n' for name, value in rows.items())
 
 
-class HttpServer(asyncio.Protocol):
-    """HTTP/1.1 as far as a tester needs it: one request after another on a kept connection."""
-
-    transport: asyncio.Transport
-
-    def __init__(self) -> None:
-        self._received = b""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-
-    def data_received(self, received: bytes) -> None:
-        self._received += received
-        while True:
-            head, end, rest = self._received.partition(b"\r\n\r\n")
-            if not end:
-                return
-            lower = head.lower()
-            at = lower.find(b"content-length:")
-            size = int(lower[at + 15 :].split(b"\r\n", 1)[0]) if at >= 0 else 0
-            if len(rest) < size:
-                return
-            request = head + end + rest[:size]
-            self._received = rest[size:]
-            self.serve(head.decode("latin-1"), rest[:size], request)
-
-    def serve(self, head: str, body: bytes, request: bytes) -> None:
-        raise NotImplementedError
+class HttpServer(RequestReader):
+    """Answers in chunks, as a stream has them."""
 
     def begin(self, status: int = 200, kind: str = "application/json", extra: str = "") -> None:
         self._write(
@@ -192,8 +166,8 @@ class Api(HttpServer):
         super().__init__()
         self._replica, self._numbers = replica, numbers
 
-    def serve(self, head: str, body: bytes, request: bytes) -> None:
-        replica, path = self._replica, head.split(" ", 2)[1]
+    def serve(self, head: bytes, body: bytes) -> None:
+        replica, path = self._replica, head.decode("latin-1").split(" ", 2)[1]
         if replica.is_frozen:
             return
         if path == "/metrics":

@@ -131,8 +131,8 @@ class Front(HttpServer):
         self._pinned: Replica | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def serve(self, head: str, body: bytes, request: bytes) -> None:
-        fleet, path = self._fleet, head.split(" ", 2)[1]
+    def serve(self, head: bytes, body: bytes) -> None:
+        fleet, path = self._fleet, head.decode("latin-1").split(" ", 2)[1]
         if path == "/addresses":
             lines = [f"http://127.0.0.1:{replica.port}\n" for replica in fleet.replicas]
             self.answer(200, "".join(lines))
@@ -140,6 +140,7 @@ class Front(HttpServer):
         if path.startswith("/replicas"):
             self._start(self._scale(path))
             return
+        request = head + b"\r\n\r\n" + body
         if fleet.options.limit:
             # passed on in virtual time, one after the other
             fleet.free_at = max(fleet.free_at, self._loop.time()) + 1.0 / fleet.options.limit

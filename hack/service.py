@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import heapq
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from scaletest.load.exact_timers import new_loop
@@ -33,16 +34,17 @@ class Slots:
         return ends
 
 
-class HttpConnection(asyncio.Protocol):
+class RequestReader(asyncio.Protocol, ABC):
     """HTTP/1.1 as far as a tester needs it: one request after another on a kept connection."""
 
-    def __init__(self, slots: Slots, fail: int, token: str, log: bool) -> None:
-        self._slots, self._fail, self._token, self._log = slots, fail, token, log
+    transport: asyncio.Transport
+
+    def __init__(self) -> None:
         self._received = b""
-        self._loop = asyncio.get_running_loop()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
 
     def data_received(self, received: bytes) -> None:
         self._received += received
@@ -56,9 +58,22 @@ class HttpConnection(asyncio.Protocol):
             if len(rest) < size:
                 return
             self._received = rest[size:]
-            self._serve(head)
+            self.serve(head, rest[:size])
 
-    def _serve(self, head: bytes) -> None:
+    @abstractmethod
+    def serve(self, head: bytes, body: bytes) -> None:
+        """Answer a request, now or later."""
+
+
+class HttpConnection(RequestReader):
+    """Answers a request when its slot is free again."""
+
+    def __init__(self, slots: Slots, fail: int, token: str, log: bool) -> None:
+        super().__init__()
+        self._slots, self._fail, self._token, self._log = slots, fail, token, log
+        self._loop = asyncio.get_running_loop()
+
+    def serve(self, head: bytes, body: bytes) -> None:
         if self._token and b"Bearer " + self._token.encode() not in head:
             self._answer(401, 0.0)
             return
@@ -72,12 +87,12 @@ class HttpConnection(asyncio.Protocol):
     def _answer(self, status: int, took_s: float) -> None:
         if self._log:
             print(f"took {1000 * took_s:.3f} ms", flush=True)
-        if not self._transport.is_closing():
+        if not self.transport.is_closing():
             head = (
                 f"HTTP/1.1 {status} X\r\nContent-Length: 2\r\nServer-Time:"
                 f" {took_s:.6f}\r\nServer-Pod: pod-0\r\n\r\nok"
             )
-            self._transport.write(head.encode())  # type: ignore[attr-defined]
+            self.transport.write(head.encode())
 
 
 async def serve(host: str, port: int, make: Callable[[], HttpConnection]) -> None:

@@ -39,7 +39,7 @@ def make_call(http: HttpOptions, url: str, timeout_s: float, connections: int) -
     )
 
 
-def make_bodies(http: HttpOptions) -> "tuple[list[bytes | None], Prompts | None]":
+def make_bodies(http: HttpOptions) -> tuple[list[bytes | None], Prompts | None]:
     """Return bodies that are sent in turn, or what makes them. UsageError if unreadable."""
     if not http.openai:
         if http.model:

@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 
 DONE = b"[DONE]"
+# Where an event has text: completions, chat, and the thoughts of models that reason.
+TEXTS = ("text", "content", "reasoning_content", "reasoning")
 
 
 class StreamReader:
@@ -70,7 +72,3 @@ class StreamReader:
         """The tokens of the answer; chunks where the server does not count."""
         known = self.tokens("completion_tokens")
         return self._chunks if known is None else known
-
-
-# Where an event has text: completions, chat, and the thoughts of models that reason.
-TEXTS = ("text", "content", "reasoning_content", "reasoning")

@@ -3,6 +3,7 @@
 A phase is written only after what it reports has been done, so a killed operator loses nothing.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -50,7 +51,7 @@ def has_ended(document: Document) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class ReconcilePass:
+class ReconcilePass(ABC):
     """One reconcile pass over one object. A subclass says what to do for its kind."""
 
     resource: Resource
@@ -59,11 +60,11 @@ class ReconcilePass:
     settings: ReconcileSettings
     document: Document
 
+    @abstractmethod
     def act(self) -> tuple[Document, str]:
         """Act once; return the status then, and what an event says of it."""
-        raise NotImplementedError
 
-    def free(self) -> None:
+    def free(self) -> None:  # noqa: B027 - most hold nothing
         """Give back what the object holds: its end is written, and anything else may fail now."""
 
     def report(self) -> str:

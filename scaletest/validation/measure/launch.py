@@ -147,8 +147,7 @@ def _refuse_other_machine(stored: StoredValidation) -> None:
         if stored.measurements and recorded != here[name]:
             raise UsageError(
                 f"the run was started on another machine: its {name} was {recorded!r:.80},"
-                " here it is"
-                f" {here[name]!r:.80}",
+                f" here it is {here[name]!r:.80}",
                 hint="resume it there, or start a new run here",
             )
 

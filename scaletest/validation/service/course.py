@@ -122,9 +122,11 @@ class VisitCourse:
                 self.from_s, self.until_s = 0.0, now_s
                 self.is_over = True
             return self.is_over
+        if now_s < self.until_s:
+            return False
         # the load goes on for a latency, so that what is in flight at the end is as slow as usual
-        if now_s >= self.until_s + usual_latency(self._since(self.from_s)):
-            begun = self._since(self.from_s)
+        begun = self._since(self.from_s)
+        if now_s >= self.until_s + usual_latency(begun):
             changed = change_between_halves(rates(begun, self.from_s, self.until_s))
             if changed and self.is_warm and now_s < self._limit_s:
                 self._begin(now_s)

@@ -3,7 +3,7 @@
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from msgspec import Meta
@@ -125,31 +125,28 @@ def measure_visit(
     lengths = [row.tokens for row in ended] if streams else []
     vary = len(lengths) > 1 and statistics.pstdev(lengths) > SAME_LENGTH * statistics.fmean(lengths)
     in_flight_s = sum(min(row.ended_s, end_s) - max(row.sent_s, begin_s) for row in attempts)
-    values = {name: getattr(place, name) for name in place.__dataclass_fields__}
-    return ServiceVisit(
-        **values
-        | {
-            "requests_per_s": statistics.fmean(windows),
-            "tokens_per_s": statistics.fmean(token_windows) if token_windows else None,
-            "successes": float(len(ended)),
-            "errors": float(failed.total()),
-            "input_tokens": streams.prompt_tokens if streams else None,
-            "output_tokens": streams.output_tokens if streams else None,
-            "latencies": dict(_latencies(ended)),
-            "windows": tuple(windows),
-            "token_windows": tuple(token_windows),
-            "seconds": end_s - begin_s,
-            "warm_s": begin_s,
-            "is_warm": course.is_warm,
-            "lengths_vary": vary,
-            "counts_chunks": bool(streams and streams.counts_chunks),
-            "kept_in_flight": in_flight_s / (end_s - begin_s) if end_s > begin_s else 0.0,
-            "cpu": result.cpu,
-            "beat_s": result.beat_s,
-            "outcomes": dict(failed),
-            "replicas": _shares(ended),
-            "metrics": metrics,
-        }
+    return replace(
+        place,
+        requests_per_s=statistics.fmean(windows),
+        tokens_per_s=statistics.fmean(token_windows) if token_windows else None,
+        successes=float(len(ended)),
+        errors=float(failed.total()),
+        input_tokens=streams.prompt_tokens if streams else None,
+        output_tokens=streams.output_tokens if streams else None,
+        latencies=dict(_latencies(ended)),
+        windows=tuple(windows),
+        token_windows=tuple(token_windows),
+        seconds=end_s - begin_s,
+        warm_s=begin_s,
+        is_warm=course.is_warm,
+        lengths_vary=vary,
+        counts_chunks=bool(streams and streams.counts_chunks),
+        kept_in_flight=in_flight_s / (end_s - begin_s) if end_s > begin_s else 0.0,
+        cpu=result.cpu,
+        beat_s=result.beat_s,
+        outcomes=dict(failed),
+        replicas=_shares(ended),
+        metrics=metrics,
     )
 
 

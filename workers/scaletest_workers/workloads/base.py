@@ -7,6 +7,7 @@ stop now can put the request back. The runtime chooses its device and adds it to
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -64,25 +65,25 @@ def timed_out_result(limit_s: float, program: str = "") -> Result:
     )
 
 
-class ServedWorkload:
+class ServedWorkload(ABC):
     """Runs requests of one type."""
 
+    @abstractmethod
     def run(
         self, arguments: tuple[str, ...], limit_s: float, device: ChosenDevice | None
     ) -> Result:
         """Run once. limit_s: seconds, 0 for none. Raises Interrupted, nothing for bad requests."""
-        raise NotImplementedError
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - most keep none
         """End the processes that it keeps."""
 
 
 class PreparedWorkload(ServedWorkload):
     """A workload that gets ready before the first request."""
 
+    @abstractmethod
     def prepare(self, device: ChosenDevice | None) -> None:
         """Get ready. UsageError when that fails; raises Interrupted."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
