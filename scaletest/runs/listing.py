@@ -59,6 +59,7 @@ class ListedRun:
     # as it was stored with the run; where it was not, as the report gives it
     verdict: str | None = None
     elapsed_s: float | None = None
+    finding: str = ""  # its result in a few words, as in "7.9x at 8"
     curve: list[float] = field(default_factory=list)  # its main measure, step by step
     problem: str = ""
 
@@ -114,5 +115,6 @@ def read_listed_run(folder: RunFolder) -> ListedRun:
         verdict=running or verdict or None,
         problem=problem,
         elapsed_s=elapsed_s if isinstance(elapsed_s, int | float) else None,
+        finding=cut_text(str(result.get("finding") or ""), limit=80),
         curve=curve,
     )

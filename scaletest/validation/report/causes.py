@@ -1,10 +1,8 @@
 """What a report says of the causes that keep throughput from growing."""
 
 from scaletest.causes.causes import ALONE, NO_CAUSE, Cause, Causes
-from scaletest.model import VerdictKind
 from scaletest.render.blocks import Cell, Share, Table
 from scaletest.render.numbers import format_seconds
-from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.report.words import share_text
 
 CONFIRMED = {True: "confirmed", False: "contradicted", None: ""}
@@ -13,15 +11,6 @@ CONFIRMED = {True: "confirmed", False: "contradicted", None: ""}
 def doubling_text(causes: Causes) -> str:
     """Return between which steps it is that something grew."""
     return f"{causes.before} to {causes.after} workers"
-
-
-def known_limits(result: Evaluation) -> Causes | None:
-    """Return what limits the run; None where nothing does, or the machine spoilt the run."""
-    causes = result.causes
-    if causes is None or causes.headline in NO_CAUSE:
-        return None
-    is_spoilt = bool(result.disturbed) or causes.of_others
-    return None if is_spoilt and result.verdict.kind is VerdictKind.INVALID else causes
 
 
 def causes_note(causes: Causes) -> str:

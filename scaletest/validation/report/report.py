@@ -28,7 +28,6 @@ from scaletest.validation.report.causes import (
     causes_table,
     doubling_text,
     evidence_text,
-    known_limits,
 )
 from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.page import page_sections
@@ -135,7 +134,7 @@ def comment_blocks(parts: ReportParts) -> list[Block]:
     """Return the table of steps, what limits the run, what the nodes did, and failures."""
     result = parts.result
     # what stops the run, ranked; nothing where nothing grew
-    causes = known_limits(result)
+    causes = result.limits
     limits: list[Block] = []
     if causes:
         heading = f"What limits it, from {doubling_text(causes)}"
