@@ -5,7 +5,7 @@ from collections.abc import Collection
 from flask import Flask, Response
 
 from scaletest.model.errors import Unreachable
-from scaletest.pages.site import READ, Route, answer_probe, make_site
+from scaletest.pages.site import READ, UI_PAGES, Route, answer_probe, make_site
 from scaletest.ui import live, queues, reports, runs
 from scaletest.ui.reading import QueueReader, reader
 from scaletest.ui.sources import Sources
@@ -23,7 +23,9 @@ def make_app(
         ("/healthz", READ, healthz),
         ("/readyz", READ, readyz),
     ]
-    app = make_site("scaletest.ui", routes, "ui", token=token, prefix=prefix, hosts=hosts)
+    app = make_site(
+        "scaletest.ui", routes, "ui", token=token, prefix=prefix, hosts=hosts, pages=UI_PAGES
+    )
     app.config["SOURCES"] = sources
     app.jinja_env.globals["is_of_command"] = sources.run is not None
     if sources.redis_url:
