@@ -105,7 +105,7 @@ def make_site(
         )
     app.jinja_env.filters.update(printable=printable_line, as_options=as_options, svg=draw_chart)
     app.jinja_env.globals.update(
-        version=__version__, numbers=numbers, has_uplot=has_uplot, pages=pages
+        version=__version__, numbers=numbers, has_uplot=has_uplot, site_pages=pages
     )
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     for name in app.jinja_env.list_templates():

@@ -22,6 +22,7 @@ font:12px/1 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 .spark{display:inline-block;width:7em;height:1.4em;vertical-align:middle;overflow:visible}
 .c-spark{stroke:var(--data);stroke-width:1.6;fill:none;stroke-linejoin:round;stroke-linecap:round;
 vector-effect:non-scaling-stroke}
+.spark .c-ideal{stroke-width:1.2;stroke-dasharray:3 2;vector-effect:non-scaling-stroke}
 .c-grid{stroke:var(--grid);fill:none}
 .c-axis{stroke:var(--edge);fill:none}
 .c-tick,.c-label{fill:var(--soft)}
