@@ -104,7 +104,7 @@ box-shadow:inset 0 0 0 1px var(--edge)}
 .brand rect{fill:var(--data)}
 .brand path{fill:none;stroke:var(--paper);stroke-width:1.8;
 stroke-linecap:round;stroke-linejoin:round}
-@media (max-width:40rem){.site .brand{flex-basis:100%}.site a{padding:.3rem .45rem}}
+@media (max-width:40rem){.site{gap:0}.site .brand{flex-basis:100%}.site a{padding:.3rem .4rem}}
 @media print{.site{display:none}}
 h1{margin:0;font-size:1.5rem;line-height:1.25;overflow-wrap:anywhere}
 h2{margin:1.75rem 0 .5rem;font-size:1.125rem}
