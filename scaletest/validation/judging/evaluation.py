@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 from scaletest.causes.attribution import attribute_causes
 from scaletest.causes.causes import NO_CAUSE, Causes
 from scaletest.causes.evidence import add_evidence
+from scaletest.causes.gain import Gain, gain_without_cause
 from scaletest.causes.interference import Interference, find_interferences
 from scaletest.causes.node_use import resources_by_step
 from scaletest.causes.resources import StepResources
@@ -21,6 +22,7 @@ from scaletest.stats.chance import Chance
 from scaletest.stats.failures import FailureGroup, groups_of
 from scaletest.stats.thresholds import ThresholdResult
 from scaletest.validation.judging.background import BackgroundStep, summarise_background
+from scaletest.validation.judging.cost import Cost, cost_of_requests
 from scaletest.validation.judging.doublings import failed_doubling
 from scaletest.validation.judging.growth import Growth, fit_growth
 from scaletest.validation.judging.judge import judge
@@ -71,6 +73,8 @@ class Evaluation(Written):
         "disturbances of the run from outside, in the order of time",
     ] = ()
     noticed: Annotated[Sequence[str], "the warnings from before the run"] = ()
+    gain: Gain | None = None
+    cost: Cost | None = None
 
     @property
     def limits(self) -> Causes | None:
@@ -130,6 +134,10 @@ def evaluate(
         enough, doubling, records, chance, as_wanted=as_wanted, throttled=throttled
     )
     causes = add_evidence(grew, used)
+    gain = None
+    if causes and not plan.compares:
+        rates = {step.workers: step.rate for step in enough}
+        gain = gain_without_cause(causes, enough[0].rate, rates[causes.before], rates[causes.after])
     # what disturbed them from outside
     disturbed = find_interferences(steps, records, samples)
     worst = worst_disturbances(steps, disturbed)
@@ -165,6 +173,8 @@ def evaluate(
         resources=used,
         disturbed=disturbed,
         noticed=noticed,
+        gain=gain,
+        cost=cost_of_requests(plan, steps),
     )
 
 

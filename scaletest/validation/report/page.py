@@ -39,6 +39,15 @@ from scaletest.validation.run_type import ValidationRun
 
 # More members than this are shown from both ends: the busiest and the idlest.
 MOST_MEMBERS = 24
+# Sections for those who want to know how the answer came about.
+STATISTICS = (
+    "Resources",
+    "Steps",
+    "Throughput over time",
+    "Wait and run times",
+    "Who did how much",
+    "Other queues",
+)
 
 
 def page_sections(parts: ReportParts) -> list[Section]:
@@ -77,6 +86,7 @@ def page_sections(parts: ReportParts) -> list[Section]:
             "Other queues": [Table.of_rows(others, {"queue", "measuring"}, note=others_note)],
         },
         limits if result.limits else "",
+        folded=STATISTICS,
     )
 
 

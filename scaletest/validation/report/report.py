@@ -35,7 +35,13 @@ from scaletest.validation.report.parts import ReportParts, as_sentence, spread_t
 from scaletest.validation.report.resources import energy_note, resources_table
 from scaletest.validation.report.rows import rate_text, sheet_of_rows
 from scaletest.validation.report.summary import terminal_summary
-from scaletest.validation.report.words import best_share_text, intervals_text, wanted_text
+from scaletest.validation.report.words import (
+    best_share_text,
+    gain_texts,
+    intervals_text,
+    statement_text,
+    wanted_text,
+)
 from scaletest.validation.run_type import ValidationRun
 
 MOST_FAILURES = 10
@@ -76,6 +82,8 @@ def validation_report(run: ValidationRun) -> Report:
         name=run.name,
         conditions=("closed load", wanted_text(result)),
         elapsed_s=result.elapsed_s,
+        statement=statement_text(result),
+        gains=gain_texts(result),
         facts=facts,
         warnings=run_warnings(result.verdict, result.interrupted, result.warnings),
         thresholds=result.thresholds,

@@ -66,7 +66,7 @@ def terminal_summary(parts: ReportParts) -> list[Block]:
         parts.table(left_out, SHORT),
         Text([foot], "soft"),
         Text(speedup_bars(result), "chart", optional=True),
-        Text([law_sentence(result)], label="law"),
+        Text([law_sentence(result)], label="law", optional=True),
         Text([best_share_text(result)], label="shares"),
         *spread_texts(result.steps),
         Text(warnings, "warning", label="warning", most=MOST_WARNINGS, rest="warning"),
