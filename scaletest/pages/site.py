@@ -75,6 +75,7 @@ def make_site(
     counts: security.HttpCounts | None = None,
     changing: Mapping[str, str] | None = None,
     pages: Sequence[tuple[str, str]] = (),
+    forms: Collection[str] = (),
 ) -> Flask:
     """Make the application of a package, whose templates are beside the common ones.
 
@@ -85,6 +86,7 @@ def make_site(
     changing: endpoints that change something, and the parameter without which they only read; "":
     they always change something.
     pages: addresses and names of what stands in the navigation.
+    forms: endpoints that take a body.
     """
     prefix, names = check_prefix_and_hosts(prefix, hosts)
     app = Flask(package, static_folder=str(STATIC), template_folder="templates")
@@ -97,7 +99,7 @@ def make_site(
     security.install_checks(
         app,
         counts or security.HttpCounts(),
-        security.Access(program, token, prefix, names, changing or {}),
+        security.Access(program, token, prefix, names, changing or {}, forms),
     )
     for path, methods, view in (("/style.css", READ, style), *routes):
         app.add_url_rule(

@@ -80,7 +80,7 @@ def run(name: str) -> Response:
         if form:
             return formats.content(report, form)
         links = [("Compare with another run", f"/compare?run={quote(folder.name)}")]
-        return _page_of_site(report, links, folder.name)
+        return _page_of_site(report, links, folder)
 
     try:
         content = report_cache().page((folder.path, form or g.root), stamps_of(folder), make_page)
@@ -144,8 +144,8 @@ def _comparison_page(folders: list[RunFolder]) -> bytes:
     return _page_of_site(comparison_report(comparison), links)
 
 
-def _page_of_site(report: Report, links: Pairs, run: str = "") -> bytes:
-    """Write a report below the navigation. run: its name, where it can be downloaded."""
+def _page_of_site(report: Report, links: Pairs, run: RunFolder | None = None) -> bytes:
+    """Write a report below the navigation. run: what it is about, if that is a single one."""
     navigation = render_template("report_navigation.html", links=links, run=run, forms=DOWNLOADS)
     return html.render(report, Markup(navigation)).encode(errors="replace")
 
