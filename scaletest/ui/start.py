@@ -77,8 +77,10 @@ class Starter:
             while open_run(path) is None and time.monotonic() < until_s:
                 if process.poll() is not None:
                     log.seek(0)
-                    reason = log.read().decode(errors="replace").removeprefix("error: ")
-                    raise UsageError(reason or f"it ended with exit code {process.returncode}")
+                    told = log.read().decode(errors="replace").rpartition("error: ")[2]
+                    reason, _, hint = told.strip().partition("\n")
+                    ending = f"it ended with exit code {process.returncode}"
+                    raise UsageError(reason or ending, hint=hint.strip())
                 time.sleep(0.05)
 
     def stop(self, name: str) -> None:
