@@ -305,7 +305,7 @@ def test_a_part_waits_while_text_in_it_is_selected(pages: Pages, browse: Open) -
     eventually(lambda: "99" in browser.find_element(By.CSS_SELECTOR, ".tiles dd").text)
     assert selected and browser.execute_script("return String(getSelection())") == selected
     browser.execute_script("getSelection().removeAllRanges()")
-    eventually(lambda: "unreadable" not in text_of(browser))
+    eventually(lambda: "is not valid JSON" not in text_of(browser))
 
 
 @pytest.mark.parametrize("path", ["/", "/queues/media"])
