@@ -48,7 +48,7 @@ def make_app(
     app.config["SOURCES"] = sources
     app.jinja_env.globals["is_of_command"] = sources.run is not None
     app.extensions["starter"] = starter
-    app.jinja_env.globals["can_start"] = starter is not None
+    app.jinja_env.globals["starter"] = starter
     if sources.redis_url:
         app.extensions["queues"] = QueueReader(sources.redis_url)
     return app
