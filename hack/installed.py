@@ -5,6 +5,7 @@ reports, opens the pages and the metrics, and has a worker serve a client.
 """
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -90,14 +91,14 @@ def main() -> None:
             sys.exit("the page of runs does not show the run")
 
     with EmbeddedServer() as server:
-        redis = ("--redis-url", server.url)
-        run("queue", "add", "naps", *redis)
-        with serving("worker", "--queue", "naps", *redis):
-            run("client", "--queue", "naps", "--batch", "20", "--listen", "none", *redis, "--", "0")
+        os.environ["SCALETEST_REDIS_URL"] = server.url
+        run("queue", "add", "naps")
+        with serving("worker", "--queue", "naps"):
+            run("client", "--queue", "naps", "--batch", "20", "--listen", "none", "--", "0")
         address = free_address()
-        with serving("exporter", "--listen", address, *redis):
+        with serving("exporter", "--listen", address):
             (queue,) = json.loads(get(f"http://{address}/api/v1/queues"))["queues"]
-            if (queue["name"], queue["outcomes"]["succeeded"]) != ("naps", 20):
+            if (queue["name"], queue["succeeded"]) != ("naps", 20):
                 sys.exit(f"not 20 succeeded: {queue}")
             get(f"http://{address}/metrics")
     print(f"scaletest {version} does its main job")
