@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import click
 
-from scaletest.cli.options import DURATION, RATE
+from scaletest.cli.quantity import DURATION, RATE
 from scaletest.cli.settings import key_of
 from scaletest.documents import reader
 from scaletest.model.declared import choice
