@@ -42,7 +42,7 @@ SERVED = 0.98
 # An aggregate has the options of its tool's first format.
 BY_TOOL = {form.tool: form for form in reversed(FORMATS)}
 # scaletest's own client, which measures for a time and says what to do by itself.
-NO_OPTIONS = Format("scaletest", ())
+NO_OPTIONS = Format("scaletest", (), {})
 
 
 @dataclass(frozen=True, slots=True)
