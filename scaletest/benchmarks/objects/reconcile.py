@@ -39,8 +39,6 @@ class Observation:
     message: str = ""  # what it waits for
     pods: tuple[Document, ...] = ()  # its pods with their current status
     result: BenchmarkResult | None = None
-    # its object was changed after the first pass; the change is not measured
-    edited: bool = False
     # its parts are not admitted yet, so it may be long before it can use its turn
     queued: bool = False
 
@@ -113,14 +111,12 @@ class _Reconciliation:
             agreed = config_maps.read_agreed(peers)
             if agreed.kind is not self._benchmark.kind:
                 raise config_maps.Damaged(peers, f"it is of another kind, {agreed.kind.name}")
-            edited = replace(self._benchmark.spec, paused=agreed.spec.paused) != agreed.spec
             self._benchmark = agreed
             is_measuring = manifests.MEASURING in peers["data"]
             if not is_measuring:
                 self._create_objects()
             self._pods = self._owned.list_pods()
-            observation = self._find_outcome(peers) if is_measuring else self._prepare(peers)
-            return replace(observation, edited=edited)
+            return self._find_outcome(peers) if is_measuring else self._prepare(peers)
         except owned_objects.NameConflict as conflict:
             # the other object may be about to go
             if self._clock() - self._context.requested_s <= manifests.start_limit_s(

@@ -141,7 +141,7 @@ class _BenchmarkPass(reporting.ReconcilePass):
             if agreed := self._find_agreed():
                 # its spec was made invalid after it began: the old one is measured to its end
                 benchmark = agreed
-                observation = replace(self._advance(agreed), edited=True)
+                observation = self._advance(agreed)
             else:
                 name = self.document["metadata"]["name"]
                 benchmark = Benchmark(name, self.kind, self.kind.spec())

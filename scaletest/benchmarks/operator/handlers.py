@@ -28,7 +28,6 @@ from scaletest.benchmarks.operator import (
     queueing,
     reporting,
     set_reconciler,
-    status,
 )
 from scaletest.cluster.objects import Document, ObjectClient
 from scaletest.cluster.resources import Resource
@@ -251,7 +250,7 @@ def _add_kind(
 
 
 def _must_reconcile(body: kopf.Body, **_: Any) -> bool:
-    return not reporting.has_ended(dict(body)) or status.is_edited(body)
+    return not reporting.has_ended(dict(body))
 
 
 def _count_pass(kind: str, metrics: Metrics, reconcile: Callable[[], str]) -> None:

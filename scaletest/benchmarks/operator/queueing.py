@@ -12,7 +12,6 @@ from typing import Any
 
 from scaletest.benchmarks.documents import BenchmarkPhase
 from scaletest.benchmarks.kinds.spec import NO_GANG
-from scaletest.benchmarks.operator import status
 from scaletest.benchmarks.operator.benchmark_reconciler import ADMITTED, PAUSED, TOGETHER, WAITING
 
 # Whether it still needs its nodes, its creation time, name and uid: the smallest is the first.
@@ -40,7 +39,7 @@ def is_paused(document: Mapping[str, Any]) -> bool:
     current = document.get("status") or {}
     is_reported = current.get("phase") == "Paused" or current.get("message") == PAUSED
     is_wanted = bool((document.get("spec") or {}).get("paused"))
-    return is_reported and is_wanted and not status.is_edited(document)
+    return is_reported and is_wanted
 
 
 class Turns:
@@ -80,11 +79,7 @@ class Turns:
             and current.get("phase") == BenchmarkPhase.PENDING
             and current.get("message") not in (None, "", WAITING, ADMITTED, PAUSED)
         )
-        if (
-            not is_queued
-            or document["metadata"].get("deletionTimestamp")
-            or status.is_edited(document)
-        ):
+        if not is_queued or document["metadata"].get("deletionTimestamp"):
             self._reconciled_s.pop(uid, None)
             return False
         pause_s = len(self._reconciled_s) / MOST_QUEUE_CHECKS_PER_S
