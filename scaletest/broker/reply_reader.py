@@ -55,7 +55,7 @@ class Reader:
         """Id of the last entry that was read; BEGIN before the first."""
         return BEGIN if self._must_restart else self._position
 
-    def begin_anew(self) -> None:
+    def start_over(self) -> None:
         """Start over with the next read, since the stream was recreated. For any thread."""
         self._must_restart = True
 
@@ -85,7 +85,7 @@ class Reader:
                 self._connection.send_packed_command(packet, check_health=False)
                 self._awaited_answers = len(commands)
                 self._asked_at = self._clock()
-            # the deadline may pass: then the next call goes on waiting for the same answer
+            # the deadline may pass: then the next call continues to wait for the same answer
             while self._connection.can_read(max(0.0, deadline - self._clock())):
                 rows = self._connection.read_response()
                 self._awaited_answers -= 1

@@ -169,7 +169,7 @@ class SamplerLease:
                 )
 
     def end(self) -> None:
-        """End sampling, so that another worker may. A thread that waits for the lease goes on."""
+        """End sampling, so that another worker may. A thread that waits for the lease continues."""
         if not self._has_ended:
             self._has_ended = True
             self._holds_lease.set()
@@ -226,8 +226,8 @@ class SampleReader:
     def read(self) -> list[NodeSample]:
         """Return samples since the last call, at most READ_AT_ONCE, without waiting.
 
-        Entries that are not samples are left out: anybody may write to Redis. Raises what redis-py
-        raises.
+        Entries that are not samples are left out: any client may write to Redis. Raises what
+        redis-py raises.
         """
         rows: Any = self._client.xread({self._key: self.position}, count=READ_AT_ONCE)
         entries = rows[0][1] if rows else []
@@ -264,7 +264,7 @@ def latest_samples(client: Redis, nodes: Mapping[str, int]) -> dict[str, list[No
     by_queue = {}
     for queue, row in zip(asked, pipe.execute(raise_on_error=False), strict=True):
         if not isinstance(row, list):
-            continue  # anybody may write to Redis: that must not hide the other queues
+            continue  # any client may write to Redis: that must not hide the other queues
         # The latest entries come first. Checking a sample takes longest, so it is left out for
         # older ones of a node.
         newest: dict[str, NodeSample] = {}

@@ -161,7 +161,7 @@ class Objects:
         return names
 
     def delete(self, resource: Resource, namespace: str, names: Sequence[str]) -> None:
-        """Delete objects and what they own, many at once; a missing one is no error.
+        """Delete objects and what they own, many at once; a missing one is fine.
 
         Raises Refused, Unreachable.
         """

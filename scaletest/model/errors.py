@@ -48,7 +48,7 @@ class ScaletestError(Exception):
         self.hint = hint
         super().__init__(self.message)
         if hint:
-            # Python shows it below the message of an error that nobody catches
+            # Python shows it below the message of an uncaught error
             self.add_note(hint)
 
 

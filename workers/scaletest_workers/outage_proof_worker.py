@@ -77,7 +77,7 @@ class OutageProofWorker(SimpleWorker):
             super().check_for_suspension(burst)
 
     def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
-        """Send RQ's heartbeat; our own goes on beside it."""
+        """Send RQ's heartbeat; our own continues beside it."""
         # with a pipeline it is a part of what RQ does not do again by itself
         with excuse_outage(self._lane is not None and pipeline is None):
             super().heartbeat(timeout, pipeline=pipeline)

@@ -32,7 +32,7 @@ OWNER = "worker:"
 
 
 class _LockedRedis(Redis):
-    """A client whose transactions fail once somebody else has the lock.
+    """A client whose transactions fail once another worker has the lock.
 
     RQ reads what is due and enqueues it in two steps. A worker that was frozen in between would
     otherwise enqueue jobs again that have run meanwhile.

@@ -145,7 +145,7 @@ class Worker(OutageProofWorker):
         # the heartbeat's thread extends the worker's leases and that of its device
         heartbeat_redis = connect_again(self.connection, patience_s(interval_s))
 
-        # Before anybody counts on this worker: lease a slot of its device, and start the process of
+        # Before requests count on this worker: lease a slot of its device, and start the process of
         # its workload, which raise NoDevice and UsageError.
         try:
             if self._runtime.devices.wants_slot:

@@ -192,7 +192,7 @@ class _Reconciliation:
                 return observation
             # the time that it waited for its turn does not count against its parts
             starting_since_s = max(admitted_s, self.context.requested_s)
-        # a server that has ended will serve nobody
+        # a server that has ended will serve no client
         for pod in self.pods:
             if pod["status"].get("phase") in ("Failed", "Succeeded"):
                 log = ""
@@ -220,7 +220,7 @@ class _Reconciliation:
             self.owned.ensure(
                 JOBS, manifests.job(self.benchmark, role, context.owner, context.image)
             )
-        # from here on a Job that is missing was deleted by somebody, and is not created again
+        # from here on a Job that is missing was deleted by a user, and is not created again
         texts = {manifests.MEASURING: str(self.clock())}
         self._publish(peers, texts, self.owned.measuring_pods(self.pods))
         return Observation(

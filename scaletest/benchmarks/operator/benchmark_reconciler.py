@@ -29,7 +29,7 @@ LEASE = "scaletest-benchmarks"
 # Label of benchmarks of a set that share no node, so they do not wait for each other.
 TOGETHER = "scaletest.dev/together"
 PAUSED = "paused: set spec.paused to false to start it"
-# Names no benchmark: with a name in it, all statuses would be written anew at every turn.
+# Names no benchmark: with a name in it, all statuses would be rewritten at every turn.
 WAITING = f"waiting for its turn: the Lease {LEASE} names the benchmark that measures now"
 ADMITTED = f"all parts are admitted; {WAITING}"
 

@@ -110,7 +110,7 @@ def make_registry(
 
     @kopf.on.startup(registry=registry)
     def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
-        # a name of our own: an operator of somebody else may watch the same objects
+        # a name of our own: another operator may watch the same objects
         prefix = f"operator.{GROUP}"
         settings.persistence.finalizer = f"{prefix}/clean-up"
         settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=prefix)
@@ -120,7 +120,7 @@ def make_registry(
         settings.posting.level = logging.CRITICAL
         # our definitions exist at the start; watching for others would need rights on all of them
         settings.scanning.disabled = True
-        # a watch whose connection died is silent for ever, so each one is opened anew after a while
+        # a watch whose connection died is silent for ever, so each one is reopened after a while
         settings.watching.server_timeout = 60
         settings.watching.client_timeout = 75
 

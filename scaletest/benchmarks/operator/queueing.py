@@ -87,7 +87,7 @@ class Turns:
             return True
         self._reconciled_s[uid] = now_s
         if len(self._reconciled_s) > MOST_QUEUE_CHECKS_PER_S:
-            # forget benchmarks that left the queue or were deleted: nobody asks for them any more
+            # forget benchmarks that left the queue or were deleted: they are not asked for any more
             oldest_s = now_s - (2 * pause_s + MOST_QUEUE_CHECKS_PER_S)
             self._reconciled_s = {
                 uid: time_s

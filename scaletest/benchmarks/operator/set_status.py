@@ -86,7 +86,7 @@ def refused_status(before: Mapping[str, Any], message: str, now_s: float) -> Doc
 
 def hindered_status(before: Mapping[str, Any], message: str, now_s: float) -> Document:
     """Return the status while a missing right or a name in use may be corrected; later, refused."""
-    # the last condition tells since when the set cannot go on
+    # the last condition tells since when the set is hindered
     conditions = status.make_conditions(
         before, {"Complete": False, "Failed": False, "Hindered": True}, "hindered", message, now_s
     )

@@ -172,7 +172,7 @@ class WorkloadTimeline:
     passed: frozenset[str]  # all milestones that it has passed, also those without a time
 
     def stamp(self, name: str) -> Stamp | None:
-        """Return the times of a milestone; None when nobody observed it."""
+        """Return the times of a milestone; None when it was not observed."""
         return self.milestones.get(name)
 
 

@@ -1,6 +1,6 @@
 """Submit exactly N workloads, in bursts of which each waits for the one before and a delay.
 
-Names follow from the plan, so an interrupted submit goes on: what is on record as accepted or
+Names follow from the plan, so an interrupted submit resumes: what is on record as accepted or
 refused for good is left alone, everything else is sent.
 
 A workload is submitted by the API itself, by kubectl, or by the Run:ai command line. The last two

@@ -21,7 +21,7 @@ FOLDERS = ("/dev/dri", "/dev/accel")
 _PREFIXES = tuple(f"{folder}/" for folder in FOLDERS)
 # Of /dev/dri and /dev/accel.
 _MAJORS = (226, 261)
-# Of one process: whoever opens more devices is described by the first of them.
+# Of one process: of more devices the first ones count.
 _MOST_FILES = 16
 _MOST_DESCRIPTORS = 512
 # Kernels before 6.2 do not count a process's descriptors: there the first looks list them all.
@@ -40,11 +40,11 @@ class CycleClocks:
         self._began: dict[str, tuple[int, float]] = {}
 
     def begin(self) -> None:
-        """Measure anew: between two requests a device may sleep, and its clock with it."""
+        """Measure afresh: between two requests a device may sleep, and its clock with it."""
         self._began = {}
 
     def take(self, device: str, clock: int, at_s: float) -> None:
-        """Take in what a clock shows at a time. One that goes back begins anew."""
+        """Take in what a clock shows at a time. One that goes back starts over."""
         first, began_s = self._began.setdefault(device, (clock, at_s))
         if clock < first:
             self._began[device] = (clock, at_s)
@@ -94,7 +94,7 @@ class Clients:
     def begin(self, device: str = "") -> None:
         """Begin a request. device: a file to take for a device, whatever its name.
 
-        Clients that the request before had and that live on go on from where they were.
+        Clients that the request before had and that still live continue from where they were.
         """
         self._device = device
         self._processes = {}
@@ -111,7 +111,7 @@ class Clients:
         living = sorted(processes)
         gone = [self._processes.pop(pid) for pid in self._processes.keys() - set(living)]
         if any(files.numbers for files in gone):
-            # somebody else may have to be read now for a client that they shared
+            # another process may have to be read now for a client that they shared
             self._processes = {}
         memory: dict[Key, int] = {}  # of the clients that were read: each is read once
         for pid in living:

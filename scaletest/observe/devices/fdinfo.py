@@ -40,7 +40,7 @@ class DrmClient(NamedTuple):
 
 
 def parse_fdinfo(text: str) -> DrmClient | None:
-    """Parse fdinfo; None when the file is no graphics driver's, or does not tell clients apart."""
+    """Parse fdinfo; None when no graphics driver wrote it, or it does not tell clients apart."""
     rows = {match[1].strip(): match[2].strip() for match in _ROW.finditer(text)}
     device = rows.get("drm-pdev") or rows.get("drm-driver", "")
     client = rows.get("drm-client-id", "")
@@ -55,7 +55,7 @@ def parse_fdinfo(text: str) -> DrmClient | None:
             capacity=_number(rows.get(f"drm-engine-capacity-{name}", "1")) or 1,
         )
         for name in sorted(names)
-        if not name.startswith("capacity-")  # drm-engine-capacity-NAME is no engine
+        if not name.startswith("capacity-")  # drm-engine-capacity-NAME is not an engine
     }
     resident: dict[str, int] = {}  # bytes by region of memory
     for prefix in _RESIDENT:

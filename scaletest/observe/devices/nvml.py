@@ -28,7 +28,7 @@ _PASSING = frozenset((2, 6, 10, 19, 21, 27, 29, 999))
 # Without one of these there is no driver: of Linux, and of Windows' subsystem for Linux.
 _NODES = ("nvidiactl", "dxg")
 _MILLI, _PERCENT = 1e-3, 1e-2
-# Reasons for a lower clock that are none of a limit: idle, a clock that somebody chose, a display.
+# Reasons for a lower clock that are none of a limit: idle, a clock that a user chose, a display.
 _NO_LIMIT = 0x1 | 0x2 | 0x100
 
 Read = Callable[[ModuleType, Any], Figures]

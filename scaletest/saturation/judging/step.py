@@ -145,7 +145,7 @@ def assess_step(
     failed = Counter(attempt.outcome for attempt in counted if not attempt.ok)
     due = sorted(attempt.due_s for attempt in samples)
     # the growth of the backlog under open load, as long as requests were due: a step of a fixed
-    # number of requests goes on until all have ended. Sending that number may take less time than
+    # number of requests continues until all have ended. Sending that number may take less time than
     # one request: then few completions show nothing
     growth: Estimate | None = None
     if step.load == LoadKind.OPEN:

@@ -157,7 +157,7 @@ class AgentsLoad:
                 try:
                     self._check()
                 except AgentLost:
-                    self._rendezvous.goes_on()  # raises when agents ended because Redis is gone
+                    self._rendezvous.is_open()  # raises when agents ended because Redis is gone
                     raise
                 if self._clock() > deadline:
                     left = self._agents - len(results)

@@ -55,7 +55,7 @@ BASE_SHARE = 0.4
 SHORTEST_STEP_S = 2.0
 # The next check of the completions comes when there are this many times as many.
 CHECK_GROWTH = 1.2
-# A part whose doubling fails goes on for so long, so that the cause is known too.
+# A part whose doubling fails lasts so long, so that the cause is known too.
 CAUSE_S = 3.0
 # While more than this part of a step is warm-up it may not have ended yet.
 MOST_WARMUP = 0.4
@@ -88,7 +88,7 @@ class StepRequirements:
     """
 
     requests: int  # that must be counted
-    precise: bool  # whether the step must go on to the plan's precision
+    precise: bool  # whether the step must reach the plan's precision
 
 
 def requirements_of(plan: Plan, workers: int) -> StepRequirements:
@@ -145,7 +145,7 @@ class Stopping:
         return min(plan.longest_s, plan.longest_part_s + self._extra_s)
 
     def decide(self, count: int, elapsed_s: float, read: ReadCompletions) -> Stop | None:
-        """Return why to stop now; None to go on.
+        """Return why to stop now; None to continue.
 
         count: of completions. read: called only when they are needed.
         """
@@ -180,7 +180,7 @@ class Stopping:
         return None
 
     def _gets_more_time(self, elapsed_s: float, read: ReadCompletions) -> bool:
-        """Return whether a part goes on beyond its time: a warm-up took a share or still lasts."""
+        """Return whether a part runs beyond its time: a warm-up took a share or still lasts."""
         plan = self.plan
         if plan.warmup_s is not None:
             return False
