@@ -48,7 +48,7 @@ DECLARED_AGAIN_S = 60.0
 HEARTBEAT_S = 2.5
 CLIENT_TTL_S = 60.0
 # After two and a half heartbeats without an answer requests cannot be submitted.
-SILENT_S = 6.0
+AWAY_AFTER_S = 6.0
 # So often Redis is asked for all that has no reply: it may have forgotten some without a restart
 # that we saw, as when its file was cut in the middle of a transaction.
 ASK_EVERY_S = 60.0
@@ -249,7 +249,7 @@ class Client:
     @property
     def away(self) -> bool:
         """Whether Redis has not answered for so long that requests cannot be submitted now."""
-        return time.monotonic() - self._beaten_at > SILENT_S
+        return time.monotonic() - self._beaten_at > AWAY_AFTER_S
 
     def recover(self, pending: Mapping[str, Request], *, force: bool = False) -> int:
         """Submit again what Redis forgot in a crash, or without one; return how many.

@@ -25,7 +25,7 @@ logger = logging.getLogger("scaletest.broker")
 BLOCK_S = 5.0
 SLACK_S = 10.0
 # Replies that one read parses, about 3 ms of work, so that the calling loop is not delayed.
-BATCH = 128
+ENTRIES_AT_ONCE = 128
 # The position before the first entry of a stream.
 BEGIN = "0-0"
 # The request's id in a reply that cannot be parsed. Quotes inside a text are escaped.
@@ -77,7 +77,7 @@ class Reader:
                     commands.append(
                         ("XTRIM", self._stream, "MINID", f"{milliseconds}-{number + 1}")
                     )
-                options = ("COUNT", BATCH, "BLOCK", int(BLOCK_S * 1000))
+                options = ("COUNT", ENTRIES_AT_ONCE, "BLOCK", int(BLOCK_S * 1000))
                 commands.append(("XREAD", *options, "STREAMS", self._stream, self._position))
                 if not self._connection.is_connected:
                     self._connection.connect()

@@ -56,7 +56,7 @@ def run(role: str, index: int, folder: Path, scratch: Path, say: Callable[[str],
     if role != benchmark.kind.measures:
         return 5
     # so that the log can be read before the Job is over
-    time.sleep(manifests.HOLD_S)
+    time.sleep(manifests.KEEP_POD_S)
     return 0 if result.ok else 5
 
 
@@ -78,12 +78,12 @@ def _run_part(
     if task is None:
         # keeps its node for the others until it is ended
         Path(manifests.READY).touch()
-        time.sleep(manifests.HOLD_S)
+        time.sleep(manifests.KEEP_POD_S)
         raise BenchmarkFailed(Failure.TIMED_OUT, "the node was no longer needed")
     limit_s = (
         benchmark.limit_s
         if measures
-        else manifests.start_limit_s(benchmark) + benchmark.limit_s + manifests.HOLD_S
+        else manifests.start_limit_s(benchmark) + benchmark.limit_s + manifests.KEEP_POD_S
     )
     logs = Path(f"/tmp/logs-{role}-{index}")
     logs.mkdir(exist_ok=True)
@@ -99,7 +99,7 @@ def _run_part(
             parsing.check_exit(processes.finish(process), process.program)
             # one that ended well after it has served leaves the pod running: a pod that ends
             # before the measurement counts as a failure
-            time.sleep(manifests.HOLD_S)
+            time.sleep(manifests.KEEP_POD_S)
             raise BenchmarkFailed(Failure.TIMED_OUT, "nobody ended the server")
         output = processes.finish(process)
     addresses = [peer.address for peer in chain.from_iterable(site.peers.values())]

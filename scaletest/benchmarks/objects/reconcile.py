@@ -411,7 +411,7 @@ class _Reconciliation:
 
     def _check_limit(self, peers: Document, pods: Sequence[Document], reason: str) -> None:
         """Raise BenchmarkFailed when the measuring pods have run for longer than their limit."""
-        limit_s = self.benchmark.limit_s + manifests.SPARE_S
+        limit_s = self.benchmark.limit_s + manifests.LIMIT_SLACK_S
         since_s = max([config_maps.measuring_since_s(peers), *map(pod_status.started_s, pods)])
         message = f"no result came within {limit_s:.0f} s"
         fail_if(

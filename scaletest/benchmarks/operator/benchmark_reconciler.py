@@ -205,7 +205,7 @@ class _BenchmarkPass(reporting.ReconcilePass):
             # a missing right or a quota may be corrected, but not for ever
             if (
                 self.settings.clock() - since_s
-                > manifests.start_limit_s(benchmark) + benchmark.limit_s + manifests.SPARE_S
+                > manifests.start_limit_s(benchmark) + benchmark.limit_s + manifests.LIMIT_SLACK_S
             ):
                 return _refused_observation(benchmark, error)
             return Observation(

@@ -138,7 +138,7 @@ def make_registry(
         GROUP,
         VERSION,
         "benchmarksets",
-        interval=queueing.INTERVAL_S,
+        interval=queueing.RECONCILE_EVERY_S,
         registry=registry,
         when=_must_reconcile,
     )
@@ -173,7 +173,7 @@ def _serve_perftest(
             group,
             VERSION,
             ours.plural,
-            interval=queueing.INTERVAL_S,
+            interval=queueing.RECONCILE_EVERY_S,
             registry=registry,
             when=_must_reconcile,
         )
@@ -225,7 +225,7 @@ def _add_kind(
         GROUP,
         VERSION,
         kind.plural,
-        interval=queueing.INTERVAL_S,
+        interval=queueing.RECONCILE_EVERY_S,
         registry=registry,
         when=_must_reconcile,
     )
@@ -246,7 +246,7 @@ def _add_kind(
         try:
             benchmark_reconciler.before_deletion(kind, objects, namespace or "", dict(body))
         except errors.ScaletestError as error:
-            raise kopf.TemporaryError(error.message, delay=queueing.INTERVAL_S) from error
+            raise kopf.TemporaryError(error.message, delay=queueing.RECONCILE_EVERY_S) from error
 
 
 def _must_reconcile(body: kopf.Body, **_: Any) -> bool:

@@ -16,7 +16,7 @@ from scaletest.benchmarks.operator.benchmark_reconciler import ADMITTED, PAUSED,
 
 # Whether it still needs its nodes, its creation time, name and uid: the smallest is the first.
 Turn = tuple[bool, str, str, str]
-INTERVAL_S = 1.0
+RECONCILE_EVERY_S = 1.0
 # Limit for all benchmarks that are in queues together.
 MOST_QUEUE_CHECKS_PER_S = 10
 
@@ -65,7 +65,7 @@ class Turns:
         until_s, first = self._first.get(namespace, (0.0, None))
         if now_s >= until_s:
             first = min(list_turns(), default=None)
-            self._first[namespace] = (now_s + INTERVAL_S, first)
+            self._first[namespace] = (now_s + RECONCILE_EVERY_S, first)
         return first is not None and first != turn
 
     def is_too_soon(self, document: Mapping[str, Any]) -> bool:

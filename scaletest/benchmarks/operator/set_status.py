@@ -90,7 +90,10 @@ def hindered_status(before: Mapping[str, Any], message: str, now_s: float) -> Do
     conditions = status.make_conditions(
         before, {"Complete": False, "Failed": False, "Hindered": True}, "hindered", message, now_s
     )
-    if now_s - pod_status.parse_time_s(conditions[-1]["lastTransitionTime"]) > manifests.START_S:
+    if (
+        now_s - pod_status.parse_time_s(conditions[-1]["lastTransitionTime"])
+        > manifests.START_LIMIT_S
+    ):
         return refused_status(before, message, now_s)
     return {"phase": before.get("phase") or "Pending", "conditions": conditions}
 

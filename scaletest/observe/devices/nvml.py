@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from scaletest.observe.devices.readings import (
-    AGAIN_S,
+    LOOK_EVERY_S,
     DeviceNames,
     Figures,
     Tell,
@@ -66,7 +66,7 @@ class NvmlSource:
         """Look for devices now and then, unless all are there, and read those that are."""
         now_s = self._clock()
         if not self._complete and now_s >= self._next_s:
-            self._next_s = now_s + AGAIN_S
+            self._next_s = now_s + LOOK_EVERY_S
             self._find()
         return {device.name: self._ask(device) for device in list(self._devices)}
 
@@ -132,7 +132,7 @@ class NvmlSource:
                     )
                     self._devices.remove(device)
                     self._complete = False
-                    self._next_s = self._clock() + AGAIN_S
+                    self._next_s = self._clock() + LOOK_EVERY_S
                     return {}
         if "busy" in figures:
             figures["busy"] = max(

@@ -17,9 +17,9 @@ from scaletest.model.attempt import OK, TIMED_OUT, UNSENT, Attempt
 from scaletest.observe.node.used_time import Effort
 
 # How often a step tells what it has done.
-LOOK_S = 0.25
+CHECK_EVERY_S = 0.25
 # A submission that is later than this is late.
-IN_TIME_S = 0.010
+LATE_AFTER_S = 0.010
 
 
 class _Turns:
@@ -41,7 +41,7 @@ class _Turns:
 
     def note_lateness(self, seconds: float) -> None:
         """Note a submission; held requests are submitted over several turns."""
-        self._held = self._held and seconds > IN_TIME_S
+        self._held = self._held and seconds > LATE_AFTER_S
         self.waits_s.append(seconds)
         self.lags_s.append(0.0 if self._held else seconds)
 
@@ -111,7 +111,7 @@ class QueueLoad:
                 is_done = len(samples) >= order.count if order.count else left_s <= 0
                 if is_done or loop.in_flight > order.most_behind:
                     break
-                loop.wait_idle(min(LOOK_S, max(0.01, left_s)))
+                loop.wait_idle(min(CHECK_EVERY_S, max(0.01, left_s)))
                 tell(len(samples), sum(not sample.ok for sample in samples))
             seconds = min(self._clock() - began, order.seconds)
             cpu, throttling = effort.cores(), effort.throttling

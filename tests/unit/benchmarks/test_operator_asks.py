@@ -73,7 +73,7 @@ def test_16_only_the_oldest_waiting_benchmark_asks_for_the_lock() -> None:
     assert who() == ["b-0"]
     del cluster.objects["iperfs", "b-0"]
     everyone.pop()
-    now += queueing.INTERVAL_S
+    now += queueing.RECONCILE_EVERY_S
     assert who() == ["b-1"]
     # and the status of none is written again because somebody else measures
     before = cluster.objects["iperfs", "b-1"]["metadata"]["resourceVersion"]

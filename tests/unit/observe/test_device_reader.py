@@ -17,7 +17,7 @@ from scaletest.observe.devices.cards import CardSource, parse_levels
 from scaletest.observe.devices.clients import Clients, CycleClocks
 from scaletest.observe.devices.fdinfo import Engine, parse_fdinfo
 from scaletest.observe.devices.reader import DeviceReader
-from scaletest.observe.devices.readings import AGAIN_S, pci_address
+from scaletest.observe.devices.readings import LOOK_EVERY_S, pci_address
 from scaletest.processes import proc
 from tests.unit.fakes import Clock
 
@@ -459,10 +459,10 @@ def test_a_card_that_is_gone_is_absent_and_comes_back(
     cards.read()
     (tmp_path / "sys").rename(tmp_path / "gone")
     assert cards.read() == {}
-    clock.now += AGAIN_S
+    clock.now += LOOK_EVERY_S
     assert cards.read() == {}
     (tmp_path / "gone").rename(tmp_path / "sys")
-    clock.now += AGAIN_S
+    clock.now += LOOK_EVERY_S
     assert only(cards)["busy"] == pytest.approx(0.87)
 
 
