@@ -96,7 +96,7 @@ class HttpCall:
 class HttpResponse(NamedTuple):
     """The response to one call, or what became of the call without one."""
 
-    outcome: str  # ok, a status that is no success, or a constant of model.attempt
+    outcome: str  # ok, a status that is not a success, or a constant of model.attempt
     size: int = 0
     server_s: float | None = None
     replica: str = ""
