@@ -79,8 +79,8 @@ class _Thread:
     faults: int = 0
     compared_slices: int = 0
     is_faulting: bool = False
-    # since it was met
-    has_run: bool = False
+    # whether it may be one of a pool that has nothing to do
+    is_spare: bool = False
 
 
 @dataclass(slots=True)
@@ -99,8 +99,8 @@ class Tree:
     ) -> None:
         """watch_ends: keep a handle of each descendant that tells of its end.
 
-        serves: the processes are a service. Of its threads those that wait for a lock, and have not
-        run since they were met, are spare ones of a pool: they wait for no request.
+        serves: the processes are a service. Of its threads those that wait for a lock from the
+        first look on, and have not run since, are spare ones of a pool: they wait for no request.
         """
         self._serves = serves
         self.root = root
@@ -112,6 +112,7 @@ class Tree:
         self._last_shares: list[ThreadShare] = []
         self._most_threads = most_threads(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
         self._looked_s = time.monotonic()
+        self._has_looked = False
 
     def is_unchanged(self) -> bool:
         """Return whether no thread ran since the last look, so that nothing can be new.
@@ -150,6 +151,7 @@ class Tree:
                 self._forget(pid)
         for pid in self._processes.keys() - visited:
             self._forget(pid)
+        self._has_looked = True
         threads: dict[Key, Doing] = {}
         for pid, process in self._processes.items():
             for tid, thread in process.threads.items():
@@ -246,7 +248,10 @@ class Tree:
                     except OSError:
                         continue
                     process.threads[tid] = _Thread(
-                        handle, self._blocking.open(pid, tid), _NEVER_RAN
+                        handle,
+                        self._blocking.open(pid, tid),
+                        _NEVER_RAN,
+                        is_spare=self._serves and not self._has_looked,
                     )
                     self._threads += 1
                     try:
@@ -295,11 +300,11 @@ class Tree:
                 thread.is_faulting = status.major_faults - thread.faults >= FAULTING_PART * waits
                 thread.faults, thread.compared_slices = status.major_faults, schedule.slices
         thread.schedule = schedule
-        thread.has_run = thread.has_run or (ran and before is not None)
+        thread.is_spare = thread.is_spare and (before is None or not ran)
         thread.last = self._blocking.look(pid, tid, thread.call_handle, None if ran else before)
         if thread.last is None:
             raise ProcessLookupError(tid)
-        if self._serves and not thread.has_run and thread.last.doing.state is State.LOCK:
+        if thread.is_spare and thread.last.doing.state is State.LOCK:
             thread.last = thread.last._replace(doing=Doing(State.IDLE))
         if before is not None and not ran and before.doing == thread.last.doing == RUNNABLE:
             thread.counted_s += passed_s
