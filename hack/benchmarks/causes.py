@@ -22,7 +22,7 @@ from pathlib import Path
 
 from hack.benchmarks.causes_cost import CASES, pairs
 from hack.benchmarks.causes_injectors import INJECTORS, Unsuitable
-from hack.benchmarks.causes_runs import InjectedRun, Row, machine, run
+from hack.benchmarks.causes_runs import InjectedRun, Row, Spoilt, machine, run
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "causes.jsonl"
 RUNS, LINEAR_RUNS = 20, 100
@@ -146,6 +146,9 @@ def make(cases: Iterable[InjectedRun], at_most: int | None) -> None:
         except Unsuitable as error:
             unsuitable.add(case.injector)
             print(f"{case.injector}: {error}", file=sys.stderr, flush=True)
+            continue
+        except Spoilt as error:  # the run stays missing
+            print(f"{case.injector} {case.seed}: {error}", file=sys.stderr, flush=True)
             continue
         append(judged)
         print(json.dumps(judged), file=sys.stderr, flush=True)

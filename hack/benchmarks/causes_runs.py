@@ -21,7 +21,7 @@ from typing import Any
 from hack.benchmarks.causes_injectors import GAP, INJECTORS, NONE, Injected
 from hack.benchmarks.causes_programs import TRUTH, python
 from scaletest.causes.places import PLACE_TEXTS
-from scaletest.model import Reply
+from scaletest.model import Reply, VerdictKind
 from scaletest.validation.folder import StoredValidation, ValidationFolder
 from scaletest.validation.judging.steps import Step, summarise
 
@@ -43,6 +43,10 @@ NO_CAUSES: Row = {"causes": [], "headline": "none", "sentence": "", "slow": None
 _CommandWaits = Mapping[int, Sequence[tuple[float, float]]]
 
 
+class Spoilt(Exception):
+    """Told of a run whose reader is told no cause, since the machine was disturbed."""
+
+
 @dataclass(frozen=True, slots=True)
 class InjectedRun:
     """A run to make.
@@ -60,7 +64,7 @@ class InjectedRun:
 
 
 def run(case: InjectedRun) -> Row:
-    """One validation, judged. Raises Unsuitable."""
+    """One validation, judged. Raises Unsuitable and Spoilt."""
     folder = Path(tempfile.mkdtemp(prefix="scaletest-causes-"))
     scale = random.Random(f"{case.injector} {case.seed}").uniform(0.85, 1.2)
     try:
@@ -70,6 +74,8 @@ def run(case: InjectedRun) -> Row:
             else:
                 result = _validate(injected, folder)
                 stored = ValidationFolder(folder / "run").load()
+                if result["verdict"]["kind"] == VerdictKind.INVALID and result["disturbed"]:
+                    raise Spoilt(result["verdict"]["reason"])
                 judged = judge(injected, result, stored, _command_waits(folder / "truth"))
         return {
             "injector": case.injector,
