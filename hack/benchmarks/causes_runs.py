@@ -74,7 +74,7 @@ def run(case: InjectedRun) -> Row:
             else:
                 result = _validate(injected, folder)
                 stored = ValidationFolder(folder / "run").load()
-                if result["verdict"]["kind"] == VerdictKind.INVALID and result["disturbed"]:
+                if result["verdict"]["kind"] == VerdictKind.INVALID and result["interference"]:
                     raise Spoilt(result["verdict"]["reason"])
                 judged = judge(injected, result, stored, _command_waits(folder / "truth"))
         return {
