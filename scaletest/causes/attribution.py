@@ -19,6 +19,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from scaletest.causes.causes import (
     ALONE,
@@ -351,7 +352,7 @@ def _rank_causes(growth: _Growth) -> tuple[Cause, ...]:
             Cause(
                 state=str(place),
                 share=share,
-                grown_s=growth.estimate(lambda grown, place=place: grown[place]),
+                grown_s=growth.estimate(itemgetter(place)),
                 before_s=growth.before_s[place],
                 after_s=growth.before_s[place] + growth.by_place[place],
                 object=named,
