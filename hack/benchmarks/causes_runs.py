@@ -20,6 +20,7 @@ from typing import Any
 
 from hack.benchmarks.causes_injectors import GAP, INJECTORS, NONE, Injected
 from hack.benchmarks.causes_programs import TRUTH, python
+from scaletest.causes.causes import NOTHING_GREW
 from scaletest.causes.places import PLACE_TEXTS
 from scaletest.model import Reply, VerdictKind
 from scaletest.validation.folder import StoredValidation, ValidationFolder
@@ -127,7 +128,10 @@ def judge(injected: Injected, result: Row, stored: StoredValidation, waits: _Com
         cause["state"]: round(cause["share"]["value"], 3) for cause in causes["causes"][1:]
     }
     row["observed"] = round(causes["observed"], 3)
-    row["right"] = _right(injected, row)
+    # a run that cannot tell whether anything grew says nothing of causes
+    cannot_tell = row["verdict"] == VerdictKind.INVALID and causes["headline"] == NOTHING_GREW
+    if not cannot_tell:
+        row["right"] = _right(injected, row)
     return row
 
 
