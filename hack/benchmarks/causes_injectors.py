@@ -179,8 +179,8 @@ def pool(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
 def lock_and_tcp(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
     """Wait for a lock, then for a service: two causes, of which the lock is the larger."""
     path = folder / "shared.lock"
-    with _printing(python(programs.SERVER, "127.0.0.1", 2, 0.15 * scale, 1)) as address:
-        command = measured(programs.LOCK_AND_CLIENT, path, address, 0.15 * scale)
+    with _printing(python(programs.SERVER, "127.0.0.1", 2, 0.1 * scale, 1)) as address:
+        command = measured(programs.LOCK_AND_CLIENT, path, address, 0.2 * scale)
         yield Injected(command, State.FILE_LOCK, str(path), step_s=8.0)
 
 
