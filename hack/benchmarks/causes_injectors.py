@@ -189,7 +189,8 @@ def lock_or_tcp(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
     """Wait for a lock or for a service, by chance."""
     path = folder / "shared.lock"
     with _printing(python(programs.SERVER, "127.0.0.1", 1, 0.1 * scale, 1)) as address:
-        lock = programs.FLOCK.replace("sys.argv[2]", "sys.argv[3]")
+        # without a pause behind it, so that two workers wait for each other
+        lock = programs.FLOCK.rpartition("time.sleep")[0].replace("sys.argv[2]", "sys.argv[3]")
         client = programs.CLIENT.replace("with Kept():", "if True:")
         command = measured(
             programs.LOCK_OR_CLIENT,
