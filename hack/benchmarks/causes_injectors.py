@@ -113,7 +113,7 @@ def sqlite(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
     connection.execute("create table written (number)")
     connection.close()
     yield Injected(
-        measured(programs.SQLITE, path, 0.15 * scale), State.SLEEP, str(path), step_s=8.0
+        measured(programs.SQLITE, path, 0.15 * scale), State.SLEEP, str(path), step_s=12.0
     )
 
 
