@@ -45,7 +45,7 @@ _CommandWaits = Mapping[int, Sequence[tuple[float, float]]]
 
 
 class Spoilt(Exception):
-    """Told of a run whose reader is told no cause, since the machine was disturbed."""
+    """Told of an INVALID run that names no cause, since the machine or chance disturbed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,10 @@ def run(case: InjectedRun) -> Row:
             else:
                 result = _validate(injected, folder)
                 stored = ValidationFolder(folder / "run").load()
-                if result["verdict"]["kind"] == VerdictKind.INVALID and result["interference"]:
+                causes = result["causes"] or NO_CAUSES
+                cannot_tell = injected.state != NONE and causes["headline"] == NOTHING_GREW
+                is_invalid = result["verdict"]["kind"] == VerdictKind.INVALID
+                if is_invalid and (result["interference"] or cannot_tell):
                     raise Spoilt(result["verdict"]["reason"])
                 judged = judge(injected, result, stored, _command_waits(folder / "truth"))
         return {
@@ -128,10 +131,7 @@ def judge(injected: Injected, result: Row, stored: StoredValidation, waits: _Com
         cause["state"]: round(cause["share"]["value"], 3) for cause in causes["causes"][1:]
     }
     row["observed"] = round(causes["observed"], 3)
-    # a run that cannot tell whether anything grew says nothing of causes
-    cannot_tell = row["verdict"] == VerdictKind.INVALID and causes["headline"] == NOTHING_GREW
-    if not cannot_tell:
-        row["right"] = _right(injected, row)
+    row["right"] = _right(injected, row)
     return row
 
 
