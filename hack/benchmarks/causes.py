@@ -6,7 +6,7 @@ makes the runs that are missing and appends a line for each to docs/results/caus
 --at-most it makes only the next few of them, with --summary it only prints what stands there. Half
 of the runs, those with even seeds, have other load on the machine.
 
-hack/bars causes --cost [sleep|empty|ffmpeg ...] [--pairs 20] [--seconds 10]
+hack/bars causes --cost [sleep|script|empty|ffmpeg ...] [--pairs 20] [--seconds 10]
 
 measures what sampling costs, with and without it in alternation; wants a quiet machine.
 """
