@@ -50,6 +50,48 @@ class ReplicaMetrics(Document):
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicaPod(Document):
+    """How the pod of a replica fared while it was loaded."""
+
+    document_name = "the pod of a replica"
+
+    node: str
+    restarts: Annotated[Count, "of its containers"]
+    stayed_ready: bool
+    throttled: Annotated[
+        Number | None, "part of the time in which its CPU limit was reached; null if unknown"
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class PodLook:
+    """A pod at one time."""
+
+    node: str
+    restarts: int
+    ready_since: str  # "" when it is not ready
+    periods: float = 0.0  # of its CPU limit, since its start; 0 if unknown
+    throttled: float = 0.0  # of these, those in which the limit was reached
+
+
+def compare_looks(
+    before: Mapping[str, PodLook], after: Mapping[str, PodLook]
+) -> dict[str, ReplicaPod]:
+    """Return how the pods fared between two looks."""
+    pods = {}
+    for name, look in before.items():
+        later = after.get(name, PodLook(look.node, look.restarts, ""))
+        periods = later.periods - look.periods
+        pods[name] = ReplicaPod(
+            node=look.node,
+            restarts=max(0, later.restarts - look.restarts),
+            stayed_ready=bool(look.ready_since) and later.ready_since == look.ready_since,
+            throttled=(later.throttled - look.throttled) / periods if periods > 0 else None,
+        )
+    return pods
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceVisit(ToolResult):
     """One step on one way. What was not measured is null."""
 
@@ -73,6 +115,17 @@ class ServiceVisit(ToolResult):
     ] = field(default_factory=dict)
     metrics: Annotated[
         Mapping[str, ReplicaMetrics], Meta(max_length=10_000), "what replicas told of themselves"
+    ] = field(default_factory=dict)
+    pods: Annotated[Mapping[str, ReplicaPod], Meta(max_length=10_000), "of a cluster, by name"] = (
+        field(default_factory=dict)
+    )
+    direct_per_s: Annotated[
+        Number | None,
+        "successes a second of the same load on the replicas' own addresses in turn; null where"
+        " shares were even, or addresses are unknown",
+    ] = None
+    direct: Annotated[
+        Mapping[str, ReplicaShare], Meta(max_length=10_000), "what each replica did under that load"
     ] = field(default_factory=dict)
 
     @property
