@@ -208,7 +208,7 @@ def _latencies(ended: Sequence[Attempt]) -> Iterator[tuple[str, float]]:
     series = {
         "latency": [row.ended_s - row.sent_s for row in ended],
         "ttft": [row.first_s - row.sent_s for row in ended if row.first_s is not None],
-        "tpot": list(filter(None, map(_per_token, ended))),
+        "tpot": [row.per_token_s for row in ended if row.per_token_s is not None],
     }
     for name, values in series.items():
         if values:
@@ -216,12 +216,6 @@ def _latencies(ended: Sequence[Attempt]) -> Iterator[tuple[str, float]]:
             yield f"{name}.mean", statistics.fmean(ordered)
             for percent in PERCENTS:
                 yield f"{name}.p{percent}", quantile(ordered, percent / 100)
-
-
-def _per_token(row: Attempt) -> float | None:
-    if row.first_s is None or row.tokens < 2:
-        return None
-    return (row.ended_s - row.first_s) / (row.tokens - 1)
 
 
 def _shares(ended: Sequence[Attempt]) -> dict[str, ReplicaShare]:
@@ -232,7 +226,7 @@ def _shares(ended: Sequence[Attempt]) -> dict[str, ReplicaShare]:
             by_replica[row.pod].append(row)
     shares = {}
     for name, rows in sorted(by_replica.items()):
-        per_token = list(filter(None, map(_per_token, rows)))
+        per_token = [row.per_token_s for row in rows if row.per_token_s is not None]
         shares[name] = ReplicaShare(
             requests=float(len(rows)),
             latency_s=statistics.fmean(row.ended_s - row.sent_s for row in rows),
