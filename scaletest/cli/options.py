@@ -84,11 +84,11 @@ class Quantity(click.ParamType[float]):
         if measured is None or math.isinf(measured):
             raise UsageError(
                 f"{name}: {cut_text(repr(value), limit=60)} is no {self.name}",
-                hint=f"write it as in {self._example}",
+                hint=f"write e.g. {self._example}",
             )
         if text[-1].isdigit() and measured > self._plausible:
             echo(
-                f"warning: {name} {text} is read as {text}{self._bare}; write its unit, as in"
+                f"warning: {name} {text} is read as {text}{self._bare}; write its unit, e.g."
                 f" {self._example}",
                 err=True,
             )

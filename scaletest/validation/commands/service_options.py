@@ -45,7 +45,7 @@ options = join_options(
         metavar="COMMAND",
         help=(
             "Read /metrics (vLLM's names) of the replicas whose addresses this command prints, one"
-            " a line."
+            " per line."
         ),
     ),
     under_heading("Kubernetes"),
@@ -80,7 +80,7 @@ options = join_options(
         "--latency-limit",
         default="",
         metavar="'p95<2s'",
-        help="Require this latency of --service at every step, as in 'ttft.p95<500ms'.",
+        help="Require this latency of --service at every step, e.g. 'ttft.p95<500ms'.",
     ),
 )
 

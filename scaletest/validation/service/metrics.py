@@ -56,7 +56,7 @@ def read_listed(command: Sequence[str]) -> dict[str, str]:
     except (OSError, subprocess.SubprocessError) as error:
         raise UsageError(
             f"the replicas could not be listed: {error}",
-            hint="<list_replicas> is a command that prints an address a line",
+            hint="<list_replicas> is a command that prints one address per line",
         ) from error
     texts = {}
     for address in done.stdout.split():
