@@ -42,7 +42,7 @@ class Quantity(click.ParamType[float]):
         if measured is None or math.isinf(measured):
             raise UsageError(
                 f"{name}: invalid {self.name} {cut_text(repr(value), limit=60)}",
-                hint=f"write it as in {self._example}",
+                hint=f"write e.g. {self._example}",
             )
         if text[-1].isdigit() and measured > self._plausible:
             echo(

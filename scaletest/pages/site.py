@@ -35,7 +35,7 @@ def check_prefix_and_hosts(prefix: str, hosts: Iterable[str]) -> tuple[str, froz
     if prefix and not security.PREFIX.fullmatch(prefix):
         raise InvalidValue(
             f"the prefix is {prefix!r}",
-            hint="write it as in /tester: letters, digits, '.', '_', '~', '-'",
+            hint="write e.g. /tester: letters, digits, '.', '_', '~', '-'",
         )
     return prefix, names
 

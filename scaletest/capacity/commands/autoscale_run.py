@@ -108,7 +108,7 @@ def draw_requests(options: PlayOptions) -> Arrivals:
             values = sorted(float(line) for line in options.trace.read_text("utf-8").split())
         except (OSError, ValueError) as error:
             raise InvalidValue(
-                f"the trace cannot be read: {error}", hint="give a file with a number a line"
+                f"the trace cannot be read: {error}", hint="give a file with one number per line"
             ) from error
         times = [checks.seconds(value, "an arrival", maximum=1e9) for value in values]
     return options.load.draw_requests(random.Random(options.seed), run_times, times)

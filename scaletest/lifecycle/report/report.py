@@ -49,7 +49,7 @@ def lifecycle_report(run: LifecycleRun) -> Report:
         ("rejected", str(books.rejected)),
         ("pods seen", str(throughput.seen)),
         (
-            "pods scheduled a second",
+            "pods scheduled per second",
             format_significant(throughput.per_s) if throughput.per_s else NOTHING,
         ),
     ]
@@ -166,7 +166,7 @@ def sections(result: LifecycleResult) -> list[Section]:
     meaning = (
         "Sources: watch is the arrival of the event here; api is whole seconds of the API's fields;"
         " event is microseconds of an Event; mixed has one end of each. Missing values are counted,"
-        " not taken as zero. Thresholds call a phase by its measure, as in total_ready.p99<60s."
+        " not taken as zero. Thresholds call a phase by its measure, e.g. total_ready.p99<60s."
     )
     return contents.make_page(
         {

@@ -88,7 +88,7 @@ def _plan_lines(
 ) -> Iterator[tuple[str, str]]:
     """Yield target, load, steps and duration, and their limits, in words. count: of settings."""
     yield "target", plan.target
-    first = f"{plan.start:g}" if plan.start else "found by the probe"
+    first = f"{plan.start:g}" if plan.start else "a rate found by the probe"
     yield "load", f"{plan.load}: from {first} to {plan.highest:g} {plan.unit} at most"
     length = f"{plan.count} requests" if plan.count else f"{plan.step_s:g} s"
     yield "steps", f"{length} each, usually {expected.steps}, {expected.most} at most"
@@ -104,6 +104,6 @@ def _plan_lines(
     if plan.limit:
         limit = f"{plan.limit}: a step that does not decide it is extended"
         yield "limit", f"{limit}, up to {MOST_LENGTHS} times as long"
-    yield "again", f"a step in which the tester was late, up to {MOST_AGAIN} times"
+    yield "retries", f"up to {MOST_AGAIN} for steps in which the load generator was late"
     if plan.wanted:
         yield "wanted", f"{plan.wanted:g} requests/s"

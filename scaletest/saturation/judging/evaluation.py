@@ -41,7 +41,7 @@ class SaturationResult(Written):
     point: Annotated[
         Estimate | None,
         named_in_documents("saturation_per_s"),
-        "requests a second, interval from the bracket and the proof of its ends.",
+        "requests per second, interval from the bracket and the proof of its ends.",
     ]
     parallel: Annotated[
         int | None,
@@ -53,7 +53,7 @@ class SaturationResult(Written):
     operating: Annotated[
         AssessedStep | None,
         named_in_documents("operating_point"),
-        "the step at 70 % of it, None when not measured, or when the tester was late in it.",
+        "the step at 70 % of it, null when not measured, or when the load generator was late",
     ]
     knee: Annotated[int | None, "level from which more load brings less, by Kneedle"]
     searched: Annotated[
@@ -130,7 +130,7 @@ def warnings_of(sequence: SaturationSequence, *, is_known: bool) -> list[str]:
         around = step.step.around
         full = machine_full(around) if step.saturated and around and around.service else ""
         if full and around and around.others > around.service:
-            lines.append(f"{full} while the service was saturated: alone it may hold more")
+            lines.append(f"{full} while the service was saturated: on its own it may sustain more")
             break
     few = sum(step.few for step in steps)
     if few:
@@ -187,5 +187,5 @@ def _lateness_warnings(sequence: SaturationSequence) -> list[str]:
     reasons = [machine_full(step.step.around) for step in late if step.step.around]
     reason = next((f" ({reason})" for reason in reasons if reason), "")
     return [
-        f"in {len(repeated)} steps the tester itself was late{reason}; they were measured again"
+        f"in {len(repeated)} steps the load generator was late{reason}; they were measured again"
     ]

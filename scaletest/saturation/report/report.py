@@ -153,7 +153,7 @@ def sections(run: SaturationRun) -> list[Section]:
     result = run.result
     return make_page(
         {
-            "What it can take": [
+            "Capacity": [
                 Text(sentences(result), "list"),
                 draw_charts(result, point_sentence(result) or "no saturation point is known"),
             ],
@@ -230,6 +230,6 @@ def service_time_sentence(result: SaturationResult) -> str:
     return (
         f"at {level_text(assessed.step)} the service's time:"
         f" {states_sentence(around.activities)}; of"
-        f" {around.cores:.0f} cores it used {around.service:.2f}, the tester {around.tester:.2f},"
-        f" other programs {around.others:.2f}"
+        f" {around.cores:.0f} cores it used {around.service:.2f}, the load generator"
+        f" {around.tester:.2f}, other programs {around.others:.2f}"
     )

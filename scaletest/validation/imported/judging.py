@@ -50,7 +50,7 @@ class ImportedStep(Written):
     """All runs at one number of replicas."""
 
     workers: Annotated[Positive, "the number of replicas, or of what was doubled"]
-    throughput: Annotated[Estimate, "of the judged measure, a second; the mean of the runs"]
+    throughput: Annotated[Estimate, "of the judged measure, per second; the mean of the runs"]
     repeats: Annotated[Positive, "runs"]
     relative: Annotated[float, INNER, "standard error over throughput; infinite without interval"]
     freedom: Annotated[int, INNER, "degrees of freedom of that error"]

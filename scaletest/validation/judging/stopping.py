@@ -74,7 +74,7 @@ class Stop(StrEnum):
     PRECISE = "precise"
     FIXED = "fixed time"
     LONGEST = "longest step"
-    MIRRORED = "as long as before"
+    MIRRORED = "same duration as the first pass"
     FAILURES = "failures"
     ENDED = "ended early"
 

@@ -91,7 +91,7 @@ def test_problems_come_first_with_a_command_each() -> None:
         assert text in problems
     badges = re.findall(r'class="badge \w+">([\w ]+)<', html.partition('data-live="problems"')[2])
     assert badges[:6] == ["unreadable", "no worker", "full", "suspect", "late", "paused"]
-    assert "To look at 6 see below" in part(html, "tiles")
+    assert "Needs attention 6 see below" in part(html, "tiles")
     broken = page(MadeReader(unreadable=(("broken", "WRONGTYPE"),)))
     assert "What to do: scaletest queue check broken" in part(broken, "problems")
     # the queues with the worst problems and the workers that are ill come first
@@ -109,7 +109,7 @@ def test_problems_come_first_with_a_command_each() -> None:
 
 def test_all_is_well_is_said_in_words() -> None:
     html = page(MadeReader((queue(workers=(worker("w"),)),)))
-    assert "To look at 0 no queue is stuck" in part(html, "tiles")
+    assert "Needs attention none" in part(html, "tiles")
     assert part(html, "problems") == ""
     html = page(replace(under_load(), failed=[]), "/queues/media")
     assert "No request has failed." in part(html, "failures")
