@@ -6,6 +6,7 @@ from flask import Flask, Response
 
 from scaletest.model.errors import Unreachable
 from scaletest.pages.site import READ, Route, answer_probe, make_site
+from scaletest.runs.progress import time_left
 from scaletest.ui import live, queues, reports, runs
 from scaletest.ui.reading import QueueReader, reader
 from scaletest.ui.sources import Sources
@@ -26,6 +27,7 @@ def make_app(
     app = make_site("scaletest.ui", routes, "ui", token=token, prefix=prefix, hosts=hosts)
     app.config["SOURCES"] = sources
     app.jinja_env.globals["is_of_command"] = sources.run is not None
+    app.jinja_env.globals["time_left"] = time_left
     if sources.redis_url:
         app.extensions["queues"] = QueueReader(sources.redis_url)
     return app
