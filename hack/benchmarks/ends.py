@@ -80,10 +80,9 @@ def measure_kind(kind: str, count: int) -> int:
             {
                 "run": number,
                 "seconds": real_s,
-                "ranges": len(promises),
                 "held": held,
                 "widest": max(widths, default=None),
-                "first": promises[0].__dict__ if promises else None,
+                "promises": [(each.said_s, each.earliest_s, each.latest_s) for each in promises],
             }
         )
         print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
