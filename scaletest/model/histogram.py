@@ -15,8 +15,9 @@ from functools import cache
 from itertools import accumulate
 
 GROWTH = 1.02
-# 30 days, the longest time limit, in microseconds
-LAST_BUCKET = int(math.log(30 * 86400 * 1e6) / math.log(GROWTH))
+# 30 days, the longest time limit
+LONGEST_S = 30 * 86400.0
+LAST_BUCKET = int(math.log(LONGEST_S * 1e6) / math.log(GROWTH))
 _SCALE = 1.0 / math.log(GROWTH)
 # A q-quantile needs at least ln 0.05 / ln q values: with fewer, the chance that all of them lie
 # below it is more than 5 %.

@@ -95,7 +95,7 @@ def _plan_lines(
 ) -> Iterator[tuple[str, str]]:
     """Yield target, load, steps and duration, and their limits, in words. count: of settings."""
     yield "target", plan.target
-    first = f"{plan.start:g}" if plan.start else "found by the probe"
+    first = f"{plan.start:g}" if plan.start else "what the probe finds"
     yield "load", f"{plan.load}: from {first} to {plan.highest:g} {plan.unit} at most"
     length = f"{plan.count} requests" if plan.count else f"{plan.step_s:g} s"
     yield "steps", f"{length} each, {expected.most} at most"

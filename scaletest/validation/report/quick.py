@@ -9,7 +9,6 @@ from scaletest.render.numbers import format_significant, plural
 from scaletest.render.text import clean_text
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.quick import QuickAnswer, cores_needed, quick_answer
-from scaletest.validation.report.causes import known_limits
 from scaletest.validation.report.words import speedup_bars
 
 LONGEST_ERROR = 160
@@ -65,7 +64,7 @@ def _scaling_lines(answer: QuickAnswer, result: Evaluation) -> Iterator[str]:
             f" throughput of {answer.reached}."
         )
     # the cause, or the CPU where so many workers need more cores than there are
-    causes = known_limits(result)
+    causes = result.limits
     needed = cores_needed(result.resources, workers)
     if causes and not causes.headline:
         first = causes.causes[0]

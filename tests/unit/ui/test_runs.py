@@ -113,7 +113,10 @@ def test_a_run_is_its_report_with_a_way_back(archive: Archive) -> None:
     response = archive.client.get("/runs/one")
     policy = response.headers["Content-Security-Policy"]
     assert "script" not in policy and "default-src 'none'" in policy and "frame-ancestors" in policy
-    assert {"/runs", "/compare?run=one", "/runs/one.csv"} <= set(links(Page(response.text)))
+    found = links(Page(response.text))
+    assert {"/compare?run=one", "/runs/one.csv", "/runs/one.png"} <= set(found)
+    # the navigation is that of the other pages
+    assert found[:6] == links(archive.page("/runs"))[1:7]
     # links of the file lead to its own headings only
     file = archive.client.get("/runs/one.html")
     assert all(link.startswith("#section-") for link in links(Page(file.text)))
@@ -148,6 +151,22 @@ def test_nothing_but_runs_of_the_archive_is_served(archive: Archive, name: str) 
     (archive.root.parent / "plan.json").write_text("{}")
     for place in ("runs", "live"):
         assert archive.client.get(f"/{place}/{name}").status_code == 404
+
+
+def test_a_run_is_found_by_the_name_that_people_gave_it(archive: Archive) -> None:
+    for folder, name in (("one", "nightly"), ("two", "nightly"), ("three", "other")):
+        archive.add(folder, Labels(name))
+    # of several runs of a name, and for LAST, the newest; these began at one time
+    for address, text in (
+        ("/runs/nightly", "run two "),
+        ("/runs/LAST", "run two "),
+        ("/runs/other", "run three "),
+        ("/live/other", "run three "),
+        ("/compare?run=other&run=nightly", "compare other with nightly"),
+    ):
+        assert text in Page(archive.client.get(address).text).text
+    disposition = archive.client.get("/runs/nightly.csv").headers["Content-Disposition"]
+    assert disposition.endswith("two.csv")
 
 
 def test_a_damaged_run_says_why(archive: Archive) -> None:
