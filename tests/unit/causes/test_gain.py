@@ -19,11 +19,10 @@ from tests.unit.causes.test_causes import INJECTED, plan
 
 FIRST, BEFORE = MeasuredThroughput(1, 10.0, 0.0), MeasuredThroughput(2, 20.0, 0.0)
 STUCK = MeasuredThroughput(4, 20.0, 0.0)
+WHOLE = Estimate(1.0, 1.0, 1.0)
 
 
-def caused(
-    state: str = State.FILE_LOCK, named: str = "", share: Estimate = Estimate(1.0, 1.0, 1.0)
-) -> Causes:
+def caused(state: str = State.FILE_LOCK, named: str = "", share: Estimate = WHOLE) -> Causes:
     grown = Estimate(0.1, 0.09, 0.11)
     cause = Cause(state, share, grown, 0.02, 0.12, named, "sentence", "remedy")
     return Causes(2, 4, (cause,), grown, 1.0, 1.0, "", None, ())

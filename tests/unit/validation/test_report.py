@@ -6,6 +6,7 @@ is broken or missing in a run is told.
 import importlib.util
 import io
 import json
+import math
 import random
 import re
 import sys
@@ -35,6 +36,7 @@ from scaletest.validation.plan import Plan
 from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.report import validation_report
 from scaletest.validation.report.rows import COLUMNS
+from scaletest.validation.report.words import speedup_bars
 from scaletest.validation.run_type import RUN_TYPE, ValidationRun
 from tests.conftest import missing
 from tests.unit import made_runs as runs
@@ -262,6 +264,26 @@ def test_the_picture_is_drawn(
         missing("matplotlib")
     content = formats.content(validation_report(example_runs[case]), "png")
     assert content.startswith(b"\x89PNG")
+
+
+def test_the_picture_names_the_cause_and_what_it_costs(
+    example_runs: dict[str, ValidationRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    titles: list[str] = []
+    monkeypatch.setattr(png, "draw_picture", lambda _, title: titles.append(title))
+    png.render(validation_report(example_runs["sampled"]))
+    assert titles[0].splitlines()[1:] == [
+        "4 workers wait 0.3 s of each request for a CPU.",
+        "Without it about 4.0x [3.9, 4.1] instead of 2.0x.",
+    ]
+
+
+def test_a_step_that_was_not_measured_has_no_bar(example_runs: dict[str, ValidationRun]) -> None:
+    result = example_runs["pass"].result
+    *others, last = result.steps
+    unmeasured = replace(last, throughput=Throughput(0.0, math.inf, 0, 0, False))
+    bars = speedup_bars(replace(result, steps=[*others, unmeasured]))
+    assert len(bars) == len(result.steps) - 1 and "8 workers" not in "".join(bars)
 
 
 def test_a_line_of_progress_counts_requests_and_tells_the_rate_without_an_exponent() -> None:
