@@ -49,7 +49,7 @@ def gain_texts(result: Evaluation) -> list[str]:
         price = format_significant(cost.per_thousand.value)
         lost = ""
         if cost.lost.low > 0:
-            lost = f", {format_significant(cost.lost.value)} of that because they scale badly"
+            lost = f", {format_significant(cost.lost.value)} of that is lost to poor scaling"
         lines.append(
             f"1,000 requests cost {price} with {plural(cost.workers, 'worker')} at"
             f" {result.plan.price:g}/h each{lost}."
