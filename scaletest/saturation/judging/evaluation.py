@@ -12,7 +12,7 @@ from scaletest.model import Verdict
 from scaletest.model.attempt import Attempt
 from scaletest.model.declared import INNER, VERSIONED, named_in_documents
 from scaletest.model.writing import Written
-from scaletest.render.numbers import plural
+from scaletest.render.numbers import format_significant, plural
 from scaletest.saturation.judging.point import proven_rate, saturation_point
 from scaletest.saturation.judging.step import LEAST_REQUESTS, AssessedStep, assess_step, level_text
 from scaletest.saturation.judging.step_sequence import SaturationSequence, replay, search_steps
@@ -63,6 +63,11 @@ class SaturationResult(Written):
     elapsed_s: float
     interrupted: str
     lost: Annotated[str, 'how a load agent was lost, "" when none was.'] = ""
+
+    @property
+    def finding(self) -> Annotated[str, 'the result in a few words, as in "80.8/s"']:
+        """The saturation point for lists; "" when there is none."""
+        return f"{format_significant(self.point.value)}/s" if self.point else ""
 
 
 def evaluate(

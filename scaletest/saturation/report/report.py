@@ -109,6 +109,7 @@ def _make_head(run: SaturationRun) -> Head:
         name=run.name,
         conditions=(", ".join(filter(None, conditions)),),
         elapsed_s=result.elapsed_s,
+        statement=point_sentence(result),
         facts=facts,
         warnings=run_warnings(result.verdict, result.interrupted, result.warnings),
         following=following,
@@ -160,7 +161,8 @@ def sections(run: SaturationRun) -> list[Section]:
             "Settings and target": [Text(_setting_lines(run), "code")],
             "Steps": step_details(result),
             "Pods under load": [Text(pod_lines(result), "list")],
-        }
+        },
+        folded=("Settings and target", "Steps"),
     )
 
 

@@ -44,8 +44,8 @@ options = join_options(
         default="",
         metavar="COMMAND",
         help=(
-            "Command that prints the addresses of the replicas, one per line: their /metrics (vLLM's"
-            " names) are read, and they are loaded directly where their shares are uneven."
+            "Command that prints the addresses of the replicas, one per line: their /metrics"
+            " (vLLM's names) are read, and they are loaded directly where their shares are uneven."
         ),
     ),
     under_heading("Load"),

@@ -80,6 +80,14 @@ class ImportedEvaluation(Written):
     warnings: list[str]
     verdict: Verdict
 
+    @property
+    def finding(self) -> Annotated[str, 'the result in a few words, as in "7.9x at 8"']:
+        """The speed-up for lists; "" before there is one."""
+        scaled = [step.scaled for step in self.steps if step.scaled]
+        if len(scaled) < 2:
+            return ""
+        return f"{scaled[-1].speedup.value:.1f}x at {scaled[-1].workers}"
+
 
 def evaluate_results(
     plan: ImportedPlan, results: Sequence[ToolResult], chance: Chance
