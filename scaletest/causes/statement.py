@@ -55,5 +55,5 @@ def short_cause(causes: Causes | None) -> str:
     if causes.headline:
         return "cause unknown"
     first = causes.causes[0]
-    last_part = first.object.rstrip("/").rpartition("/")[2]
+    last_part = first.object.removesuffix(TOKENS).rstrip("/").rpartition("/")[2]
     return f"{PLACE_TEXTS[first.state].label} {last_part}".strip()

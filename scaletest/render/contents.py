@@ -150,6 +150,11 @@ class Head:
         return self.answer or str(self.verdict.kind)
 
     @property
+    def sentence(self) -> str:
+        """The statement as a whole sentence; "" without one."""
+        return f"{self.statement[:1].upper()}{self.statement[1:]}." if self.statement else ""
+
+    @property
     def reason(self) -> str:
         """The reason of the verdict, with settings named as options."""
         return as_options(self.verdict.reason)

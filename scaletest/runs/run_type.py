@@ -100,6 +100,10 @@ class RunType(ABC):
     def measures(self, judged: Any) -> Sequence[Measure]:
         """Return the numbers of a run that `judge` gave."""
 
+    def cause(self, judged: Any) -> str:
+        """Return what limits a run that `judge` gave, in a few words; "" where it does not say."""
+        return ""
+
     @abstractmethod
     def contrast(self, base: Any, candidate: Any) -> Contrast:
         """Return how far the plans and the progress of two judged runs differ."""

@@ -6,6 +6,7 @@ from flask import Flask, Response
 
 from scaletest.model.errors import Unreachable
 from scaletest.pages.site import READ, UI_PAGES, Route, answer_probe, make_site
+from scaletest.runs.progress import time_left
 from scaletest.ui import live, queues, reports, runs, start
 from scaletest.ui.reading import QueueReader, reader
 from scaletest.ui.sources import Sources
@@ -48,7 +49,7 @@ def make_app(
     app.config["SOURCES"] = sources
     app.jinja_env.globals["is_of_command"] = sources.run is not None
     app.extensions["starter"] = starter
-    app.jinja_env.globals["starter"] = starter
+    app.jinja_env.globals.update(starter=starter, time_left=time_left)
     if sources.redis_url:
         app.extensions["queues"] = QueueReader(sources.redis_url)
     return app

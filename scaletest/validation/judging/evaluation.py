@@ -1,8 +1,9 @@
 """The evaluation of a run's records as one value, the same for a stored run as for a new one."""
 
 import itertools
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 from scaletest.causes.attribution import attribute_causes
@@ -20,6 +21,7 @@ from scaletest.model.declared import VERSIONED, flat, named_in_documents
 from scaletest.model.writing import Written
 from scaletest.stats.chance import Chance
 from scaletest.stats.failures import FailureGroup, groups_of
+from scaletest.stats.scaling import MeasuredThroughput
 from scaletest.stats.thresholds import ThresholdResult
 from scaletest.validation.judging.background import BackgroundStep, summarise_background
 from scaletest.validation.judging.cost import Cost, cost_of_requests
@@ -136,8 +138,11 @@ def evaluate(
     causes = add_evidence(grew, used)
     gain = None
     if causes and not plan.compares:
-        rates = {step.workers: step.rate for step in enough}
-        gain = gain_without_cause(causes, enough[0].rate, rates[causes.before], rates[causes.after])
+        rates = {step.workers: _rate_of_both_ways(step) for step in enough}
+        first, before, after = (
+            rates[workers] for workers in (min(rates), causes.before, causes.after)
+        )
+        gain = gain_without_cause(causes, first, before, after)
     # what disturbed them from outside
     disturbed = find_interferences(steps, records, samples)
     worst = worst_disturbances(steps, disturbed)
@@ -176,6 +181,18 @@ def evaluate(
         gain=gain,
         cost=cost_of_requests(plan, steps),
     )
+
+
+def _rate_of_both_ways(step: Step) -> MeasuredThroughput:
+    """Return the throughput of a step with an interval that reaches to both ways.
+
+    A machine that changed between them changes again before another run.
+    """
+    rates = [part.throughput.per_s for part in step.judged_parts]
+    if step.between or min(rates) <= 0:
+        return step.rate
+    apart = math.log(max(rates) / min(rates)) / 2.0
+    return replace(step.rate, relative=max(step.rate.relative, apart))
 
 
 def missing_samples(damaged: str) -> list[str]:

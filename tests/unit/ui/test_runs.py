@@ -67,7 +67,7 @@ def test_runs_are_listed_with_verdict_note_and_curve(archive: Archive) -> None:
     archive.add("two", verdict={"kind": "FAIL"})
     page = archive.page("/runs")
     assert "2 runs" in page.text and "nightly" in page.text and "after the update" in page.text
-    assert "requests a second at each number of workers: 3, 5.5, 7.25" in page.text
+    assert "requests per second at each number of workers: 3, 5.5, 7.25" in page.text
     assert {"/runs/one", "/runs/two"} <= set(links(page))
 
 
@@ -251,13 +251,22 @@ def tell(folder: ValidationFolder, **fields: Any) -> None:
 def test_the_run_in_progress_is_shown_directly(archive: Archive) -> None:
     archive.add("old")
     folder = archive.add("one")
-    tell(folder, done=2, steps=8, left_s=40.0, elapsed_s=60.0, line="7 done", log=("first", "last"))
+    tell(
+        folder,
+        done=2,
+        steps=8,
+        left_least_s=30.0,
+        left_most_s=40.0,
+        elapsed_s=60.0,
+        line="7 done",
+        log=("first", "last"),
+    )
     with folder.locked():
         assert archive.client.get("/live").headers["Location"] == "/live/one"
         page = archive.page("/live/one")
         (bar,) = [attributes for tag, attributes in page.tags if tag == "progress"]
         assert bar["value"] == "0.600"
-        assert "step 3 of 8, about 40 s left" in page.text and "7 done" in page.text
+        assert "step 3 of 8, 30 to 40 s left" in page.text and "7 done" in page.text
         assert "Log: last" in page.text
         assert "last\nfirst\n" in page.text
         assert "RUNNING" in page.text and "How far it scales" in page.text
