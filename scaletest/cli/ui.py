@@ -95,7 +95,7 @@ def command(
     scaletest ui                                         # the runs of this user
     scaletest ui --redis-url redis://127.0.0.1:6379/0    # queues and workers too
 
-    The pages only read, but with --allow-start. They answer until Ctrl-C.
+    The pages are read-only, except with --allow-start. They answer until Ctrl-C.
     """
     # what serves pages takes a while to import, and --help needs none of it
     from scaletest.pages.security import HEADERS, is_loopback
