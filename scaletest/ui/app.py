@@ -12,8 +12,6 @@ from scaletest.ui.reading import QueueReader, reader
 from scaletest.ui.sources import Sources
 from scaletest.ui.start import Starter
 
-START_PAGE = ("/start", "Start")
-
 
 def make_app(
     sources: Sources,
@@ -43,7 +41,7 @@ def make_app(
         token=token,
         prefix=prefix,
         hosts=hosts,
-        pages=(*UI_PAGES, *([START_PAGE] if starter else [])),
+        pages=(*UI_PAGES, *([("/start", "Start")] if starter else [])),
         forms=("start", "stop"),
     )
     app.config["SOURCES"] = sources

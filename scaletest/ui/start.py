@@ -22,7 +22,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import Forbidden
 
 from scaletest.model.errors import ScaletestError, UsageError
-from scaletest.pages.security import is_loopback
+from scaletest.pages.security import LOOPBACK
 from scaletest.pages.site import READ
 from scaletest.processes.children import end_all, python_module
 from scaletest.processes.guard import Guard
@@ -142,7 +142,7 @@ def _check_request() -> None:
     """Refuse a request that the user of these pages did not make from them."""
     host, origin = request.headers.get("Host", ""), request.headers.get("Origin")
     # the name that a stranger pointed at this address (DNS rebinding)
-    if not is_loopback(host):
+    if not LOOPBACK.fullmatch(host):
         raise Forbidden("runs are started under a loopback address only; nothing was started")
     # a form of another site, or of another server of this machine
     site = request.headers.get("Sec-Fetch-Site", "same-origin")
