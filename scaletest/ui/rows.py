@@ -191,8 +191,8 @@ def find_problems(
             f"scaletest queue resume {name}",
         )
     if late := sum(row.is_late for row in workers):
-        text = "1 worker" if late == 1 else f"{late} workers"
-        yield Problem(WARNING, "late", name, f"{text} sent no heartbeat for more than {LATE_S:g} s")
+        text = f"{plural(late, 'worker')} sent no heartbeat for more than {LATE_S:g} s"
+        yield Problem(WARNING, "late", name, text)
 
 
 def _requests_wait(waiting: int) -> str:

@@ -79,8 +79,7 @@ class Starter:
                     log.seek(0)
                     told = log.read().decode(errors="replace").rpartition("error: ")[2]
                     reason, _, hint = told.strip().partition("\n")
-                    ending = f"it ended with exit code {process.returncode}"
-                    raise UsageError(reason or ending, hint=hint.strip())
+                    raise UsageError(reason or "it ended at once", hint=hint.strip())
                 time.sleep(0.05)
 
     def stop(self, name: str) -> None:
