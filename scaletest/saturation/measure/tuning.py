@@ -1,7 +1,5 @@
 """Tuning: measure settings of the Deployment behind a Service, and put everything back."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
