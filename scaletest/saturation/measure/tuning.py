@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 
+from scaletest.cluster.api_calls import connect_cluster
 from scaletest.cluster.changes import Changes, refuse_changed
-from scaletest.cluster.connection import connect_cluster
 from scaletest.cluster.pod_requests import parse_quantity
 from scaletest.cluster.service import Service
 from scaletest.cluster.tuning import Tuning, Usage
