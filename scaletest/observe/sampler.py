@@ -228,8 +228,8 @@ class ProgramWatch:
                 self._unchanged_s,
                 self._first,
             )
-            if not self._follows:
-                self._sampling.balance.settle(self._spent, self._stands_for_s)
+            stands_for_s = None if self._follows else self._stands_for_s
+            self._sampling.balance.settle(self._spent, stands_for_s)
             whole = self._activity(ended_s, usage)
             if self._clients is not None:
                 whole = replace(

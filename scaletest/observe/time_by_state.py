@@ -301,13 +301,16 @@ class Balance:
         self._kept: dict[Doing, float] = defaultdict(float)
         self._last: dict[Doing, float] = {}
 
-    def settle(self, spent: TimeByState, stands_for_s: float) -> None:
+    def settle(self, spent: TimeByState, stands_for_s: float | None) -> None:
         """Close a request.
 
-        stands_for_s: the time that its looks at something blocked stand for; 0 when none did.
+        stands_for_s: the time that its looks at something blocked stand for; 0 when none did, None
+        where they stand for what they met, as in a script that was followed.
         """
         blocked = spent.blocked_seconds()
         total_s = sum(blocked.values())
+        if stands_for_s is None:
+            stands_for_s = total_s
         if total_s <= 0:
             return
         if stands_for_s <= 0:
