@@ -53,6 +53,8 @@ class ProgramWatch:
         # how long we waited for a CPU to look, while the program went on
         self._late_s = 0.0
         self._own_schedule = sampling.own_schedule()
+        if self._own_schedule is not None and sampling.waited_s is not None:
+            sampling.waited_between_s = max(0.0, self._own_schedule.wait_s - sampling.waited_s)
         self._throttled_s = sampling.throttling.seconds()
         self._interval_s = sampling.interval_s()
         self._is_short = sampling.typical_s < self._interval_s
@@ -272,6 +274,7 @@ class ProgramWatch:
         self._spent.add(State.CPU_WAIT, wait_s)
         self._looked_s += run_s + wait_s
         self._own_schedule = schedule
+        self._sampling.waited_s = schedule.wait_s
 
     def _activity(self, ended_s: float, usage: struct_rusage | None) -> Activity:
         throttled_s = self._sampling.throttling.seconds() - self._throttled_s
@@ -280,6 +283,7 @@ class ProgramWatch:
             self._spent.seconds_by_state(ended_s - self._began_s),
             self._spent.longest_waits(),
             throttled_s=throttled_s,
+            waited_before_s=self._sampling.waited_between_s,
             cpus=(
                 tuple(sorted(self._cpus))
                 if len(self._cpus) < min(os.cpu_count() or 0, MAX_CPUS + 1)
@@ -327,6 +331,7 @@ class RequestSampler(Sampling):
         if followed and part < 1.0:
             part = min(part, followed)
         if self.chance.random() >= part:
+            self.waited_s = None
             return None
         self.blocking.use_device(device)
         return ProgramWatch(self, device, follows=self.chance.random() * part < followed)

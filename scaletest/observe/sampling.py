@@ -71,6 +71,10 @@ class Sampling:
         self.follow_cost_s = 0.0
         self.typical_s = INTERVAL_S
         self.has_typical = False
+        # what this thread had waited for a CPU when the last program ended, None where that was not
+        # sampled; and what it waited between two programs, when that was known last
+        self.waited_s: float | None = None
+        self.waited_between_s = 0.0
         self.own_schedule = OwnSchedule().read
         self.works = self.own_schedule() is not None
         if not self.works:
