@@ -18,8 +18,6 @@ from scaletest.observe.sampling import FOLLOW_S, SETTLE_S, SHARE, Sampling
 from scaletest.observe.time_by_state import TimeByState
 from scaletest.observe.tree import NOTHING_RAN, Tree
 
-# In requests of more looks it does not matter where in an interval the first one falls.
-FEW_LOOKS = 2
 NEVER = float("inf")
 # CPU time that following one program may take, beside some times as much as others took.
 MOST_FOLLOW_S = 0.005
@@ -59,12 +57,7 @@ class ProgramWatch:
         self._interval_s = sampling.interval_s()
         self._is_short = sampling.typical_s < self._interval_s
         self._first_s = sampling.moments.next_s(self._interval_s, anew=not self._is_short)
-        # in requests of few looks the first one stands for a whole interval, wherever in it it
-        # falls
-        has_few = (
-            not self._is_short and not follows and sampling.typical_s < FEW_LOOKS * self._interval_s
-        )
-        self._spent = TimeByState(1.0 - self._first_s / self._interval_s if has_few else 0.5)
+        self._spent = TimeByState()
         # the interval that the next look stands for, and the sum of those of looks that met
         # something blocked
         self._look_s = self._interval_s
