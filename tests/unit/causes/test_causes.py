@@ -394,15 +394,19 @@ def test_a_step_without_any_time_has_no_bar_and_breaks_no_page() -> None:
     )
 
 
-@pytest.mark.parametrize(("waited_s", "idle_s"), [(0.3, 0.2), (0.9, 0.0)])
+@pytest.mark.parametrize(
+    ("waited_s", "run_s", "idle_s", "unseen_s"),
+    [(0.25, 1.0, 0.25, 0.0), (0.9, 1.0, 0.0, 0.0), (0.25, 1.125, 0.375, 0.0), (0.0, 1.5, 0.5, 0.5)],
+)
 def test_a_worker_that_waits_for_a_cpu_before_a_request_is_not_idle(
-    waited_s: float, idle_s: float
+    waited_s: float, run_s: float, idle_s: float, unseen_s: float
 ) -> None:
-    reply = Reply("r", Outcome.SUCCEEDED, exit_code=0, run_s=1.0, worker="w")
+    reply = Reply("r", Outcome.SUCCEEDED, exit_code=0, run_s=run_s, worker="w")
     activity = Activity({State.SLEEP: 1.0}, waited_before_s=waited_s)
     columns = dict(zip(COLUMNS, Cycle(reply, activity, 0, gap_s=0.5).columns(), strict=True))
-    assert columns[State.CPU_WAIT] == 0.5 - idle_s
-    assert (columns["gap"], columns[State.SLEEP]) == (idle_s, 1.0)
+    assert columns["gap"] == idle_s
+    assert (columns[State.SLEEP], columns[State.NOT_OBSERVED]) == (1.0, unseen_s)
+    assert columns[State.CPU_WAIT] == run_s + 0.5 - 1.0 - idle_s - unseen_s
 
 
 def test_equal_records_give_equal_causes() -> None:
