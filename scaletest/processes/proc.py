@@ -10,7 +10,7 @@ from typing import NamedTuple
 # A line of /proc/PID/maps: first address, end address, permissions, then the file's path, if any.
 _MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \S+\s*(.*)")
 
-# Longer files are cut: whoever maps or locks thousands of things is described by the first of them.
+# Longer files are cut: of thousands of mappings or locks the first ones count.
 MOST_BYTES = 262_144
 # How much one read asks for. The kernel answers in whole lines, up to a page (4096 bytes) at a
 # time. An answer shorter than this left more than a line's room in its page, so it is the last one.
