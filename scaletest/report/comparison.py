@@ -119,7 +119,10 @@ def _notes(comparison: Comparison, *, is_repeated: bool) -> list[str]:
             if names:
                 notes.append(f"only {run} has {', '.join(names)}")
     if not is_repeated:
-        notes.append("the intervals do not cover differences between runs; repeats do")
+        notes.append(
+            "intervals cover variation within a run only; measure with more <repeats> to include"
+            " run-to-run variation"
+        )
     return [clean_text(note, limit=300) for note in dict.fromkeys(notes)]
 
 
@@ -187,11 +190,13 @@ def _sections(
                 Text([MEANING] if deciding_table.rows else [], "soft"),
             ],
             "All runs": [Charts(curve_charts(runs), "two", note=LEGEND)],
+        },
+        folded={
             "Other measures": [_change_table(comparison, others)],
             "Where the runs are stored": [
                 Table(("run", "folder"), folders, (0, 1), layout="wrapped")
             ],
-        }
+        },
     )
 
 
