@@ -67,14 +67,14 @@ def list_runs(
     # the column of names is left out where no run has one
     has_names = any(run.name for run in rows)
     name_title = ["name"] if has_names else []
-    titles = ["run", "when", "kind", "verdict", "steps", "seconds", *name_title, "workload"]
+    titles = ["run", "when", "kind", "verdict", "result", "seconds", *name_title, "workload"]
     cells = [
         [
             run.run,
             run.when,
             run.kind or "-",
             run.judged,
-            ",".join(map(str, run.steps or ())) or "-",
+            run.finding or "-",
             "-" if run.elapsed_s is None else f"{run.elapsed_s:.0f}",
             *([run.name or "-"] if has_names else []),
             run.subject,
