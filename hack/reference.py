@@ -25,7 +25,7 @@ from scaletest.model.writing import DocumentMember, document_members
 
 ROOT = Path(__file__).parents[1]
 CLI_PAGE = ROOT / "docs" / "reference" / "cli.md"
-CHARTS = ROOT / "docs" / "explanation"
+CHARTS = ROOT / "docs" / "pictures"
 BENCHMARKS_PAGE = ROOT / "docs" / "reference" / "benchmarks.md"
 METRICS_PAGE = ROOT / "docs" / "reference" / "metrics.md"
 
