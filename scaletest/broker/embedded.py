@@ -39,9 +39,7 @@ def find_server() -> str:
                 return str(bundled)
     raise NoServer(
         "no Redis server was found on this machine",
-        hint=(
-            "apt-get install redis-server, or give <redis_url>"
-        ),
+        hint=("apt-get install redis-server, or give <redis_url>"),
     )
 
 
