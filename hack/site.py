@@ -81,10 +81,12 @@ NAVIGATION = {
     },
     "Develop": {
         "CONTRIBUTING": "Contribute",
+        "SECURITY": "Security",
         "architecture": "Architecture",
         "how-to/extend": "Extend it",
         "examples/README": "Example package",
         "dependencies": "Dependencies",
+        "how-to/release": "Publish a release",
         "CHANGELOG": "Changes",
     },
 }
@@ -93,6 +95,7 @@ OTHERS = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "CONTRIBUTING.md",
     "CHANGELOG.md": "CHANGELOG.md",
+    "SECURITY.md": "SECURITY.md",
     "charts/scaletest/README.md": "charts/scaletest/README.md",
 }
 # What a page shows or offers, beside other pages.

@@ -117,6 +117,20 @@ PARTS = {
         ),
         programs=("buildah", "debootstrap", "podman", "runc"),
     ),
+    "release": WeeklyPart(
+        (
+            "charts/scaletest/Chart.yaml",
+            "dockerfiles",
+            "hack/bare",
+            "hack/images",
+            "hack/installed.py",
+            "hack/release",
+            "pyproject.toml",
+            "tests/integration/hack/test_release_parts.py",
+        ),
+        ("crane", "helm3"),
+        ("buildah", "podman", "debootstrap", "ip"),
+    ),
     "volcano": WeeklyPart(
         (
             "charts/scaletest/templates/operator.yaml",

@@ -88,7 +88,7 @@ class EmbeddedServer:
         try:
             self.start()
         except BaseException:
-            # a signal may end the wait, and the process may go on
+            # a signal may end the wait, and the process may live on
             self.stop()
             raise
         return self

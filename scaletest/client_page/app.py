@@ -37,6 +37,6 @@ def make_app(
         counts=counts,
         changing=CHANGING,
     )
-    downloads = BoundedSemaphore(api.DOWNLOADS)
+    downloads = BoundedSemaphore(api.MOST_DOWNLOADS)
     app.config.update(STEERING=steering, COUNTS=counts, SAMPLES=samples, DOWNLOADS=downloads)
     return app

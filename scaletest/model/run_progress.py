@@ -1,4 +1,4 @@
-"""The progress of a run that is being measured, as its command tells it to whoever looks."""
+"""The progress of a run that is being measured, as its command tells it to its viewers."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -70,7 +70,7 @@ class RunProgress(Document):
 
     @property
     def _is_exceeded(self) -> bool:
-        """Whether the run goes on although all the steps that were expected are complete."""
+        """Whether the run continues although all the steps that were expected are complete."""
         return self.is_estimate and self.done >= self.steps and not self.ended
 
 

@@ -10,7 +10,7 @@ from scaletest.render.blocks import Table
 from scaletest.render.numbers import NOTHING, format_percent, format_seconds, format_significant
 from scaletest.render.text_table import align_table
 from scaletest.saturation.judging.forecast import SaturationForecast, forecast
-from scaletest.saturation.judging.step_sequence import LONGEST, MOST_AGAIN
+from scaletest.saturation.judging.step_sequence import MOST_AGAIN, MOST_LENGTHS
 from scaletest.saturation.judging.tuning import parse_settings, rank_settings
 from scaletest.saturation.measure.runner import saturate
 from scaletest.saturation.measure.tuning import tune
@@ -103,7 +103,7 @@ def _plan_lines(
     yield "takes", takes
     if plan.limit:
         limit = f"{plan.limit}: a step that does not decide it is extended"
-        yield "limit", f"{limit}, up to {LONGEST} times as long"
+        yield "limit", f"{limit}, up to {MOST_LENGTHS} times as long"
     yield "again", f"a step in which the tester was late, up to {MOST_AGAIN} times"
     if plan.wanted:
         yield "wanted", f"{plan.wanted:g} requests/s"

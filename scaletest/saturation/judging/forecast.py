@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar
 from scaletest.model.declared import named_in_documents
 from scaletest.model.writing import Written
 from scaletest.saturation.judging.search_open_load import MOST_CORRECTING_STEPS
-from scaletest.saturation.judging.step_sequence import LONGEST, MOST_AGAIN, OPERATING_STEPS
+from scaletest.saturation.judging.step_sequence import MOST_AGAIN, MOST_LENGTHS, OPERATING_STEPS
 from scaletest.saturation.judging.trial import CONFIRMATIONS, MOST_STEPS
 from scaletest.saturation.plan import SaturationPlan
 
@@ -33,7 +33,7 @@ USUAL_SEARCH = 7
 class SaturationForecast(Written):
     """The forecast of a run."""
 
-    constants: ClassVar = {"extended_up_to": LONGEST, "repeated_up_to": MOST_AGAIN}
+    constants: ClassVar = {"extended_up_to": MOST_LENGTHS, "repeated_up_to": MOST_AGAIN}
 
     steps: Annotated[
         int,
@@ -71,7 +71,7 @@ def forecast(plan: SaturationPlan) -> SaturationForecast:
     head_s = HEAD_START_S if plan.agents > 1 else 0.0
     operate_s = OPERATING_STEPS * plan.step_s + head_s
     fixed_s = SET_UP_S + plan.warm_s + (head_s if plan.warm_s else 0.0) + operate_s
-    longer = LONGEST if plan.limit else 1
+    longer = MOST_LENGTHS if plan.limit else 1
     return SaturationForecast(
         steps,
         most_steps,

@@ -215,7 +215,8 @@ def service_time_sentence(result: SaturationResult) -> str:
     # backwards, since of repeated steps of one level the last counts
     for assessed in reversed(result.steps):
         around = assessed.step.around
-        is_fit = not assessed.tester and assessed.step.phase != Phase.WARM
+        # the operating point is no limit, and a rate also where levels are requests in flight
+        is_fit = not assessed.tester and assessed.step.phase not in (Phase.WARM, Phase.OPERATE)
         if is_fit and around and around.activities:
             known.append((assessed, around))
     if not known:
