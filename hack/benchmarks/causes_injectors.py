@@ -126,12 +126,12 @@ def lock_file(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
 
 
 @contextmanager
-def fifo(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+def fifo(folder: Path, scale: float = 1.0, *, tokens: int = 1) -> Iterator[Injected]:
     """Take the only token out of a pipe for half of its time."""
     path = folder / "tokens"
     os.mkfifo(path)
     pipe = os.open(path, os.O_RDWR)
-    os.write(pipe, b"x")
+    os.write(pipe, tokens * b"x")
     try:
         command = programs.script(programs.TOKEN_SCRIPT, path, 0.1 * scale)
         yield Injected(command, State.PIPE, f"{path}{TOKENS}")

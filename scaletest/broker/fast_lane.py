@@ -47,8 +47,8 @@ class FinishedRequest(NamedTuple):
 
     taken: TakenRequest
     outcome: str
-    wait_bucket: int  # of the histograms that the queue keeps
-    run_bucket: int
+    wait_s: float
+    run_s: float
     reply: str
     registered: bool  # a heartbeat put it into RQ's registries
 
@@ -241,7 +241,7 @@ class FastLane:
             done.reply,
             self._started_key if done.registered else "",
             self._deadline,
-            *count_arguments(done.outcome, done.wait_bucket, done.run_bucket),
+            *count_arguments(done.outcome, done.wait_s, done.run_s),
             *(() if done.outcome == "succeeded" else (time.time(),)),  # for a retry
         )
 

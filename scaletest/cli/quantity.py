@@ -42,7 +42,7 @@ class Quantity(click.ParamType[float]):
         if measured is None or math.isinf(measured):
             raise UsageError(
                 f"{name}: invalid {self.name} {cut_text(repr(value), limit=60)}",
-                hint=f"write it as in {self._example}",
+                hint=f"write e.g. {self._example}",
             )
         if text[-1].isdigit() and measured > self._plausible:
             echo(
@@ -58,3 +58,5 @@ DURATION = Quantity("duration", SECONDS, "90s, 3m or 500ms", "s", plausible=60.0
 RATE = Quantity("rate", PER_SECOND, "20/s or 600/min", "/s")
 # For rates that people count per second or per minute.
 RATE_WITH_UNIT = Quantity("rate", PER_SECOND, "2/s or 120/min")
+# In money of any kind.
+PRICE = Quantity("price of an hour", {"/h": 1.0}, "1.2/h", "/h")

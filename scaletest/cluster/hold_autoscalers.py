@@ -119,8 +119,8 @@ class Autoscalers:
                 logger.warning("%s; trying again", error)
             if self._clock() >= deadline:
                 raise WaitTimeout(
-                    f"ScaledObject {scaled_object} was paused {RELEASE_LIMIT_S:.0f} s ago, and its HPA"
-                    " is still there",
+                    f"ScaledObject {scaled_object} was paused {RELEASE_LIMIT_S:.0f} s ago, and its"
+                    " HPA is still there",
                     hint=(
                         "check that KEDA's operator runs: it removes the HPA while the ScaledObject"
                         " is paused"

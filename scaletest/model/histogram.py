@@ -16,8 +16,9 @@ from itertools import accumulate
 
 GROWTH = 1.02
 # 30 days, the longest time limit
-LONGEST_US = 30 * 86400 * 1e6
-LAST_BUCKET = int(math.log(LONGEST_US) / math.log(GROWTH))
+LONGEST_S = 30 * 86400.0
+_LONGEST_US = LONGEST_S * 1e6
+LAST_BUCKET = int(math.log(_LONGEST_US) / math.log(GROWTH))
 _SCALE = 1.0 / math.log(GROWTH)
 # A q-quantile needs at least ln 0.05 / ln q values: with fewer, the chance that all of them lie
 # below it is more than 5 %.
@@ -31,7 +32,7 @@ def bucket_of(seconds: float) -> int:
     micros = seconds * 1e6
     if micros < 1.0:
         return 0
-    return LAST_BUCKET if micros >= LONGEST_US else int(math.log(micros) * _SCALE)
+    return LAST_BUCKET if micros >= _LONGEST_US else int(math.log(micros) * _SCALE)
 
 
 def bucket_middle_s(index: float) -> float:

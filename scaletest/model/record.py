@@ -226,7 +226,7 @@ class Record(Document):
     @property
     def overhead_s(
         self,
-    ) -> Annotated[float, "time that the tester itself added: total - wait - run"]:
+    ) -> Annotated[float, "time that scaletest itself added: total - wait - run"]:
         """Time that the tester itself added: total - wait - run.
 
         Never below 0, though two clocks may disagree by microseconds.

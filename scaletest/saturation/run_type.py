@@ -40,7 +40,7 @@ class SaturationType(RunType):
     """How other commands read, judge and compare the runs of `scaletest saturate`."""
 
     folder = SaturationFolder
-    curve_title = "successes a second in each step"
+    curve_title = "successes per second in each step"
     curve_path = ("goodput_per_s", "value")
 
     def judge(self, folder: RunFolder) -> SaturationRun:

@@ -40,7 +40,7 @@ _KINDS = {
 class ThresholdResult(Written):
     """The judgement of one threshold, with the measured value in base units and its interval."""
 
-    text: Annotated[str, "as in efficiency(8)>=0.8"]
+    text: Annotated[str, "e.g. efficiency(8)>=0.8"]
     kind: Annotated[VerdictKind, choice(JUDGEMENTS)]
     reason: Annotated[str, "what was measured, in the threshold's unit"]
     remedy: Annotated[str, "what to do"] = ""

@@ -59,7 +59,7 @@ this.
     multiple=True,
     metavar="CONDITION",
     help=(
-        "Require this condition for a PASS, as in 'bandwidth>=5Gbit/s' or"
+        "Require this condition for a PASS, e.g. 'bandwidth>=5Gbit/s' or"
         " 'bandwidth(streams=8)>=9e9'; the option may be repeated."
     ),
 )

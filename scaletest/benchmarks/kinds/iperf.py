@@ -53,7 +53,7 @@ class IPerfSpec(PairSpec):
     ] = "forward"
     bitrate: Annotated[
         str,
-        declared.text(r"|\d{1,9}(\.\d{1,3})?[KMG]?", "a number of bits a second, as in 10M"),
+        declared.text(r"|\d{1,9}(\.\d{1,3})?[KMG]?", "a number of bits per second, e.g. 10M"),
         "Target rate of each stream, such as 10M or 1G; empty: no limit for TCP, 1M for UDP.",
     ] = ""
     omit: Annotated[int, Meta(ge=0, le=3600), "Seconds at the start that do not count."] = 0

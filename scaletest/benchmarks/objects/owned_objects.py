@@ -78,7 +78,7 @@ class OwnedObjects:
                 self.delete_all()
                 raise Conflict(
                     f"another operator has ended {self._benchmark.name}",
-                    hint="run one operator a namespace",
+                    hint="run one operator per namespace",
                 )
         if not config_maps.is_owned(document, self._owner["uid"]):
             raise NameConflict(

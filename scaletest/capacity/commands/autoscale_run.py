@@ -1,6 +1,5 @@
 """Play a load against autoscaling rules, with progress, and print what comes of it."""
 
-import itertools
 import random
 import sys
 import time
@@ -19,6 +18,7 @@ from scaletest.cli.progress_views import show_progress
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.masking import mask_passwords
+from scaletest.model.run_progress import expect_alike
 from scaletest.render.numbers import format_seconds, plural
 from scaletest.runs import registry
 from scaletest.runs.folder import RECORDS
@@ -108,7 +108,7 @@ def draw_requests(options: PlayOptions) -> Arrivals:
             values = sorted(float(line) for line in options.trace.read_text("utf-8").split())
         except (OSError, ValueError) as error:
             raise InvalidValue(
-                f"the trace cannot be read: {error}", hint="give a file with a number a line"
+                f"the trace cannot be read: {error}", hint="give a file with one number per line"
             ) from error
         times = [checks.seconds(value, "an arrival", maximum=1e9) for value in values]
     return options.load.draw_requests(random.Random(options.seed), run_times, times)
@@ -122,7 +122,7 @@ def rule_player(
 
     Meanwhile the progress is shown. form: see `progress_views.show_progress`.
     """
-    numbers, began_s = itertools.count(1), time.monotonic()
+    lengths_s, began_s = list[float](), time.monotonic()
     title = f"{plural(count, 'rule')} against {plural(len(arrivals.arrivals), 'request')}"
     with show_progress(form) as progress, progress.of_work("simulation", title):
 
@@ -130,9 +130,9 @@ def rule_player(
             progress.note(rule.name)
             # the same chance for every rule, so that they differ by what they decide alone
             result = simulate(arrivals, rule, options.load.setting, random.Random(options.seed))
-            number = next(numbers)
-            left_s = (time.monotonic() - began_s) * (count / number - 1)
-            progress.at(number, count, left_s=left_s, unit=RULE)
+            lengths_s.append(time.monotonic() - began_s - sum(lengths_s))
+            left = expect_alike(lengths_s, count - len(lengths_s))
+            progress.at(len(lengths_s), count, left=left, unit=RULE)
             return result
 
         progress.at(0, count, unit=RULE)

@@ -68,7 +68,7 @@ class Amounts(click.ParamType[dict[str, float]]):
             if amount is None or not math.isfinite(amount):
                 raise UsageError(
                     f"{param.opts[-1] if param else self.name}: invalid amount {part[:60]!r}",
-                    hint=f"write NAME=QUANTITY, as in cpu=500m,memory=2Gi; there are"
+                    hint=f"write NAME=QUANTITY, e.g. cpu=500m,memory=2Gi; there are"
                     f" {', '.join(self._names)}",
                 )
             amounts[name] = amount
@@ -110,13 +110,13 @@ class MeasuredLoad:
     "--rate",
     type=shared.RATE,
     metavar="RATE",
-    help=("Plan for this rate of requests, as in 24/s. [default: the saturation point of --run]"),
+    help=("Plan for this rate of requests, e.g. 24/s. [default: the saturation point of --run]"),
 )
 @click.option(
     "--latency",
     type=shared.DURATION,
     metavar="TIME",
-    help="Plan for requests that take this long, as in 500ms. [default: that of --run]",
+    help="Plan for requests that take this long, e.g. 500ms. [default: that of --run]",
 )
 @under_heading("Pods")
 @click.option(

@@ -119,7 +119,7 @@ workload = join_options(
         metavar="[RESOURCE=]N",
         help=(
             "Give each pod N devices, or a part of one, of nvidia.com/gpu or of this resource,"
-            " as in gpu.intel.com/xe=1. [default: 0; 1 for the runai types]"
+            " e.g. gpu.intel.com/xe=1. [default: 0; 1 for the runai types]"
         ),
     ),
     under_heading("Pods"),
@@ -236,7 +236,7 @@ judged_options = join_options(
         multiple=True,
         metavar="EXPR",
         help=(
-            "Require this condition for a PASS, as in 'ready.p99<30s', 'throughput>=50/s'"
+            "Require this condition for a PASS, e.g. 'ready.p99<30s', 'throughput>=50/s'"
             " or 'failed<=0'; the option may be repeated."
         ),
     ),

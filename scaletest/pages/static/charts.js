@@ -23,7 +23,7 @@ const scaletestCharts = (() => {
   const seconds = (value) => {
     if (value === 0) return "0";
     if (value >= 1) return `${three(value)} s`;
-    return value >= 1e-3 ? `${three(value * 1e3)} ms` : `${three(value * 1e6)} us`;
+    return value >= 1e-3 ? `${three(value * 1e3)} ms` : `${three(value * 1e6)} µs`;
   };
   const unit = (kind) => (kind === "rate" || kind === "in_flight" ? three : seconds);
 

@@ -77,7 +77,7 @@ options = join_options(
         default=0.0,
         metavar="X",
         help=(
-            "Begin at this level; it counts requests a second, or requests in flight."
+            "Begin at this level: requests per second, or requests in flight."
             " [default: found by the probe]"
         ),
     ),
@@ -86,7 +86,7 @@ options = join_options(
         type=float,
         default=0.0,
         metavar="X",
-        help="Go up to this level at most; it counts requests a second, or requests in flight.",
+        help="Go up to this level at most: requests per second, or requests in flight.",
     ),
     click.option(
         "--count",
@@ -143,7 +143,7 @@ options = join_options(
         "limit",
         default="",
         metavar="'p95<200ms'",
-        help="Call a level saturated when its latency breaks this limit, as in 'p95<200ms'.",
+        help="Call a level saturated when its latency breaks this limit, e.g. 'p95<200ms'.",
     ),
     under_heading("Accuracy"),
     click.option(
@@ -164,7 +164,7 @@ options = join_options(
         type=RATE,
         default=0.0,
         metavar="RATE",
-        help="Require that the service sustains this rate, as in 500/s; less is a FAIL.",
+        help="Require that the service sustains this rate, e.g. 500/s; less is a FAIL.",
     ),
     # load agents
     under_heading("Agents"),

@@ -12,7 +12,7 @@ from scaletest.model import Verdict
 from scaletest.model.attempt import Attempt
 from scaletest.model.declared import INNER, VERSIONED, named_in_documents
 from scaletest.model.writing import Written
-from scaletest.render.numbers import plural
+from scaletest.render.numbers import format_significant, plural
 from scaletest.saturation.judging.point import proven_rate, saturation_point
 from scaletest.saturation.judging.step import LEAST_REQUESTS, AssessedStep, assess_step, level_text
 from scaletest.saturation.judging.step_sequence import SaturationSequence, replay, search_steps
@@ -41,7 +41,7 @@ class SaturationResult(Written):
     point: Annotated[
         Estimate | None,
         named_in_documents("saturation_per_s"),
-        "requests a second, interval from the bracket and the proof of its ends.",
+        "requests per second, interval from the bracket and the proof of its ends.",
     ]
     parallel: Annotated[
         int | None,
@@ -53,7 +53,7 @@ class SaturationResult(Written):
     operating: Annotated[
         AssessedStep | None,
         named_in_documents("operating_point"),
-        "the step at 70 % of it, None when not measured, or when the tester was late in it.",
+        "the step at 70 % of it, null when not measured, or when the load generator was late",
     ]
     knee: Annotated[int | None, "level from which more load brings less, by Kneedle"]
     searched: Annotated[
@@ -63,6 +63,11 @@ class SaturationResult(Written):
     elapsed_s: float
     interrupted: str
     lost: Annotated[str, 'how a load agent was lost, "" when none was.'] = ""
+
+    @property
+    def finding(self) -> Annotated[str, 'the result in a few words, as in "80.8/s"']:
+        """The saturation point for lists; "" when there is none."""
+        return f"{format_significant(self.point.value)}/s" if self.point else ""
 
 
 def evaluate(
@@ -130,7 +135,7 @@ def warnings_of(sequence: SaturationSequence, *, is_known: bool) -> list[str]:
         around = step.step.around
         full = machine_full(around) if step.saturated and around and around.service else ""
         if full and around and around.others > around.service:
-            lines.append(f"{full} while the service was saturated: alone it may hold more")
+            lines.append(f"{full} while the service was saturated: on its own it may sustain more")
             break
     few = sum(step.few for step in steps)
     if few:
@@ -187,5 +192,5 @@ def _lateness_warnings(sequence: SaturationSequence) -> list[str]:
     reasons = [machine_full(step.step.around) for step in late if step.step.around]
     reason = next((f" ({reason})" for reason in reasons if reason), "")
     return [
-        f"in {len(repeated)} steps the tester itself was late{reason}; they were measured again"
+        f"in {len(repeated)} steps the load generator was late{reason}; they were measured again"
     ]

@@ -162,7 +162,7 @@ def assess_step(
         overload = f"{success:.1%} succeeded, less than {plan.success:.0%}"
     elif growth is not None and growth.low > 0:
         interval = f"[{growth.low:.3g}, {growth.high:.3g}]"
-        overload = f"the backlog grew by {growth.value:.3g} {interval} requests a second"
+        overload = f"the backlog grew by {growth.value:.3g} {interval} requests per second"
     exceeded = None
     if plan.limit:
         name, limit_s = latency_limit(plan.limit)

@@ -153,6 +153,11 @@ class SaturationSequence:
         return (self.warm and self.warm.latency.mean) or 0.0
 
     @property
+    def has_held(self) -> bool:
+        """Whether a level of the search held so far."""
+        return self._highest_held > 0
+
+    @property
     def capacity(self) -> float | None:
         """The saturation point in requests a second, None when there is none yet."""
         if self.bracket is None or self.bracket.low is None:

@@ -89,7 +89,7 @@ def _start_processes(count: int, name: str, url: str, stack: ExitStack) -> Calla
         for process in processes:
             if process.poll() is not None:
                 code = process.returncode
-                end = f"ended by itself with exit code {code}; its error stands above"
+                end = f"ended by itself with exit code {code}; its error is above"
                 if code < 0:
                     end = f"was ended by signal {-code}: one step without it says nothing"
                 raise AgentLost(f"an agent {end}", hint=HINT)

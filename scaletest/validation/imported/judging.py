@@ -50,7 +50,7 @@ class ImportedStep(Written):
     """All runs at one number of replicas."""
 
     workers: Annotated[Positive, "the number of replicas, or of what was doubled"]
-    throughput: Annotated[Estimate, "of the judged measure, a second; the mean of the runs"]
+    throughput: Annotated[Estimate, "of the judged measure, per second; the mean of the runs"]
     repeats: Annotated[Positive, "runs"]
     relative: Annotated[float, INNER, "standard error over throughput; infinite without interval"]
     freedom: Annotated[int, INNER, "degrees of freedom of that error"]
@@ -79,6 +79,14 @@ class ImportedEvaluation(Written):
     thresholds: tuple[ThresholdResult, ...]
     warnings: list[str]
     verdict: Verdict
+
+    @property
+    def finding(self) -> Annotated[str, 'the result in a few words, as in "7.9x at 8"']:
+        """The speed-up for lists; "" before there is one."""
+        scaled = [step.scaled for step in self.steps if step.scaled]
+        if len(scaled) < 2:
+            return ""
+        return f"{scaled[-1].speedup.value:.1f}x at {scaled[-1].workers}"
 
 
 def evaluate_results(

@@ -223,7 +223,7 @@ def parse_label(text: str) -> tuple[int, list[Path]]:
     number, equals, files = text.partition("=")
     if not equals or not re.fullmatch(r"0*[1-9][0-9]{0,5}", number):
         raise InvalidValue(
-            f"{cut_text(text, 60)!r} is not N=FILE", hint="write it as in 4=four.json,again.json"
+            f"{cut_text(text, 60)!r} is not N=FILE", hint="write e.g. 4=four.json,again.json"
         )
     names = [name for name in files.split(",") if name]
     files_of = [sorted(glob(name)) or [name] for name in names]  # noqa: PTH207 - also absolute ones

@@ -35,9 +35,9 @@ class Turn:
 
 
 def way_name(repeat: int) -> str:
-    """Return the name of a measurement: "way up" or "way down", and its pair beyond the first."""
-    direction = "way down" if repeat % 2 else "way up"
-    return f"{direction}, pair {repeat // 2 + 1}" if repeat > 1 else direction
+    """Return the name of a measurement: "ascending pass", or "descending pass 2"."""
+    direction = "descending pass" if repeat % 2 else "ascending pass"
+    return f"{direction} {repeat // 2 + 1}" if repeat > 1 else direction
 
 
 def planned_pairs(plan: Plan) -> list[Turn]:

@@ -201,7 +201,7 @@ def test_quantities_are_read_in_base_units(
 def test_what_is_no_quantity_is_refused_with_an_example(quantity: Quantity, text: str) -> None:
     with pytest.raises(UsageError, match=f"invalid {quantity.name}") as caught:
         quantity.convert(text, None, None)
-    assert "as in" in caught.value.hint
+    assert "e.g." in caught.value.hint
 
 
 @pytest.mark.parametrize(

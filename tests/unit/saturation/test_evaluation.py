@@ -121,4 +121,4 @@ def test_a_repeat_that_contradicts_a_step_is_counted() -> None:
     result = conclude(course)
     assert result.verdict.kind is VerdictKind.PASS, result.verdict
     assert "same when repeated" not in result.verdict.reason
-    assert "1 of the 5 steps at these rates disagree" in result.verdict.reason
+    assert "1 of 5 confirmation steps disagreed" in result.verdict.reason
