@@ -69,6 +69,7 @@ NAVIGATION = {
         "explanation/saturation-statistics": "Statistics of saturations",
         "results/error-rates": "Error rates",
         "results/README": "Performance",
+        "results/at-scale": "At scale",
     },
     "Reference": {
         "reference/cli": "Commands",
