@@ -107,6 +107,7 @@ project = html_title = "scaletest"
 extensions = ["myst_parser"]
 myst_heading_anchors = 4
 highlight_language = "none"
+smartquotes = False
 html_theme = "furo"
 html_copy_source = html_show_sphinx = html_show_copyright = False
 # it would fetch the pages that it found, which a browser refuses to do with files
