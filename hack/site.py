@@ -63,6 +63,8 @@ NAVIGATION = {
     },
     "Understand": {
         "explanation/causes": "What stops it",
+        "explanation/cause-evidence": "What backs a cause",
+        "explanation/cause-statistics": "How sure causes are",
         "explanation/measuring": "How runs measure",
         "explanation/engine": "The queue engine",
         "statistics": "Statistics",
