@@ -1,4 +1,4 @@
-"""Draws the charts of docs/explanation/autoscaling.md: a rule that flaps, and one that does not.
+"""Draws the charts of docs/how-to/autoscale.md: a rule that flaps, and one that does not.
 
 The random seed is fixed, so the charts are always the same.
 """

@@ -261,7 +261,7 @@ ROWS: tuple[tuple[str, tuple[GrafanaPanel, ...]], ...] = (
                     (sum_query("scaletest_queue_demand", "queue"), "{{queue}} waiting + running"),
                 ),
                 width=12,
-                note="If the lines jump up and down, see docs/explanation/autoscaling.md.",
+                note="If the lines jump up and down, see docs/how-to/autoscale.md.",
             ),
             GrafanaPanel(
                 "Submitted per second",

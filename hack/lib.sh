@@ -65,6 +65,21 @@ ensure_environment() {
   printf '%s\n' "$stamp" >"$venv/.scaletest-stamp"
 }
 
+# ensure_tools GROUP: the tools of a dependency group have an environment of their own, whose folder is then in $tools:
+# tests and the demo need none of them.
+ensure_tools() {
+  tools=${XDG_CACHE_HOME:-$HOME/.cache}/scaletest/$1
+  local stamp
+  stamp=$(sed -n "/^$1 = \[/,/^]/p" "$root/pyproject.toml" | sha256sum | cut -c1-16)
+  if ! grep -qsx "$stamp" "$tools/stamp"; then
+    say "installing the tools of the group $1 (once)"
+    "$(find_python)" -m venv --clear "$tools"
+    (cd "$root" && "$tools/bin/python" -m pip install --quiet --upgrade 'pip>=25.1' && "$tools/bin/python" -m pip install --quiet --group "$1") >&2 ||
+      die "the tools could not be installed" "read the lines above; is the package index reachable?"
+    printf '%s\n' "$stamp" >"$tools/stamp"
+  fi
+}
+
 # Debian packages for tests, by a program that each has. redis-server, openssl: TLS, Sentinel, a replica (beside the
 # server of the wheel). prometheus: the dashboard and the alert rules. chromium, chromium-driver: pages and reports.
 # curl: the calls of scripts. npm: axe-core. ffmpeg, onevpl-tools: transcodes. buildah,

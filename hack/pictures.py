@@ -34,9 +34,10 @@ QUALITIES = (90, 80, 70, 60, 50)
 WAIT_S, RUN_S = 300.0, 900.0
 # Exit code of the verdict that has a cause, and how often it is tried for.
 FAIL, ATTEMPTS = 3, 3
-SLEEP = ("validate", "--local", "--limit", "8", "--scale", "1.8", "--seconds", "0.5")
-# It takes a processor, so that the report has a cause.
-COUNT = ("--", "python3", "-c", "sum(range(4_000_000))")
+# Half of its time it holds a lock, so that a third worker brings nothing.
+LOCK = Path("/tmp/encoder.lock")
+PROGRAM, SCRIPT = "encode.sh", f"#!/bin/sh\nflock {LOCK} sleep 0.1\nsleep 0.1\n"
+ENCODE = ("validate", "--limit", "4", "--", f"./{PROGRAM}")
 # Requests of a client whose charts have something to show.
 ENOUGH = 400
 # The queue whose workers have devices.
@@ -56,6 +57,10 @@ class Studio:
         self._stack = stack
         self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dri-")))
         self._environment = {**os.environ, "XDG_DATA_HOME": str(self.folder / "data")}
+        program = self.folder / PROGRAM
+        program.write_text(SCRIPT)
+        program.chmod(0o755)
+        stack.callback(LOCK.unlink, missing_ok=True)
         self.browser = start(self.folder / "profile")
         stack.callback(self.browser.quit)
         self.browser.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
@@ -67,7 +72,12 @@ class Studio:
     def run(self, *arguments: str) -> str:
         """Run a command of scaletest to its end, whatever its verdict; its standard output."""
         done = subprocess.run(
-            _line(arguments), env=self._environment, stdout=subprocess.PIPE, text=True, check=False
+            _line(arguments),
+            cwd=self.folder,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=False,
         )
         if done.returncode in (1, 2, 7):
             raise SystemExit(f"scaletest {' '.join(arguments)} failed")
@@ -77,6 +87,7 @@ class Studio:
         """Start a command that ends with the studio; wait for the address after these words."""
         process = subprocess.Popen(
             _line(arguments),
+            cwd=self.folder,
             env=self._environment,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE if announces else subprocess.DEVNULL,
@@ -116,7 +127,7 @@ class Studio:
 
 
 def _line(arguments: Sequence[str]) -> list[str]:
-    return [sys.executable, "-m", "scaletest", *arguments]
+    return [sys.executable, "-P", "-m", "scaletest", *arguments]
 
 
 def _end(process: subprocess.Popen[str]) -> None:
@@ -135,26 +146,23 @@ def _write(name: str, content: bytes) -> None:
 
 
 def draw_terminal(studio: Studio) -> None:
-    """Picture the end of a validation whose workers share nothing."""
+    """Picture a validation that fails, since the workers wait for a lock."""
     for _ in range(ATTEMPTS):
-        lines = [line for line in studio.run(*SLEEP).splitlines() if line[:8] != "saved in"]
+        lines = [line for line in studio.run(*ENCODE).splitlines() if line[:8] != "saved in"]
         if not any(line.startswith("warning:") for line in lines):
             break
         print("the machine was too busy for a picture without a warning", file=sys.stderr)
-    command = "scaletest " + " ".join(SLEEP)
-    _write("terminal.svg", terminal.picture(command, lines).encode())
+    shown = [*SCRIPT.splitlines(), f"$ scaletest {' '.join(ENCODE)}", *lines]
+    _write("terminal.svg", terminal.picture(f"cat {PROGRAM}", shown).encode())
 
 
 def draw_run(studio: Studio) -> None:
-    """Picture a validation that uses up the processors: measured, its report, and the list."""
+    """Picture that validation while it is measured, its report, and the list of runs."""
+    command, *rest = ENCODE
     for _ in range(ATTEMPTS):
-        process, url = studio.start(
-            *("validate", "--limit", "8", "--scale", "1.8", "--ui"),
-            *COUNT,
-            announces="watch it at ",
-        )
+        process, url = studio.start(command, "--ui", *rest, announces="watch it at ")
         studio.draw(
-            "live", url, "/speed-up with [48]/.test(document.querySelector('.report').innerText)"
+            "live", url, "/speed-up with [24]/.test(document.querySelector('.report').innerText)"
         )
         if process.wait(RUN_S) == FAIL:
             break

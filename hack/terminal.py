@@ -7,7 +7,7 @@ from html import escape
 COLUMN, LINE, PAD = 8.4, 20, 18
 MOST_COLUMNS = 118
 PROMPT, INK = "#8b949e", "#e6edf3"
-COLOURS = {"PASS": "#7ee787", "FAIL": "#ff7b72", "INVALID": "#e3b341"}
+COLOURS = {"$": PROMPT, "PASS": "#7ee787", "FAIL": "#ff7b72", "INVALID": "#e3b341"}
 
 
 def picture(command: str, output: Sequence[str]) -> str:

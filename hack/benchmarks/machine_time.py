@@ -95,7 +95,7 @@ _DRAWS: dict[str, Callable[[random.Random], float]] = {
     "half speed": lambda chance: 1.0,
 }
 KINDS = ("iid", "autocorrelated", "ramp")
-# the rows of the table in docs/statistics.md
+# the rows of the table in docs/results/error-rates.md
 WORKLOADS = (
     "iid",
     "lognormal",

@@ -1,6 +1,6 @@
 """Runs RQ's tests of the installed version, and compares the failures with the documented list.
 
-A test that fails must be listed in docs/rq-compatibility.md with its reason; a listed test must
+A test that fails must be listed in hack/rq_compat/README.md with its reason; a listed test must
 still fail. Only tests of features that scaletest's worker supports are run. Some of them import
 psutil, which the extra `dev` installs for them.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 from scaletest.broker import EmbeddedServer
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "rq-compatibility.md"
+PAGE = Path(__file__).with_name("README.md")
 FILES = [
     "worker",
     "callbacks",

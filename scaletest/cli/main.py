@@ -101,6 +101,7 @@ SECTIONS = (
         (
             LazyCommand("devices", "List the devices that workers would find here."),
             LazyCommand("schema", "Print the JSON Schema of a document."),
+            LazyCommand("help", "Print a guide, such as how to share a GPU."),
         ),
     ),
 )

@@ -128,7 +128,7 @@ def test_the_differences_from_the_original_are_those_of_the_documentation(
     assert not {"gpu.intel.com/millicores", "gpu.intel.com/memory.max"} & limits.keys()
     slots = int(worker["args"][worker["args"].index("--per-device") + 1])
     assert slots == 1000 // int(ORIGINAL_LIMITS["gpu.intel.com/millicores"])
-    guide = (CHART.parents[1] / "docs" / "how-to" / "media.md").read_text("utf-8")
+    guide = (CHART.parents[1] / "docs" / "how-to" / "from-the-original.md").read_text("utf-8")
     for word in (
         "runAsNonRoot",
         "capabilities",

@@ -42,7 +42,7 @@ _CALLBACKS = ("_success_callback_name", "_failure_callback_name", "_stopped_call
 _PICKLED = b"\x80"
 PICKLED = (
     "its data are a pickle, which a worker never loads (enqueue it with serializer=JSONSerializer,"
-    " or -S json on RQ's command line; for rq cron see docs/how-to/from-python.md)"
+    " or -S json on RQ's command line; for rq cron see docs/how-to/rq.md)"
 )
 # The error of a job whose function failed, beside its traceback, which RQ keeps.
 RAISED = "its function failed; RQ's failed registry has the traceback"

@@ -3,7 +3,7 @@
 The rate is the workers' progress (`stats/completions.py`) in the time that all of them share. Its
 variance is built from the cycles of each worker, c(i) = e(i+1) - e(i): a renewal process makes k =
 T / m cycles in T with variance k s^2 / m^2. Three corrections follow, each for an effect that made
-the plain interval too narrow (figures: docs/performance.md):
+the plain interval too narrow (figures: docs/statistics.md):
 
 1. Cycles of one worker follow each other alike. The lag-1 correlation, pooled over workers and
    freed of its small-sample bias (Marriott and Pope 1954), inflates the variance as for a

@@ -21,9 +21,14 @@ from tests.conftest import Gate, check_books, eventually
 from tests.integration.conftest import workers
 
 ROOT = Path(__file__).parents[3]
-GUIDE = (ROOT / "docs" / "how-to" / "from-python.md").read_text("utf-8")
-# Complete files, which begin with a docstring.
-FILES = re.findall(r'^```python\n(""".*?)^```', GUIDE, re.MULTILINE | re.DOTALL)
+GUIDES = [ROOT / "docs" / "how-to" / name for name in ("python.md", "rq.md")]
+# Complete files that submit requests.
+FILES = [
+    text
+    for guide in GUIDES
+    for text in re.findall(r"^```python\n(.*?)^```", guide.read_text("utf-8"), re.M | re.DOTALL)
+    if "scaletest.Client(" in text
+]
 ITEMS = 20_000
 
 Start = Callable[..., "subprocess.Popen[bytes]"]

@@ -18,8 +18,12 @@ from scaletest.model.run_progress import RunProgress
 from tests.conftest import eventually, processes_with
 
 ROOT = Path(__file__).parents[3]
-GUIDE = (ROOT / "docs" / "how-to" / "validate-from-python.md").read_text("utf-8")
-FILES = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+GUIDE = (ROOT / "docs" / "how-to" / "python.md").read_text("utf-8")
+FILES = [
+    text
+    for text in re.findall(r"^```python\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+    if "scaletest.Client(" not in text  # tests/integration/api/test_client.py runs that one
+]
 BRIEF: dict[str, Any] = {"limit": 2, "seconds": 0.1, "step_time": 0.5, "warmup": 0.1}
 # Ends with the line "interrupted" where Ctrl-C came.
 SCRIPT = """

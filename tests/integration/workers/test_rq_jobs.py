@@ -286,7 +286,7 @@ def test_cron_jobs_run_each_minute_of_a_clock_that_the_test_sets(
 ) -> None:
     # given RQ's cron scheduler with the configuration of the guide
     start(*STEADY)
-    guide = (ROOT / "docs/how-to/from-python.md").read_text()
+    guide = (ROOT / "docs/how-to/rq.md").read_text()
     assert CRON.strip() in guide
     (tmp_path / "jobs.py").write_text(CRON)
     monkeypatch.setattr(rq.cron, "Queue", rq.Queue)  # what the configuration sets goes afterwards

@@ -261,7 +261,7 @@ def test_duckdb_answers_the_queries_of_the_guide(
         folder.store(step, of_agents)
     # when the queries of the guide are asked in its folder
     monkeypatch.chdir(folder.path)
-    guide = read_blocks(ROOT / "docs/how-to/runs.md")
+    guide = read_blocks(ROOT / "docs/reference/reports.md")
     view, queries = (block.text for block in guide if block.language == "sql")
     with duckdb.connect() as database:
         database.execute(view)

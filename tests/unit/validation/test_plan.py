@@ -301,17 +301,18 @@ def test_standard_input_is_a_file_too(
 
 def test_examples_in_the_documentation_work(tmp_path: Path) -> None:
     folder = Path(__file__).parents[3] / "docs" / "how-to"
-    pages = [folder / "plans.md", folder / "validate.md"]
+    pages = [folder / "thresholds.md", folder / "validate.md"]
     blocks = [
         block
         for page in pages
         for block in re.findall(r"```yaml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+        if "command:" in block
     ]
     assert len(blocks) >= 2
     for block in blocks:
         (tmp_path / "p.yaml").write_text(block)
         assert plan_of("-f", str(tmp_path / "p.yaml")).command
-    (page,) = [page for page in pages if page.name == "plans.md"]
+    (page,) = [page for page in pages if page.name == "thresholds.md"]
     shown = re.findall(r"^\| `([^`]+)`", page.read_text("utf-8"), re.MULTILINE)
     assert {parse_step_threshold(text).measure.partition(".")[0] for text in shown} == {
         name.partition(".")[0] for name in VALIDATION_MEASURES

@@ -1,8 +1,8 @@
 """The verdict keeps its word: coverage and error rates on records with known truth, with the
 production stopping rule.
 
-A smaller edition of hack/benchmarks/verdicts.py with fixed seeds; docs/performance.md has the
-figures of 1,000 runs.
+A smaller edition of hack/benchmarks/verdicts.py with fixed seeds; docs/results/error-rates.md has
+the figures of 1,000 runs.
 """
 
 import pytest
