@@ -1,9 +1,11 @@
-"""Reports of stored runs: a run as its HTML report, as a file in another form, and runs compared.
+"""Reports of stored runs: a run as its HTML report or as a file, runs compared, and a trend.
 
 A report is judged anew from the run's records, and kept as long as its files stay the same.
 """
 
+from collections import Counter
 from itertools import chain
+from pathlib import Path
 from urllib.parse import quote
 
 from flask import Response, abort, g, make_response, render_template, request
@@ -18,8 +20,10 @@ from scaletest.render.text import Markup
 from scaletest.report import formats
 from scaletest.report.comparison import comparison_report
 from scaletest.report.formats import html
+from scaletest.report.trend import trend_report
 from scaletest.runs import registry
 from scaletest.runs.folder import FILES, RunFolder
+from scaletest.runs.listing import ListedRun, choose_for_trend
 from scaletest.runs.places import find_named
 from scaletest.runs.run_index import Signature, folder_signature
 from scaletest.stats.comparison import TOLERANCE
@@ -144,6 +148,40 @@ def _comparison_page(folders: list[RunFolder]) -> bytes:
     return _page_of_site(comparison_report(comparison), links)
 
 
+def trend() -> Response:
+    """Show a measure over the runs of a name; where there is no name, a form that asks for it."""
+    name, measure = request.args.get("name", "").strip(), request.args.get("measure", "")
+    stored, _ = run_index().look(PATIENCE_S)
+    try:
+        if not name:
+            return _ask_for_name(stored, name, "")
+        folders = [RunFolder(Path(run.folder)) for run in choose_for_trend(stored, name)]
+        key = ("trend", g.root, name, measure, *(folder.path for folder in folders))
+        stamps = tuple(chain.from_iterable(map(stamps_of, folders)))
+        content = report_cache().page(key, stamps, lambda: _trend_page(folders, name, measure))
+    except (ScaletestError, OSError) as error:
+        return _ask_for_name(stored, name, in_sentences(error), status=400)
+    return _page_response(content)
+
+
+def _trend_page(folders: list[RunFolder], name: str, measure: str) -> bytes:
+    trend = registry.trend(folders, measure, TOLERANCE)
+    links = [("Other runs", "/trend")]
+    for choice in trend.choices:
+        links.append((choice, f"/trend?name={quote(name)}&measure={quote(choice)}"))
+    return _page_of_site(trend_report(trend, name), links)
+
+
+def _ask_for_name(stored: list[ListedRun], name: str, problem: str, status: int = 200) -> Response:
+    """Show the form that asks for the name of runs, and the names that several have."""
+    names = Counter(run.name for run in stored if run.name)
+    shared = [name for name, count in names.items() if count > 1]
+    page = render_template(
+        "trend.html", title="Trend", name=name, problem=problem, names=shared[:MOST_CHOICES]
+    )
+    return make_response(page, status)
+
+
 def _page_of_site(report: Report, links: Pairs, run: RunFolder | None = None) -> bytes:
     """Write a report below the navigation. run: what it is about, if that is a single one."""
     navigation = render_template("report_navigation.html", links=links, run=run, forms=DOWNLOADS)
@@ -170,4 +208,4 @@ def _ask_for_runs(names: list[str], problem: str, status: int = 200) -> Response
     )
 
 
-ROUTES = (("/runs/<name>", READ, run), ("/compare", READ, compare))
+ROUTES = (("/runs/<name>", READ, run), ("/compare", READ, compare), ("/trend", READ, trend))

@@ -103,7 +103,7 @@ def time_left(sequence: SaturationSequence, searched_s: float = 0.0) -> TimeLeft
         least = 1  # a limit that no level meets ends the search on its way down
     # a step takes as long as those before
     step_s = step_timing(plan.step_s, sequence.usual_s)[0] + DRAIN_S + _head_start_s(plan)
-    searched = len(sequence.steps) - (sequence.warm is not None)
+    searched = sum(assessed.step.phase != Phase.WARM for assessed in sequence.steps)
     if searched:
         step_s = searched_s / searched
     probe_s = plan.warm_s if probe.phase is Phase.WARM else 0.0
