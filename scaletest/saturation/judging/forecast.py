@@ -106,8 +106,11 @@ def time_left(sequence: SaturationSequence, searched_s: float = 0.0) -> TimeLeft
     searched = sum(assessed.step.phase != Phase.WARM for assessed in sequence.steps)
     if searched:
         step_s = searched_s / searched
+    # and is repeated as often, where the tester was late
+    late = sum(bool(assessed.tester) for assessed in sequence.steps)
+    repeated = 1.0 + MOST_AGAIN * late / max(1, len(sequence.steps))
     probe_s = plan.warm_s if probe.phase is Phase.WARM else 0.0
-    return TimeLeft(probe_s + least * step_s, probe_s + most * step_s)
+    return TimeLeft(probe_s + least * step_s, probe_s + most * repeated * step_s)
 
 
 def _head_start_s(plan: SaturationPlan) -> float:
