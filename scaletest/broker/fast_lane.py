@@ -212,7 +212,7 @@ class FastLane:
         """Send the same call again, without the blocking move, until Redis answers.
 
         The answer to the first half of a packet may still be on its way, so the connection is
-        opened anew.
+        reopened.
         """
 
         def call_again() -> Answer:

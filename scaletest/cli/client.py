@@ -104,7 +104,7 @@ REDIS_TIMEOUT_S = 5.0
     "--prefix",
     default="",
     metavar="PATH",
-    help="Serve the page for a proxy that shows it below this path, as in /tester.",
+    help="Serve the page for a proxy that shows it below this path, e.g. /tester.",
 )
 @click.option(
     "--token",
@@ -120,7 +120,7 @@ REDIS_TIMEOUT_S = 5.0
     multiple=True,
     metavar="NAME",
     help=(
-        "Also accept this host name without a token, as in client.validation; the"
+        "Also accept this host name without a token, e.g. client.validation; the"
         " option may be repeated."
     ),
 )

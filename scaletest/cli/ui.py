@@ -43,7 +43,7 @@ PAGE_PRIORITY = 10
     "--prefix",
     default="",
     metavar="PATH",
-    help="Serve the pages for a proxy that shows them below this path, as in /scaletest.",
+    help="Serve the pages for a proxy that shows them below this path, e.g. /scaletest.",
 )
 @click.option(
     "--token",

@@ -48,6 +48,6 @@ def make_app(
         changing=CHANGING,
         pages=[*PAGES, *ui_pages],
     )
-    downloads = BoundedSemaphore(api.DOWNLOADS)
+    downloads = BoundedSemaphore(api.MOST_DOWNLOADS)
     app.config.update(STEERING=steering, COUNTS=counts, SAMPLES=samples, DOWNLOADS=downloads)
     return app

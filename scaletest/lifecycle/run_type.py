@@ -1,4 +1,4 @@
-"""Lifecycles as a run type: a stored run, judged anew, and its measures."""
+"""Lifecycles as a run type: a stored run, judged again, and its measures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,7 @@ ALL_WORKLOADS = WorkloadSelection()
 
 @dataclass(frozen=True, slots=True)
 class LifecycleRun(ResultOfRun):
-    """A stored lifecycle run, judged anew."""
+    """A stored lifecycle run, judged again."""
 
     result: LifecycleResult
     title: str = ""

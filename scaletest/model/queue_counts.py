@@ -36,7 +36,7 @@ class EndedCounts:
 
     outcomes: dict[str, int] = field(default_factory=dict)
     slots: tuple[TimeSlot, ...] = ()  # of the last minutes
-    buckets: bytes = b""  # packed: read when somebody asks for them, as most pages show none
+    buckets: bytes = b""  # packed: read when they are asked for, as most pages show none
 
     @property
     def wait(self) -> dict[int, int]:

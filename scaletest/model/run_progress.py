@@ -1,4 +1,4 @@
-"""The progress of a run that is being measured, as its command tells it to whoever looks."""
+"""The progress of a run that is being measured, as its command tells it to its viewers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -38,7 +38,7 @@ UNITS = {**UNITS, FIGURE_UNIT: dict(chain.from_iterable(units.items() for units 
 # MEASURE[.STATISTIC][(WHERE)] OPERATOR VALUE[UNIT]; operators and units are checked later.
 _SHAPE = re.compile(
     r"\s*(?P<measure>[A-Za-z_][A-Za-z_0-9.]*)\s*(?:\((?P<where>[^()]*)\))?\s*(?P<operator>[<>=!~]{1,3})"
-    r"\s*(?P<value>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*(?P<unit>[0-9A-Za-z/%]*)\s*"
+    r"\s*(?P<value>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*(?P<unit>[0-9A-Za-zµ/%]*)\s*"
 )
 _LONGEST = 200
 WORKERS = "workers"
@@ -151,8 +151,7 @@ def parse_threshold(text: str, table: MeasureTable, example: str) -> Threshold:
     if match is None:
         raise InvalidValue(
             f"threshold {quoted} cannot be read",
-            hint="write MEASURE[.STATISTIC][(KEY=VALUE)] OP VALUE[UNIT] in quotes, as in"
-            f" {example}",
+            hint=f"write MEASURE[.STATISTIC][(KEY=VALUE)] OP VALUE[UNIT] in quotes, e.g. {example}",
         )
     # what it is about: a measure of the table, with a statistic that the measure has
     measure, unit = match["measure"], match["unit"]
@@ -182,7 +181,7 @@ def parse_threshold(text: str, table: MeasureTable, example: str) -> Threshold:
             unit not in units,
             f"threshold {quoted} has"
             f" {f'the unit {checks.cut_text(unit, 20)}' if unit else 'no unit'}",
-            f"{measure} takes {names}{' or none' if '' in units else ''}, as in {example}",
+            f"{measure} takes {names}{' or none' if '' in units else ''}, e.g. {example}",
         ),
     )
     # where, and the bound itself
@@ -230,9 +229,7 @@ def _parse_where(
     parts = [part.partition("=") for part in text.split(",")]
     pairs = tuple((key.strip(), value.strip()) for key, _, value in parts)
     if not all(key and value for key, value in pairs):
-        raise InvalidValue(
-            f"threshold {quoted} names no KEY=VALUE", hint=f"write it as in {example}"
-        )
+        raise InvalidValue(f"threshold {quoted} names no KEY=VALUE", hint=f"write e.g. {example}")
     # whether it has these, each with one value
     unknown = [key for key, _ in pairs if key not in keys and keys != ANY]
     if unknown:

@@ -101,7 +101,7 @@ def install_checks(app: Flask, counts: HttpCounts, access: Access) -> None:
             raise RequestURITooLarge(f"the address is longer than {LONGEST_URI} characters")
         has_body = request.content_length or "Transfer-Encoding" in request.headers
         if has_body and request.endpoint not in access.forms:
-            raise BadRequest("a body is not accepted; put values into the query, as in ?value=4")
+            raise BadRequest("a body is not accepted; put values into the query, e.g. ?value=4")
         _check_host(access)
         if access.changing.get(request.endpoint or "", "\0") in ("", *request.args):
             _check_change(access)
@@ -234,7 +234,7 @@ def check_hosts(names: Iterable[str]) -> frozenset[str]:
         if not HOST.fullmatch(host):
             raise InvalidValue(
                 f"the host name is {host!r}",
-                hint="write it without a port, as in client.validation",
+                hint="write it without a port, e.g. client.validation",
             )
     return hosts
 

@@ -21,7 +21,6 @@ from scaletest.render.svg import draw_chart
 
 FOLDER = Path(__file__).parent
 STATIC = FOLDER / "static"
-UPLOT = STATIC / "vendor" / "uPlot.iife.min.js"
 # Of foreign texts, such as errors.
 LONGEST_TEXT = 500
 READ = ("GET", "HEAD")
@@ -44,7 +43,7 @@ def check_prefix_and_hosts(prefix: str, hosts: Iterable[str]) -> tuple[str, froz
     if prefix and not security.PREFIX.fullmatch(prefix):
         raise InvalidValue(
             f"the prefix is {prefix!r}",
-            hint="write it as in /tester: letters, digits, '.', '_', '~', '-'",
+            hint="write e.g. /tester: letters, digits, '.', '_', '~', '-'",
         )
     return prefix, names
 
@@ -106,9 +105,7 @@ def make_site(
             path, view.__name__, view, methods=methods, provide_automatic_options=False
         )
     app.jinja_env.filters.update(printable=printable_line, as_options=as_options, svg=draw_chart)
-    app.jinja_env.globals.update(
-        version=__version__, numbers=numbers, has_uplot=has_uplot, site_pages=pages
-    )
+    app.jinja_env.globals.update(version=__version__, numbers=numbers, site_pages=pages)
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     for name in app.jinja_env.list_templates():
         app.jinja_env.get_template(name)  # compiled now, so that the first page is fast
@@ -129,11 +126,6 @@ def make_site(
 def style() -> Response:
     """Serve the style sheet: what reports and pages have in common, then the rest of pages."""
     return Response(STYLE + (STATIC / "page.css").read_text("utf-8"), mimetype="text/css")
-
-
-def has_uplot() -> bool:
-    """Return whether this installation has the charts that follow the pointer."""
-    return UPLOT.exists()
 
 
 def answer_probe(trouble: str = "") -> Response:

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 NOTHING = "n/a"
 # More digits say nothing to anyone, however narrow an interval is.
 MOST_DIGITS = 4
-_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
+_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 # Down to nanoseconds, for latencies.
-_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _WHOLE_UNITS = ((3600, "h"), (60, "min"), (1, "s"))
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
@@ -24,7 +24,7 @@ def format_seconds(duration_s: float | None) -> str:
     if duration_s <= 0:
         return "0"
     if duration_s < 0.0009995:
-        return f"{duration_s * 1e6:.0f} us"
+        return f"{duration_s * 1e6:.0f} µs"
     if duration_s < 0.9995:
         return f"{duration_s * 1e3:.3g} ms"
     return f"{duration_s:.3g} s" if duration_s < 999.5 else f"{duration_s:.0f} s"

@@ -119,7 +119,10 @@ def _notes(comparison: Comparison, *, is_repeated: bool) -> list[str]:
             if names:
                 notes.append(f"only {run} has {', '.join(names)}")
     if not is_repeated:
-        notes.append("the intervals do not cover differences between runs; repeats do")
+        notes.append(
+            "intervals cover variation within a run only; measure with more <repeats> to include"
+            " run-to-run variation"
+        )
     return [clean_text(note, limit=300) for note in dict.fromkeys(notes)]
 
 

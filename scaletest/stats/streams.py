@@ -18,7 +18,7 @@ class StreamFigures(Written):
     per_token: Annotated[Distribution, "(latency - time to the first token) / (tokens - 1)"]
     tokens_per_s: Annotated[float, "output tokens of all streams together"]
     output_tokens: Annotated[float, "mean length of an answer"]
-    prompt_tokens: Annotated[float | None, "mean length of a prompt; null if not told"]
+    prompt_tokens: Annotated[float | None, "mean length of a prompt; null if unknown"]
     counts_chunks: Annotated[bool, "whether chunks were counted, since the server counts no tokens"]
 
 
@@ -33,9 +33,7 @@ def summarise_streams(succeeded: Sequence[Attempt], seconds: float) -> StreamFig
             attempt.first_s - attempt.due_s for attempt in streams if attempt.first_s is not None
         ),
         per_token=summarise_samples(
-            (attempt.ended_s - attempt.first_s) / (attempt.tokens - 1)
-            for attempt in streams
-            if attempt.first_s is not None and attempt.tokens > 1
+            attempt.per_token_s for attempt in streams if attempt.per_token_s is not None
         ),
         tokens_per_s=sum(attempt.tokens for attempt in streams) / seconds if seconds > 0 else 0.0,
         output_tokens=statistics.fmean(attempt.tokens for attempt in streams),

@@ -115,7 +115,7 @@ class QueueRow:
         counts = tuple(map(by_slot.get, numbers, repeat(0)))
         minutes = len(numbers) * SLOT_S // 60
         span = f"in the last {minutes} minutes"
-        return draw_spark(counts, f"{title} {span}, at most {max(counts) / SLOT_S:g} a second")
+        return draw_spark(counts, f"{title} {span}, at most {max(counts) / SLOT_S:g} per second")
 
 
 class DeviceRow(NamedTuple):

@@ -41,7 +41,7 @@ class ValidationType(RunType):
     """The RunType of validations."""
 
     folder = ValidationFolder
-    curve_title = "requests a second at each number of workers"
+    curve_title = "requests per second at each number of workers"
     curve_path = ("throughput_per_s",)
 
     def judge(self, folder: RunFolder) -> ValidationRun:

@@ -1,4 +1,4 @@
-"""Start a run of benchmarks, or go on with one: plan, folder, executor, and the end of the run."""
+"""Start a run of benchmarks, or resume one: plan, folder, executor, and the end of the run."""
 
 import fcntl
 import os
@@ -95,7 +95,7 @@ def start_run(
 
 
 def resume_run(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> BenchmarkRun:
-    """Go on with a run; return it as it then lies on disk."""
+    """Resume a run; return it as it then lies on disk."""
     checks.raise_first_mistake(
         (
             registry.type_of(files) is not RUN_TYPE,
@@ -175,7 +175,7 @@ def _observe_machine(place: BenchmarkPlace) -> Callable[[], Sequence[str]]:
 
 
 def _resume_command(folder: BenchmarkFolder) -> str:
-    """Return the command that goes on: with the name where runs are, else with the path."""
+    """Return the command that resumes a run: with the name where runs are, else with the path."""
     reference = places.run_reference(folder.path, places.default_root(os.environ))
     return f"scaletest bench run --resume {reference}"
 

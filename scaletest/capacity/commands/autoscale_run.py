@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from scaletest.capacity.autoscale.best_rule import PlayedRule
 from scaletest.capacity.autoscale.load import Arrivals, PlayOptions
 from scaletest.capacity.autoscale.rule import Rule, parse_rule, to_values
-from scaletest.capacity.autoscale.rule_search import SHARE, candidate_rules, rank_rules
+from scaletest.capacity.autoscale.rule_search import SHARE_IN_TIME, candidate_rules, rank_rules
 from scaletest.capacity.autoscale.simulation import SimulationResult, simulate
 from scaletest.capacity.report import Simulation, make_simulation_report
 from scaletest.cli import stored
@@ -70,7 +70,7 @@ def search_rule(options: PlayOptions, wait_target_s: float, output: Output, form
         met = sum(tried.met for tried in ranking)
         echo(f"{met} of {len(ranking)} rules keep the target; the best:", err=True)
         for tried in ranking[:5]:
-            wait_s = tried.result.wait_s(SHARE)
+            wait_s = tried.result.wait_s(SHARE_IN_TIME)
             wait = "unknown" if wait_s is None else f"{wait_s:.1f} s"
             echo(
                 f"  {'met' if tried.met else 'not'}  p95 wait {wait:>9}  pod-seconds"
@@ -108,7 +108,7 @@ def draw_requests(options: PlayOptions) -> Arrivals:
             values = sorted(float(line) for line in options.trace.read_text("utf-8").split())
         except (OSError, ValueError) as error:
             raise InvalidValue(
-                f"the trace cannot be read: {error}", hint="give a file with a number a line"
+                f"the trace cannot be read: {error}", hint="give a file with one number per line"
             ) from error
         times = [checks.seconds(value, "an arrival", maximum=1e9) for value in values]
     return options.load.draw_requests(random.Random(options.seed), run_times, times)

@@ -186,7 +186,7 @@ def sections(result: LifecycleResult) -> list[Section]:
     meaning = (
         "Sources: watch is the arrival of the event here; api is whole seconds of the API's fields;"
         " event is microseconds of an Event; mixed has one end of each. Missing values are counted,"
-        " not taken as zero. Thresholds call a phase by its measure, as in total_ready.p99<60s."
+        " not taken as zero. Thresholds call a phase by its measure, e.g. total_ready.p99<60s."
     )
     return contents.make_page(
         {

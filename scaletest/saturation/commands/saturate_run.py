@@ -17,7 +17,7 @@ from scaletest.render.numbers import (
 )
 from scaletest.render.text_table import align_table
 from scaletest.saturation.judging.forecast import SaturationForecast, forecast
-from scaletest.saturation.judging.step_sequence import LONGEST, MOST_AGAIN
+from scaletest.saturation.judging.step_sequence import MOST_AGAIN, MOST_LENGTHS
 from scaletest.saturation.judging.tuning import parse_settings, rank_settings
 from scaletest.saturation.measure.runner import saturate
 from scaletest.saturation.measure.tuning import tune
@@ -95,7 +95,7 @@ def _plan_lines(
 ) -> Iterator[tuple[str, str]]:
     """Yield target, load, steps and duration, and their limits, in words. count: of settings."""
     yield "target", plan.target
-    first = f"{plan.start:g}" if plan.start else "what the probe finds"
+    first = f"{plan.start:g}" if plan.start else "a rate found by the probe"
     yield "load", f"{plan.load}: from {first} to {plan.highest:g} {plan.unit} at most"
     length = f"{plan.count} requests" if plan.count else f"{plan.step_s:g} s"
     yield "steps", f"{length} each, {expected.most} at most"
@@ -112,7 +112,7 @@ def _plan_lines(
     yield "takes", takes
     if plan.limit:
         limit = f"{plan.limit}: a step that does not decide it is extended"
-        yield "limit", f"{limit}, up to {LONGEST} times as long"
-    yield "again", f"a step in which the tester was late, up to {MOST_AGAIN} times"
+        yield "limit", f"{limit}, up to {MOST_LENGTHS} times as long"
+    yield "retries", f"up to {MOST_AGAIN} for steps in which the load generator was late"
     if plan.wanted:
         yield "wanted", f"{plan.wanted:g} requests/s"

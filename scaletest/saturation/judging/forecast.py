@@ -17,8 +17,8 @@ from scaletest.model.writing import Written
 from scaletest.saturation.judging.search_open_load import MOST_CORRECTING_STEPS
 from scaletest.saturation.judging.step import step_timing
 from scaletest.saturation.judging.step_sequence import (
-    LONGEST,
     MOST_AGAIN,
+    MOST_LENGTHS,
     OPERATING_STEPS,
     SaturationSequence,
 )
@@ -53,7 +53,7 @@ class SaturationForecast(Written):
     ten requests after each other take less than a step.
     """
 
-    constants: ClassVar = {"extended_up_to": LONGEST, "repeated_up_to": MOST_AGAIN}
+    constants: ClassVar = {"extended_up_to": MOST_LENGTHS, "repeated_up_to": MOST_AGAIN}
 
     most: Annotated[
         int, named_in_documents("most_steps"), "between probe and operating point, at most"
@@ -81,7 +81,7 @@ def forecast(plan: SaturationPlan) -> SaturationForecast:
     head_s = _head_start_s(plan)
     operate_s = OPERATING_STEPS * plan.step_s + head_s
     fixed_s = SET_UP_S + plan.warm_s + (head_s if plan.warm_s else 0.0) + operate_s
-    longer = LONGEST if plan.limit else 1
+    longer = MOST_LENGTHS if plan.limit else 1
     return SaturationForecast(
         most_steps,
         SET_UP_S + left.least_s,

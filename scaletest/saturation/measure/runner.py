@@ -172,7 +172,7 @@ class Runner:
             try:
                 step, samples = self._measure_level(probe, sequence)
             except (AgentLost, Unreachable) as error:
-                # a step without one of its agents is no step; those before it are
+                # a step without one of its agents does not count; those before it are
                 self.lost = error
                 break
             if self._stop.asked():
@@ -247,7 +247,7 @@ class Runner:
             throttled_periods=result.throttled_periods,
             pods=result.pods,
         )
-        # judged as they are stored: whoever reads the run decides the same
+        # judged as they are stored: a later reading of the run decides the same
         return step, list(map(round_times, result.samples))
 
 

@@ -119,7 +119,7 @@ def step_details(result: SaturationResult) -> list[Block]:
                 "backlog/s": with_interval(growth.value, growth.low, growth.high) if growth else "",
                 "ok": format_percent(assessed.success),
                 "errors": errors_by_kind(assessed),
-                "tester late p99": format_seconds(assessed.lag_s),
+                "load generator late p99": format_seconds(assessed.lag_s),
                 "CPU": format_percent(step.cpu, 0),
                 "state": step_state(assessed),
             }

@@ -98,7 +98,9 @@ def _measure(threshold: Threshold, step: Step, steps: Sequence[Step]) -> Measure
             return Measured(None, f"{workers}: not steady, or too few requests to tell")
         # a change of the machine cancels in a ratio only with the way down
         if len(compared.samples) < 2 and measure != "throughput":
-            return Measured(None, f"{workers}: the way down was not measured", "run it to the end")
+            return Measured(
+                None, f"{workers}: the descending pass was not measured", "run it to the end"
+            )
     if measure == "throughput":
         return Measured(step.throughput.estimate)
     if measure == "efficiency":

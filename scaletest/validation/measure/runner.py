@@ -318,7 +318,7 @@ class ValidationRunner:
                 ratio = f", ratio {step.ratio.value:.2f}" if step.ratio else ""
                 failed = f", {step.failures} failed" if step.failures else ""
                 reason = f" ({measurement.stop}, {measurement.measured_s:.0f} s)"
-                name = f"{plural(step.workers, 'worker')} on the {way_name(measurement.repeat)}"
+                name = f"{plural(step.workers, 'worker')} in the {way_name(measurement.repeat)}"
                 rate = f"{step.throughput.per_s:.3f} requests/s"
                 self._progress.step(f"{name}: {rate}{ratio}{failed}{reason}")
         self._progress.step_ended()

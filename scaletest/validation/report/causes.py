@@ -26,10 +26,7 @@ def causes_note(causes: Causes) -> str:
         slow = causes.slow.sentence
         lines.append(f"{slow[0].upper()}{slow[1:]}; {causes.slow.remedy}.")
     if causes.covered < 1.0:
-        lines.append(
-            f"{causes.covered:.0%} of the requests say where their time went; the others are left"
-            " out."
-        )
+        lines.append(f"Based on {causes.covered:.0%} of requests (the rest were not sampled).")
     return " ".join(lines)
 
 

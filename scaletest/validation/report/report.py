@@ -165,7 +165,7 @@ def comment_blocks(parts: ReportParts) -> list[Block]:
             title="Resources of the nodes while each step was measured",
             note=energy_note(result),
         ),
-        Text([as_sentence(law_sentence(result))], label="Law"),
+        Text([as_sentence(law_sentence(result))], label="Scaling"),
         Text([as_sentence(best_share_text(result))], label="Shares"),
         *spread_texts(result.steps),
         Text(failed, "list", most=MOST_FAILURES, rest="failure group"),

@@ -39,7 +39,7 @@ def terminal_summary(parts: ReportParts) -> list[Block]:
     if foot and result.plan.compares:
         foot += "; K: workers on each device; fair: most over least of workers/devices"
     if foot and parts.quantile != "p95":
-        foot += f"; p95 needs {samples_needed(0.95)} requests a step"
+        foot += f"; p95 needs {samples_needed(0.95)} requests per step"
     warnings = run_warnings(result.verdict, result.interrupted, result.warnings)
     errors = [f"error, {line}" for line in failures.lines(result.failures)]
     # what stops the run, a line for each cause, the largest first
@@ -66,7 +66,7 @@ def terminal_summary(parts: ReportParts) -> list[Block]:
         parts.table(left_out, SHORT),
         Text([foot], "soft"),
         Text(speedup_bars(result), "chart", optional=True),
-        Text([law_sentence(result)], label="law", optional=True),
+        Text([law_sentence(result)], label="scaling", optional=True),
         Text([best_share_text(result)], label="shares"),
         *spread_texts(result.steps),
         Text(warnings, "warning", label="warning", most=MOST_WARNINGS, rest="warning"),

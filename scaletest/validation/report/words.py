@@ -66,15 +66,15 @@ def intervals_text(steps: Sequence[Step]) -> str:
     """Return which intervals a table of steps shows, of rates and ratios; "" without a step."""
     if not steps:
         return ""
-    ratios = ", 90 % for the ratio" if any(step.ratio for step in steps) else ""
-    return f"± {rate_interval_text(steps)}{ratios}"
+    ratios = " (90 % for ratios)" if any(step.ratio for step in steps) else ""
+    return f"± is the {rate_interval_text(steps)}{ratios}"
 
 
 def rate_interval_text(steps: Sequence[Step]) -> str:
     """Return which interval of throughput a report shows."""
     if steps and all(step.between for step in steps):
-        return f"95 % interval between {len(steps[0].samples) // 2} repeats"
-    return "95 % interval within the run"
+        return f"95 % confidence interval between {len(steps[0].samples) // 2} repeats"
+    return "95 % confidence interval over both passes"
 
 
 def best_share_text(result: Evaluation) -> str:

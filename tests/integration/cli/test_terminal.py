@@ -103,14 +103,14 @@ def test_a_validation_follows_the_width_and_leaves_the_terminal_in_order(
     eventually(lambda: "░" in shown.text)
     # when it is interrupted, expect it to say so, to end in order and to show the cursor
     assert shown.ended(signal.SIGINT) == 4
-    assert "Ctrl-C: finishing what runs" in shown.text
+    assert "Ctrl-C: stopping after what is running now" in shown.text
     assert shown.text.rindex(SHOW) > shown.text.rindex(HIDE)
     assert "INVALID  interrupted: Ctrl-C" in (tmp_path / "stdout").read_text()
 
 
 @pytest.mark.parametrize(
     ("number", "said", "code"),
-    [(signal.SIGINT, "Ctrl-C again", 130), (signal.SIGTERM, "SIGTERM again: ending now", 143)],
+    [(signal.SIGINT, "Ctrl-C again", 130), (signal.SIGTERM, "SIGTERM again: stopping now", 143)],
 )
 def test_a_second_signal_says_what_it_does_and_shows_the_cursor(
     terminal: Open, tmp_path: Path, number: int, said: str, code: int

@@ -185,7 +185,7 @@ def test_the_report_of_a_run_fills_up_on_its_page(site: Site, command: str) -> N
         if command == "saturate":
             service = stack.enter_context(running("--slots", "4"))
             line = ["saturate", service, *SEARCH, "--warm", "0"]
-            shown = ["What it can take", "What succeeded"]
+            shown = ["Capacity", "What succeeded"]
         else:
             need("fio")
             line = ["bench", "run", "Fio", "--repetitions", "300"]

@@ -20,9 +20,9 @@ from scaletest.broker.retrying import Retrying
 from scaletest.broker.samples import (
     AFTERWARDS_S,
     AT_FIRST_S,
-    FRESH_S,
-    INTERVAL_S,
+    LONGEST_WAIT_S,
     MOST_BYTES,
+    SAMPLE_EVERY_S,
     SampleReader,
     SamplerLease,
     decode,
@@ -327,7 +327,7 @@ def test_nodes_that_are_gone_are_forgotten(
     last = Sampling(redis, "last", clock, node="last")
     beats_for(clock, 600, last.come)
     assert redis.hgetall(keys.samplers("q")) == {b"last": b"last"}
-    assert last.lease.interval_s == INTERVAL_S
+    assert last.lease.interval_s == SAMPLE_EVERY_S
 
 
 def test_samplers_without_a_worker_are_forgotten(
@@ -452,7 +452,7 @@ def test_a_sample_that_waited_too_long_is_not_sent(
     redis: VirtualRedis, sampling: Sampling, clock: Clock
 ) -> None:
     sampling.lease.offer(sample())
-    clock.step(FRESH_S + 1)
+    clock.step(LONGEST_WAIT_S + 1)
     sampling.lease.send(redis)
     assert redis.xlen(keys.samples("q")) == 0
 

@@ -20,7 +20,7 @@ from scaletest.saturation.judging.forecast import forecast, most_measured
 from scaletest.saturation.judging.search_closed_load import search_closed_load
 from scaletest.saturation.judging.search_open_load import search_open_load
 from scaletest.saturation.judging.step import step_timing
-from scaletest.saturation.judging.step_sequence import LONGEST
+from scaletest.saturation.judging.step_sequence import MOST_LENGTHS
 from scaletest.saturation.judging.trial import Bracket, Finding, Probe, Trial
 from scaletest.saturation.measure.runner import Runner
 from scaletest.saturation.plan import SaturationPlan
@@ -403,6 +403,6 @@ def test_a_dry_run_marks_the_time_that_it_cannot_forecast() -> None:
     assert forecast(replace(PLAN, count=100)).most_s is None
     # expect a latency limit to make it four times as long at most, and agents half a second a step
     plain, limited = forecast(PLAN), forecast(replace(PLAN, limit="p99<50ms"))
-    assert 3 * plain.longest_s < limited.longest_s <= LONGEST * plain.longest_s
+    assert 3 * plain.longest_s < limited.longest_s <= MOST_LENGTHS * plain.longest_s
     agents = forecast(replace(PLAN, agents=4))
     assert agents.most_s - plain.most_s == pytest.approx(0.5 * 20)

@@ -67,7 +67,7 @@ def test_runs_are_listed_with_verdict_note_and_curve(archive: Archive) -> None:
     archive.add("two", verdict={"kind": "FAIL"})
     page = archive.page("/runs")
     assert "2 runs" in page.text and "nightly" in page.text and "after the update" in page.text
-    assert "requests a second at each number of workers: 3, 5.5, 7.25" in page.text
+    assert "requests per second at each number of workers: 3, 5.5, 7.25" in page.text
     assert {"/runs/one", "/runs/two"} <= set(links(page))
 
 

@@ -223,7 +223,7 @@ def test_wrong_values_under_right_keys_are_a_usage_error(
         ("max_step_s: 3", "unknown key 'max_step_s'", "did you mean max_step"),
         ("zzz: 3", "unknown key 'zzz'", "there are limit"),
         ("3: 3", "unknown key 3", "there are"),
-        ("limit: eight", "limit in .* is 'eight', not a whole number", "as in 8"),
+        ("limit: eight", "limit in .* is 'eight', not a whole number", "e.g. 8"),
         ("limit: 8.0", "not a whole number", ""),
         ("limit: yes", "is true, not a whole number", ""),
         ("seconds: '1'", "not a number", ""),

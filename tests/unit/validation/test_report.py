@@ -81,18 +81,18 @@ def test_no_law_is_told_where_a_step_that_may_refute_it_has_no_throughput() -> N
     cycles, count = {1: 1.0, 2: 1.0, 4: 1.0, 8: 1.0}, {1: 60, 2: 60, 4: 60, 8: 1}
     measurements, records = measured(cycles, count=count)
     result = evaluate(Plan(limit=8, queue="q"), measurements, records, random.Random(1))
-    assert law_sentence(result) == "unknown, since the throughput is with 8 workers"
+    assert law_sentence(result) == "unknown: too few requests with 8 workers"
     assert result.growth.choice is None
 
 
 @pytest.mark.parametrize(
     ("ends", "text"),
     [
-        ((0.0134, 0.0249), ": 1.94% [1.34, 2.49] of the work"),
-        ((0.0, 12.04), ": an unknown part of the work"),
-        ((0.004, 1.5), ": an unknown part of the work"),
-        ((0.012, 12.04), ": 1% or more of the work"),
-        ((0.0, 1.0), ": 2% [0, 100] of the work"),
+        ((0.0134, 0.0249), "1.94% [1.34, 2.49] of the work"),
+        ((0.0, 12.04), "an unknown share of the work"),
+        ((0.004, 1.5), "an unknown share of the work"),
+        ((0.012, 12.04), "1% or more of the work"),
+        ((0.0, 1.0), "2% [0, 100] of the work"),
     ],
 )
 def test_contention_is_never_shown_above_100_percent(
@@ -435,7 +435,7 @@ def test_every_chart_has_a_title_and_description_for_screen_readers(
 
 def test_further_pairs_are_numbered_from_the_second_on() -> None:
     names = [way_name(repeat) for repeat in range(4)]
-    assert names == ["way up", "way down", "way up, pair 2", "way down, pair 2"]
+    assert names == ["ascending pass", "descending pass", "ascending pass 2", "descending pass 2"]
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -99,9 +99,9 @@ def test_bounds_are_in_base_units(
         ("contention(8)<5%", r"leave \(8\) out"),
         ("efficiency>=80", "write 0.8 or 80%"),
         ("failures<=0.5", "whole number"),
-        ("run.p95<3/s", "takes us, ms, s, min"),
+        ("run.p95<3/s", "takes us, µs, ms, s, min"),
         # 50 ms or 50 s?
-        ("run.p50<50", "takes us, ms, s, min, m, h, ns, as in"),
+        ("run.p50<50", "takes us, µs, ms, s, min, m, h, ns, e.g."),
         ("throughput>1e999", "finite"),
         ("efficiency(8)>=-1", "MEASURE"),
     ],
