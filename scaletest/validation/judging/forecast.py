@@ -23,8 +23,8 @@ from scaletest.validation.plan import Plan
 # Starting a worker process, and noticing that it serves.
 START_S = 0.3
 STEADY, SCATTERED = 0.005, 0.10
-# A larger step may need this part of the time, and this factor of it.
-DECIDED_EARLY, SCATTER_MORE = 4.0, 1.5
+# A larger step needs this part of the time of the last one, at least.
+DECIDED_EARLY = 0.25
 # Storing a step and judging it; and from when a part may end until it does, at most.
 STORE_S, LOOKS_S = 0.3, 0.5
 
@@ -103,6 +103,8 @@ def _expect_parts(
     taken_s = {measurement.workers: measurement.measured_s for measurement in measurements}
     *_, before, last = [min(request_s), *sorted(request_s)]
     growth = max(1.0, request_s[last] / request_s[before])
+    # requests of the step that needed most
+    needed = max(taken_s[workers] * workers / request_s[workers] for workers in request_s)
     slowest_s, fewer = request_s[last], last
     expected = {}
     for workers in plan.steps:
@@ -115,9 +117,9 @@ def _expect_parts(
         least_s = _part_load_s(plan, workers, STEADY, request_s[last])
         most_s = _part_load_s(plan, workers, STEADY, slowest_s)
         if not plan.step_s:
-            # a doubling may be decided by few requests, and those that scatter need many
-            least_s = max(least_s, taken_s[last] * last / workers / DECIDED_EARLY)
-            most_s = max(most_s, SCATTER_MORE * taken_s[last], CAUSE_S + LOOKS_S)
+            # a doubling may be decided early, and requests that scatter need as many as before
+            least_s = max(least_s, taken_s[last] * last / workers * DECIDED_EARLY)
+            most_s = max(most_s, needed * slowest_s / workers, CAUSE_S + LOOKS_S)
             most_s = min(most_s, max(plan.longest_part_s, taken_s[last]))
         expected[workers] = _ExpectedPart(least_s, most_s, slowest_s)
     return expected

@@ -23,6 +23,7 @@ from scaletest.saturation.judging.search_closed_load import search_closed_load
 from scaletest.saturation.judging.search_open_load import search_open_load
 from scaletest.saturation.judging.step import AssessedStep, step_timing
 from scaletest.saturation.judging.step_sequence import (
+    MOST_LENGTHS,
     OPERATING_STEPS,
     SaturationSequence,
 )
