@@ -17,7 +17,6 @@ from scaletest.render.numbers import (
 from scaletest.render.text import clean_text
 from scaletest.report.words import AXES
 from scaletest.stats.change import ratio_text
-from scaletest.stats.comparison import TOLERANCE
 from scaletest.stats.trend import Trend, TrendPoint
 
 ANSWER = "TREND"
@@ -42,9 +41,6 @@ COLUMNS = {
 def trend_report(trend: Trend, title: str) -> Report:
     """Make the report of a trend. title: by what the runs were chosen."""
     table = _run_table(trend)
-    command = ["scaletest", "runs", "trend", title, "--measure", trend.name]
-    if trend.tolerance != TOLERANCE:
-        command += ["--tolerance", f"{100 * trend.tolerance:g}%"]
     return Report(
         head=Head(
             title=f"trend of {trend.name} in {clean_text(title, limit=80)}",
@@ -54,7 +50,9 @@ def trend_report(trend: Trend, title: str) -> Report:
                 plural(len(trend.points), trend.run_type),
                 f"tolerance {100 * trend.tolerance:.3g} %",
             ),
-            environment={"command_line": command},
+            environment={
+                "command_line": ["scaletest", "runs", "trend", title, "--measure", trend.name]
+            },
             answer=ANSWER,
         ),
         summary=lambda: [table],
@@ -136,7 +134,7 @@ def draw_course(trend: Trend) -> Chart:
     if trend.flagged:
         chart.legend("changed", "c-mark")
     for number, point, _ in known:
-        if point.is_flagged:
+        if point in trend.flagged:
             chart.vertical_line(number, "c-mark", str(point.change))
     chart.line([(number, estimate.value / size) for number, _, estimate in known], "c-data")
     for number, point, estimate in known:

@@ -29,11 +29,6 @@ class TrendPoint(Written):
     note: Annotated[str, "why it is not compared"] = ""
     has_other_cause: Annotated[bool, "whether something else limits it than the run before"] = False
 
-    @property
-    def is_flagged(self) -> bool:
-        """Whether the measure changed in this run."""
-        return self.change in FLAGGED
-
 
 @dataclass(frozen=True, slots=True)
 class Trend(Written):
@@ -56,7 +51,7 @@ class Trend(Written):
     @property
     def flagged(self) -> list[TrendPoint]:
         """The runs in which it changed."""
-        return [point for point in self.points if point.is_flagged]
+        return [point for point in self.points if point.change in FLAGGED]
 
 
 def written_measure(measure: Measure) -> str:

@@ -23,7 +23,7 @@ from scaletest.report.formats import html
 from scaletest.report.trend import trend_report
 from scaletest.runs import registry
 from scaletest.runs.folder import FILES, RunFolder
-from scaletest.runs.listing import ListedRun, choose_for_trend
+from scaletest.runs.listing import choose_for_trend
 from scaletest.runs.places import find_named
 from scaletest.runs.run_index import Signature, folder_signature
 from scaletest.stats.comparison import TOLERANCE
@@ -152,16 +152,21 @@ def trend() -> Response:
     """Show a measure over the runs of a name; where there is no name, a form that asks for it."""
     name, measure = request.args.get("name", "").strip(), request.args.get("measure", "")
     stored, _ = run_index().look(PATIENCE_S)
-    try:
-        if not name:
-            return _ask_for_name(stored, name, "")
-        folders = [RunFolder(Path(run.folder)) for run in choose_for_trend(stored, name)]
-        key = ("trend", g.root, name, measure, *(folder.path for folder in folders))
-        stamps = tuple(chain.from_iterable(map(stamps_of, folders)))
-        content = report_cache().page(key, stamps, lambda: _trend_page(folders, name, measure))
-    except (ScaletestError, OSError) as error:
-        return _ask_for_name(stored, name, in_sentences(error), status=400)
-    return _page_response(content)
+    problem = ""
+    if name:
+        try:
+            folders = [RunFolder(Path(run.folder)) for run in choose_for_trend(stored, name)]
+            key = ("trend", g.root, name, measure, *(folder.path for folder in folders))
+            stamps = tuple(chain.from_iterable(map(stamps_of, folders)))
+            content = report_cache().page(key, stamps, lambda: _trend_page(folders, name, measure))
+            return _page_response(content)
+        except (ScaletestError, OSError) as error:
+            problem = in_sentences(error)
+    # the names that several runs have are offered
+    counts = Counter(run.name for run in stored if run.name)
+    names = [offered for offered, count in counts.items() if count > 1][:MOST_CHOICES]
+    page = render_template("trend.html", title="Trend", name=name, problem=problem, names=names)
+    return make_response(page, 400 if problem else 200)
 
 
 def _trend_page(folders: list[RunFolder], name: str, measure: str) -> bytes:
@@ -170,16 +175,6 @@ def _trend_page(folders: list[RunFolder], name: str, measure: str) -> bytes:
     for choice in trend.choices:
         links.append((choice, f"/trend?name={quote(name)}&measure={quote(choice)}"))
     return _page_of_site(trend_report(trend, name), links)
-
-
-def _ask_for_name(stored: list[ListedRun], name: str, problem: str, status: int = 200) -> Response:
-    """Show the form that asks for the name of runs, and the names that several have."""
-    names = Counter(run.name for run in stored if run.name)
-    shared = [name for name, count in names.items() if count > 1]
-    page = render_template(
-        "trend.html", title="Trend", name=name, problem=problem, names=shared[:MOST_CHOICES]
-    )
-    return make_response(page, status)
 
 
 def _page_of_site(report: Report, links: Pairs, run: RunFolder | None = None) -> bytes:

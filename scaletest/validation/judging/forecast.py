@@ -76,29 +76,22 @@ def time_left(
     least_s = most_s = 0.0
     for turn in turns:
         part = parts[turn.workers]
-        least_s += turn.length_s or part.least_s
-        # afterwards requests in flight end, the step is stored, and the next workers start
-        most_s += (turn.length_s or part.most_s) + part.request_s + scale_s + STORE_S
+        # a turn of a further pair, whose steps were measured, may have another length
+        other_s = turn.length_s - part.least_s if turn.length_s else 0.0
+        least_s += other_s + part.least_s
+        most_s += other_s + part.most_s + scale_s + STORE_S
     return TimeLeft(least_s, most_s)
-
-
-@dataclass(frozen=True, slots=True)
-class _ExpectedPart:
-    """How long one part of a step takes under load, and at most one of its requests."""
-
-    least_s: float
-    most_s: float
-    request_s: float
 
 
 def _expect_parts(
     plan: Plan, measurements: Sequence[Measurement], request_s: Mapping[int, float]
-) -> dict[int, _ExpectedPart]:
-    """Return what to expect of the parts of every step, by its number of workers.
+) -> dict[int, TimeLeft]:
+    """Return how long a part of every step takes, by its number of workers.
 
-    A step that was measured takes as long again. In a larger one requests take as long as in the
-    last one measured, or there is no more throughput: then they take longer by the factor of
-    the workers, and with further doublings by what the last one that was measured cost.
+    The longer end includes the requests that are in flight at the end of the load. A step that was
+    measured takes as long again. In a larger one requests take as long as in the last one measured,
+    or there is no more throughput: then they take longer by the factor of the workers, and with
+    further doublings by what the last one that was measured cost.
     """
     taken_s = {measurement.workers: measurement.measured_s for measurement in measurements}
     *_, before, last = [min(request_s), *sorted(request_s)]
@@ -110,7 +103,7 @@ def _expect_parts(
     for workers in plan.steps:
         if workers in request_s:
             part_s = plan.fixed_part_s if plan.step_s else taken_s[workers]
-            expected[workers] = _ExpectedPart(part_s, part_s, request_s[workers])
+            expected[workers] = TimeLeft(part_s, part_s + request_s[workers])
             continue
         slowest_s *= workers / fewer if fewer == last else growth
         fewer = workers
@@ -121,7 +114,7 @@ def _expect_parts(
             least_s = max(least_s, taken_s[last] * last / workers * DECIDED_EARLY)
             most_s = max(most_s, needed * slowest_s / workers, CAUSE_S + LOOKS_S)
             most_s = min(most_s, max(plan.longest_part_s, taken_s[last]))
-        expected[workers] = _ExpectedPart(least_s, most_s, slowest_s)
+        expected[workers] = TimeLeft(least_s, most_s + slowest_s)
     return expected
 
 
