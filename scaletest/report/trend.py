@@ -16,7 +16,7 @@ from scaletest.render.numbers import (
 )
 from scaletest.render.text import clean_text
 from scaletest.report.words import AXES
-from scaletest.stats.change import ratio_text
+from scaletest.stats.change import Change, ratio_text
 from scaletest.stats.trend import Trend, TrendPoint
 
 ANSWER = "TREND"
@@ -41,10 +41,12 @@ COLUMNS = {
 def trend_report(trend: Trend, title: str) -> Report:
     """Make the report of a trend. title: by what the runs were chosen."""
     table = _run_table(trend)
+    is_worse = bool(trend.flagged) and trend.flagged[-1].change is Change.REGRESSION
+    kind = VerdictKind.FAIL if is_worse else VerdictKind.PASS
     return Report(
         head=Head(
             title=f"trend of {trend.name} in {clean_text(title, limit=80)}",
-            verdict=Verdict(VerdictKind.PASS, _describe_changes(trend)),
+            verdict=Verdict(kind, _describe_changes(trend)),
             folder="",
             conditions=(
                 plural(len(trend.points), trend.run_type),
@@ -115,7 +117,8 @@ def _value_text(point: TrendPoint, unit: str) -> str:
 
 def draw_course(trend: Trend) -> Chart:
     """Draw the measure run by run; runs in which it changed stand out."""
-    names = [clean_text(point.side.name, limit=24) for point in trend.points]
+    # of the names that runs get by themselves this is the date
+    names = [clean_text(point.side.name[:10]) for point in trend.points]
     known = [
         (number, point, point.estimate)
         for number, point in enumerate(trend.points)

@@ -86,6 +86,8 @@ def test_a_trend_has_all_forms() -> None:
     sides = [side("one", 100.0), side("two", 60.0, "file lock the.lock"), side("three", None)]
     trend = find_trend("validation", sides, lambda base, other: Contrast(), "", TOLERANCE)
     report = trend_report(trend, "nightly")
+    # what got worse last is bad news, though nothing is judged
+    assert (report.head.word, report.head.verdict.kind) == ("TREND", "FAIL")
     text = formats.render(report, "md")
     assert "regression in two (0.60x)" in text and "file lock the.lock (new)" in text
     assert "60.00 [59.40, 60.60] /s" in text
