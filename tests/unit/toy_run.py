@@ -114,6 +114,10 @@ class ToyType(RunType):
         """Nothing, since a toy has no steps."""
         return []
 
+    def ideal_curve(self, result: Mapping[str, Any], curve: Sequence[float]) -> list[float]:
+        """Nothing either."""
+        return []
+
     def measures(self, judged: ToyRun) -> Sequence[Measure]:
         """Its numbers."""
         return judged.measures
