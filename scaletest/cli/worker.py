@@ -113,6 +113,7 @@ the end. With --once what COMMAND writes goes to standard error.
     help="Do not add the arguments of requests to those of the program.",
 )
 @click.option("--no-causes", is_flag=True, help="Do not sample where programs spend their time.")
+@click.option("--sample-interval", type=shared.DURATION, default="1s", hidden=True)
 @shared.under_heading("Program")
 @click.option(
     "--allow-commands",

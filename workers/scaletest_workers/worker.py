@@ -171,7 +171,8 @@ class Worker(OutageProofWorker):
         # the lease by which this worker may sample its node, unless causes are turned off
         sampling = None
         if not self._runtime.settings.no_causes:
-            sampling = SamplerLease(queue, self._runtime.node, self.name)
+            interval_s = self._runtime.settings.sample_interval_s
+            sampling = SamplerLease(queue, self._runtime.node, self.name, interval_s=interval_s)
             devices = DeviceReader(
                 lambda _, text: logger.warning("worker %s: %s", self.name, text),
                 self._runtime.devices.paths,  # for the names that replies use
