@@ -13,6 +13,7 @@ import cloup
 
 from scaletest.cli import options as shared
 from scaletest.cli import workloads
+from scaletest.cli.headings import ManyOptionsCommand
 from scaletest.cli.output import Output, show_messages
 from scaletest.model.errors import UsageError
 from scaletest_workers.settings import Serving, Settings
@@ -37,6 +38,8 @@ the end. With --once what COMMAND writes goes to standard error.
 
 @cloup.command(
     "worker",
+    cls=ManyOptionsCommand,
+    common="--queue --redis-url --workload --device-glob --preset --per-device --time-limit --once",
     help=HELP,
     epilog=(
         "The worker ends with 0 after SIGTERM or SIGINT: it takes nothing more and finishes what it"

@@ -3,6 +3,7 @@
 import cloup
 
 from scaletest.cli import options as shared
+from scaletest.cli.headings import ManyOptionsCommand
 from scaletest.cli.output import Output
 from scaletest.saturation.commands import saturate_options
 from scaletest.saturation.options import PlanOptions, SaturationOptions, make_plan
@@ -27,6 +28,8 @@ measured.
 
 @cloup.command(
     "saturate",
+    cls=ManyOptionsCommand,
+    common="--service --queue --load --maximum --latency-limit --wanted --ui --dry-run --output",
     help=HELP,
     epilog=(
         "Exit code 0 PASS, 3 FAIL (below --wanted), 4 INVALID. Ctrl-C once ends the step and prints"
