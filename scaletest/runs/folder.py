@@ -108,7 +108,7 @@ class RunFolder:
         except OSError as error:
             raise UsageError(
                 f"the run folder {self.path} cannot be made: {error.strerror}",
-                hint=f"give another {self.option}",
+                hint="choose a folder that you may write to (XDG_DATA_HOME, for all runs)",
             ) from error
 
     @property
