@@ -9,14 +9,15 @@ time, so the capacity is what the options say even when this process wakes up la
 vLLM's names. The replica prints its port, and ends when its standard input does.
 
 Each pitfall of a measurement is an option: --start and --cold (ready late, and slow when ready),
---slow (a slower machine), --cache (of prompts), --reject (429 beyond a queue), --freeze,
---half-close (cut streams), --ragged (answers of different lengths).
+--slow (a slower machine), --cache (of prompts), --reject (429 beyond a queue), --freeze and --crash
+(after so many seconds), --half-close (cut streams), --ragged (answers of different lengths).
 """
 
 import argparse
 import asyncio
 import itertools
 import json
+import os
 import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
@@ -55,6 +56,7 @@ class Replica:
     counts: Counter[str] = field(default_factory=Counter)
     cached: set[str] = field(default_factory=set)
     is_stepping: bool = False
+    most_held: int = 0  # requests at one time
 
     def __post_init__(self) -> None:
         self.loop = asyncio.get_running_loop()
@@ -74,6 +76,7 @@ class Replica:
     def submit(self, generation: Generation) -> None:
         """Take a request into the batch, or into the queue."""
         self.waiting.append(generation)
+        self.most_held = max(self.most_held, len(self.running) + len(self.waiting))
         if not self.is_stepping:
             self.step_ends = self.loop.time()
             self._step()
@@ -125,6 +128,7 @@ class Replica:
         rows = {
             "num_requests_running": len(self.running),
             "num_requests_waiting": len(self.waiting),
+            "most_requests": self.most_held,
             "kv_cache_usage_perc": len(self.running) / self.options.slots,
             "num_preemptions_total": 0,
             "request_success_total": self.counts["success"],
@@ -246,6 +250,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         ("cold", 0.0),
         ("slow", 1.0),
         ("freeze", 0.0),
+        ("crash", 0.0),
         ("half-close", 0),
     ):
         parser.add_argument(f"--{name}", type=type(usual), default=usual)
@@ -270,6 +275,8 @@ def end_with_input() -> asyncio.Event:
 async def serve(options: argparse.Namespace) -> None:
     """Serve until standard input ends."""
     replica, numbers = Replica(options), itertools.count(1)
+    if options.crash:
+        replica.loop.call_later(options.crash, os._exit, 1)
     server = await asyncio.get_running_loop().create_server(
         lambda: Api(replica, numbers), "127.0.0.1", options.port, backlog=4096
     )

@@ -85,6 +85,7 @@ class Fleet:
         self.replicas: list[Replica] = []
         self.turn: Iterator[int] = itertools.count()
         self.free_at = 0.0
+        self._revivals: list[asyncio.Task[None]] = []
         self._scaling = asyncio.Lock()
 
     async def scale(self, count: int) -> None:
@@ -97,9 +98,9 @@ class Fleet:
                 await ended.process.wait()
             while len(self.replicas) < count:
                 self.replicas.append(await self._start(len(self.replicas)))
-            for replica in self.replicas:
-                while not await _is_ready(replica.port):
-                    await asyncio.sleep(0.05)
+        # outside the lock, so that one that hangs keeps nobody from changing the number
+        while not all([await _is_ready(replica.port) for replica in list(self.replicas)]):
+            await asyncio.sleep(0.05)
 
     async def _start(self, index: int) -> Replica:
         odd = [text.partition("=")[2] for text in self.options.odd if text.startswith(f"{index}=")]
@@ -111,11 +112,22 @@ class Fleet:
             stdout=asyncio.subprocess.PIPE,
         )
         assert process.stdout
-        return Replica(process, int(await process.stdout.readline()))
+        replica = Replica(process, int(await process.stdout.readline()))
+        self._revivals.append(asyncio.create_task(self._revive(replica, index)))
+        return replica
+
+    async def _revive(self, replica: Replica, index: int) -> None:
+        """Start a replica again when it has ended by itself."""
+        await replica.process.wait()
+        if replica in self.replicas:
+            self.replicas[self.replicas.index(replica)] = await self._start(index)
 
 
 async def _is_ready(port: int) -> bool:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False  # it crashed, and starts again
     writer.write(b"GET /health HTTP/1.1\r\n\r\n")
     status = await reader.readline()
     writer.close()
@@ -198,7 +210,8 @@ async def serve(options: argparse.Namespace, arguments: list[str]) -> None:
     await end_with_input().wait()
     server.close()
     # replicas end with their standard input, also while one that hangs is waited for
-    for replica in fleet.replicas:
+    replicas, fleet.replicas = fleet.replicas, []
+    for replica in replicas:
         assert replica.process.stdin
         replica.process.stdin.close()
         await replica.process.wait()

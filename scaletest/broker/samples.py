@@ -25,7 +25,7 @@ from scaletest.model.node_sample import DEVICE, DISK, NETWORK
 
 logger = logging.getLogger("scaletest.broker")
 
-INTERVAL_S = 1.0
+SAMPLE_EVERY_S = 1.0
 # With many nodes the interval grows, so that a queue gets no more than this.
 MOST_SAMPLES_PER_S = 100
 # Samples that a queue's stream holds, about: a reader that comes every few seconds misses none.
@@ -35,7 +35,7 @@ MOST_BYTES, MOST_JSON_BYTES = 4096, 65_536
 # How long an idle node is sampled, from the sampler's begin and after the queue's last request.
 AT_FIRST_S, AFTERWARDS_S = 10.0, 5.0
 # A sample that waited longer for Redis is dropped: Redis would stamp it with too late a time.
-FRESH_S = 2.0
+LONGEST_WAIT_S = 2.0
 # Samples that one call reads.
 READ_AT_ONCE = 1000
 # What `latest_samples` shows: samples at most so old, of so many nodes.
@@ -92,7 +92,7 @@ class SamplerLease:
         worker: str,
         clock: Callable[[], float] = time.monotonic,
         *,
-        interval_s: float = INTERVAL_S,
+        interval_s: float = SAMPLE_EVERY_S,
     ) -> None:
         self.queue = queue
         self.node = node
@@ -148,7 +148,7 @@ class SamplerLease:
             if self._has_ended:
                 return
             waiting, self._waiting = self._waiting, None
-            if waiting is None or self._clock() - waiting[0] > FRESH_S:
+            if waiting is None or self._clock() - waiting[0] > LONGEST_WAIT_S:
                 return
             row = script("sample")(
                 client,
@@ -175,7 +175,7 @@ class SamplerLease:
                 )
 
     def end(self) -> None:
-        """End sampling, so that another worker may. A thread that waits for the lease goes on."""
+        """End sampling, so that another worker may. A thread that waits for the lease continues."""
         if not self._has_ended:
             self._has_ended = True
             self._holds_lease.set()
@@ -232,8 +232,8 @@ class SampleReader:
     def read(self) -> list[NodeSample]:
         """Return samples since the last call, at most READ_AT_ONCE, without waiting.
 
-        Entries that are not samples are left out: anybody may write to Redis. Raises what redis-py
-        raises.
+        Entries that are not samples are left out: any client may write to Redis. Raises what
+        redis-py raises.
         """
         rows: Any = self._client.xread({self._key: self.position}, count=READ_AT_ONCE)
         entries = rows[0][1] if rows else []
@@ -270,7 +270,7 @@ def latest_samples(client: Redis, nodes: Mapping[str, int]) -> dict[str, list[No
     by_queue = {}
     for queue, row in zip(asked, pipe.execute(raise_on_error=False), strict=True):
         if not isinstance(row, list):
-            continue  # anybody may write to Redis: that must not hide the other queues
+            continue  # any client may write to Redis: that must not hide the other queues
         # The latest entries come first. Checking a sample takes longest, so it is left out for
         # older ones of a node.
         newest: dict[str, NodeSample] = {}

@@ -1,4 +1,4 @@
-"""Read the CPU and memory of pods from cAdvisor, for clusters without a metrics API.
+"""Read what pods use from cAdvisor, for clusters without a metrics API, and their throttling.
 
 Kubelets serve its metrics and renew them every ten seconds or so. They write when, and that time
 counts, not ours. CPU is a counter, so its use is the difference of two samples, and the first
@@ -16,8 +16,13 @@ from scaletest.cluster.api_calls import ApiCalls
 from scaletest.cluster.connection import Cluster
 from scaletest.model.errors import ScaletestError
 
-CPU, MEMORY = "container_cpu_usage_seconds_total", "container_memory_working_set_bytes"
-_LINE = re.compile(rf"({CPU}|{MEMORY})\{{(.*)\}} (\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?: (\d+))?$")
+FIELDS = {
+    "container_cpu_usage_seconds_total": "cpu_s",
+    "container_memory_working_set_bytes": "memory",
+    "container_cpu_cfs_periods_total": "periods",
+    "container_cpu_cfs_throttled_periods_total": "throttled",
+}
+_LINE = re.compile(rf"({'|'.join(FIELDS)})\{{(.*)\}} (\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?: (\d+))?$")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
@@ -27,6 +32,8 @@ class PodCounters(NamedTuple):
     cpu_s: float = 0.0  # CPU seconds since its start
     memory: float = 0.0  # bytes
     read_s: float | None = None  # when the kubelet read the CPU, in epoch seconds
+    periods: float = 0.0  # of a CPU limit, since the start
+    throttled: float = 0.0  # of these, those in which the limit was reached
 
 
 def parse_usage(text: str, namespace: str) -> dict[str, PodCounters]:
@@ -42,14 +49,11 @@ def parse_usage(text: str, namespace: str) -> dict[str, PodCounters]:
         pod = labels.get("pod")
         if labels.get("namespace") != namespace or not is_container or not pod:
             continue
-        total, amount = usage[pod], float(match[3])
-        if match[1] == MEMORY:
-            usage[pod] = total._replace(memory=total.memory + amount)
-            continue
-        read_s = total.read_s
-        if match[4]:
-            read_s = max(read_s or 0.0, int(match[4]) / 1000)
-        usage[pod] = total._replace(cpu_s=total.cpu_s + amount, read_s=read_s)
+        total, field = usage[pod], FIELDS[match[1]]
+        total = total._replace(**{field: getattr(total, field) + float(match[3])})
+        if field == "cpu_s" and match[4]:
+            total = total._replace(read_s=max(total.read_s or 0.0, int(match[4]) / 1000))
+        usage[pod] = total
     return dict(sorted(usage.items()))
 
 
@@ -68,6 +72,20 @@ class Cadvisor:
         metrics since the last one. Nodes that do not answer are left out.
         """
         usage: dict[str, tuple[float | None, float]] = {}
+        for pod, counters in self.read(nodes).items():
+            read_s = self._clock() if counters.read_s is None else counters.read_s
+            last_s, last_cpu_s = self._last_growth.get(pod, (read_s, counters.cpu_s))
+            if pod not in self._last_growth or counters.cpu_s != last_cpu_s:
+                self._last_growth[pod] = (read_s, counters.cpu_s)
+            cores = None
+            if read_s > last_s and counters.cpu_s > last_cpu_s:
+                cores = (counters.cpu_s - last_cpu_s) / (read_s - last_s)
+            usage[pod] = (cores, counters.memory)
+        return usage
+
+    def read(self, nodes: Iterable[str]) -> dict[str, PodCounters]:
+        """Return the counters of each pod on these nodes; nodes that do not answer are left out."""
+        found: dict[str, PodCounters] = {}
         for node in nodes:
             try:
                 status, body, _ = self._api.fetch(
@@ -78,14 +96,5 @@ class Cadvisor:
             except ScaletestError:
                 continue
             text = body.decode("utf-8", "replace") if status == 200 else ""
-            now = self._clock()
-            for pod, counters in parse_usage(text, self._namespace).items():
-                read_s = now if counters.read_s is None else counters.read_s
-                last_s, last_cpu_s = self._last_growth.get(pod, (read_s, counters.cpu_s))
-                if pod not in self._last_growth or counters.cpu_s != last_cpu_s:
-                    self._last_growth[pod] = (read_s, counters.cpu_s)
-                cores = None
-                if read_s > last_s and counters.cpu_s > last_cpu_s:
-                    cores = (counters.cpu_s - last_cpu_s) / (read_s - last_s)
-                usage[pod] = (cores, counters.memory)
-        return usage
+            found |= parse_usage(text, self._namespace)
+        return found

@@ -31,7 +31,6 @@ NEEDED: tuple[Right, ...] = (
     Right("list", "", "pods", "count the pods that are ready"),
     Right("list", "autoscaling", "horizontalpodautoscalers", "see which autoscalers there are"),
 )
-POD_METRICS = Right("get", "", "pods/proxy", "read the metrics of pods (<metrics_port>)")
 CALL_BY_PROXY = Right("create", "", "services/proxy", "load the Service from outside")
 PROXY = Right("get", "", "services/proxy", "control the client (<client> svc/NAME)")
 HOLD = tuple(

@@ -7,7 +7,7 @@ from typing import Any
 from scaletest.cluster.api_calls import ApiCalls, credentials, service_path
 from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment, pod_templates
-from scaletest.cluster.resources import ENDPOINT_SLICES, SERVICES
+from scaletest.cluster.resources import ENDPOINT_SLICES, PODS, SERVICES
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
 
@@ -28,7 +28,7 @@ class Reference:
 class Service:
     """A Service. Needs the rights to get services, list endpointslices and list deployments.
 
-    InvalidValue for a text that is no reference.
+    InvalidValue for a text that is not a reference.
     """
 
     def __init__(self, cluster: Cluster, text: str) -> None:
@@ -65,22 +65,40 @@ class Service:
             ),
         )
         self.port = str(matching[0]["port"])
+        self._port_name = matching[0].get("name") or ""
 
     def endpoints(self) -> tuple[int, int]:
         """Return the number of ready addresses, and of all addresses."""
-        slices = self._api.objects(
+        slices = self._slices()
+        ready = [endpoint for piece in slices for endpoint in _ready_endpoints(piece)]
+        return len(ready), sum(len(piece.get("endpoints") or ()) for piece in slices)
+
+    def pod_urls(self, *, is_inside: bool) -> dict[str, str]:
+        """Return the address of each ready pod by its name; through the API server from outside."""
+        urls = {}
+        for piece in self._slices():
+            ports = [
+                port["port"]
+                for port in piece.get("ports") or ()
+                if (port.get("name") or "") == self._port_name
+            ]
+            for endpoint in _ready_endpoints(piece):
+                pod, host = (endpoint.get("targetRef") or {}).get("name"), endpoint["addresses"][0]
+                if not ports or not pod:
+                    continue
+                url = f"http://{f'[{host}]' if ':' in host else host}:{ports[0]}"
+                if not is_inside:
+                    path = f"{PODS.path(self.namespace)}/{pod}:{ports[0]}/proxy"
+                    url = f"{self._cluster.client.configuration.host}{path}"
+                urls[pod] = url
+        return urls
+
+    def _slices(self) -> list[dict[str, Any]]:
+        return self._api.objects(
             ENDPOINT_SLICES.path(self.namespace),
             ENDPOINT_SLICES.plural,
             labelSelector=f"kubernetes.io/service-name={self.reference.name}",
         )
-        endpoints: list[dict[str, Any]] = []
-        for endpoint_slice in slices:
-            endpoints += endpoint_slice.get("endpoints") or ()
-        # an endpoint without the condition counts as ready, as in Kubernetes
-        ready = sum(
-            (endpoint.get("conditions") or {}).get("ready") is not False for endpoint in endpoints
-        )
-        return ready, len(endpoints)
 
     def deployment(self) -> Deployment | None:
         """Return the Deployment whose pods the Service selects; None unless there is just one."""
@@ -114,3 +132,12 @@ class Service:
         )
         path = service_path(self.namespace, self.reference.name, self.port)
         return f"{settings.host}{path}{self.reference.path}", headers, settings.ssl_ca_cert or ""
+
+
+def _ready_endpoints(piece: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return those of an EndpointSlice that are ready; without the condition, as in Kubernetes."""
+    return [
+        endpoint
+        for endpoint in piece.get("endpoints") or ()
+        if (endpoint.get("conditions") or {}).get("ready") is not False
+    ]

@@ -6,6 +6,7 @@ constants of model.attempt, so that no other module knows the library.
 
 import asyncio
 import errno
+import itertools
 import socket
 import ssl
 from collections.abc import Mapping
@@ -91,12 +92,14 @@ class HttpCall:
     ca_file: str = ""  # of the authority that signed the certificate of the cluster's API server
     is_stream: bool = False  # whether the answer is a stream of tokens
     replica_header: str = ""  # response header with the name of the replica
+    # its address at each replica by name, to which requests go in turn instead of to `url`
+    direct: Mapping[str, str] = field(default_factory=dict)
 
 
 class HttpResponse(NamedTuple):
     """The response to one call, or what became of the call without one."""
 
-    outcome: str  # ok, a status that is no success, or a constant of model.attempt
+    outcome: str  # ok, a status that is not a success, or a constant of model.attempt
     size: int = 0
     server_s: float | None = None
     replica: str = ""
@@ -135,6 +138,7 @@ class Sender:
 
         self._aiohttp = aiohttp
         self._call = call
+        self._targets = itertools.cycle(call.direct.items() or [("", call.url)])
         # no proxy, redirect or second attempt: each request is sent exactly once
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30.0, ssl=tls_context(call)),
@@ -152,9 +156,10 @@ class Sender:
         """Send one request and read the response to its end; never raises for a failing service."""
         call, client = self._call, self._aiohttp
         stream = StreamReader() if call.is_stream else None
+        replica, url = next(self._targets)
         try:
             async with self._session.request(
-                call.method, call.url, data=body, allow_redirects=False
+                call.method, url, data=body, allow_redirects=False
             ) as response:
                 size = 0
                 async for block in response.content.iter_any():
@@ -186,7 +191,6 @@ class Sender:
             server_s = server_time(response.headers.get(call.server_header, ""))
         if outcome == attempt.OK and stream is not None and not stream.is_success:
             outcome = attempt.INCOMPLETE
-        replica = ""
         if call.replica_header:
             replica = response.headers.get(call.replica_header, "")[:100]
         return HttpResponse(outcome, size, server_s, replica, stream)

@@ -1,8 +1,8 @@
 """What options say about requests over HTTP, and the call that they make."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 from scaletest.load.http_call import HttpCall
 from scaletest.load.payloads import read_payloads
@@ -13,6 +13,7 @@ from scaletest.model.http_options import PATHS, HttpOptions
 from scaletest.model.masking import HIDDEN, mask_passwords
 
 _SECRETS = ("--header", "-H")
+_BASE = re.compile(r"\w+://[^/?#]*(/api/v1/namespaces/[^/]+/services/[^/]+/proxy)?")
 
 
 def make_call(http: HttpOptions, url: str, timeout_s: float, connections: int) -> HttpCall:
@@ -68,10 +69,15 @@ def without_secrets(arguments: Sequence[str]) -> list[str]:
 
 def openai_url(url: str, openai: str | None) -> str:
     """Add the path of an OpenAI-compatible endpoint to an address that has none."""
-    parts = urlsplit(url)
-    if not openai or parts.path.rstrip("/") not in ("", "/v1"):
-        return url
-    return urlunsplit(parts._replace(path=PATHS[openai]))
+    base, path = split_base(url)
+    return url if not openai or path.rstrip("/") not in ("", "/v1") else base + PATHS[openai]
+
+
+def split_base(url: str) -> tuple[str, str]:
+    """Return an address up to its host, or to where the API server forwards it, and the rest."""
+    match = _BASE.match(url)
+    end = match.end() if match else len(url)
+    return url[:end], url[end:]
 
 
 def read_headers(texts: Sequence[str]) -> dict[str, str]:

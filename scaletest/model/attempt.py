@@ -82,6 +82,13 @@ class Attempt(msgspec.Struct, frozen=True):
         return self.ended_s - self.due_s
 
     @property
+    def per_token_s(self) -> float | None:
+        """Seconds for each further token of a stream; None without one."""
+        if self.first_s is None or self.tokens < 2:
+            return None
+        return (self.ended_s - self.first_s) / (self.tokens - 1)
+
+    @property
     def lag_s(self) -> float:
         """Seconds from the intended start until the tester noticed it."""
         return self.noticed_s - self.due_s

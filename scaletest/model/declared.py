@@ -69,7 +69,7 @@ def text(pattern: str, example: str) -> Meta:
 
 
 def text_aliases(texts: Mapping[str, str]) -> Meta:
-    """Declare texts that are read as another value, with a warning to whoever wrote them."""
+    """Declare texts that are read as another value, with a warning to their author."""
     return Meta(extra={"aliases": texts})
 
 

@@ -63,7 +63,7 @@ class Server:
             outbuf_high_watermark=1 << 20,
             outbuf_overflow=1 << 40,
             max_request_header_size=8192,
-            max_request_body_size=1024,
+            max_request_body_size=8192,
             clear_untrusted_proxy_headers=False,
         )
         self._server.channel_class = _make_channel_class(headers or {}, refused)

@@ -33,9 +33,7 @@ def summarise_streams(succeeded: Sequence[Attempt], seconds: float) -> StreamFig
             attempt.first_s - attempt.due_s for attempt in streams if attempt.first_s is not None
         ),
         per_token=summarise_samples(
-            (attempt.ended_s - attempt.first_s) / (attempt.tokens - 1)
-            for attempt in streams
-            if attempt.first_s is not None and attempt.tokens > 1
+            attempt.per_token_s for attempt in streams if attempt.per_token_s is not None
         ),
         tokens_per_s=sum(attempt.tokens for attempt in streams) / seconds if seconds > 0 else 0.0,
         output_tokens=statistics.fmean(attempt.tokens for attempt in streams),

@@ -43,7 +43,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.flush()
             self.wfile.write(b"0\r\n\r\n")
             return
-        data = json.dumps(answer_body).encode()
+        is_text = isinstance(answer_body, bytes)
+        data = answer_body if is_text else json.dumps(answer_body).encode()
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)

@@ -273,7 +273,7 @@ def _rate(row: Row, side: str, name: str, count: str) -> float:
 
 
 def _shorten(row: Row) -> dict[str, Any]:
-    """Return a row without details that nobody reads: bins, depths, samples."""
+    """Return a row without the details that no report shows: bins, depths, samples."""
     row_fields = ("jobname", "hostname", "port", "error", "usr_cpu", "sys_cpu")
     totals = ("io_bytes", "bw_bytes", "iops", "runtime", "total_ios", "short_ios", "drop_ios")
     percentiles = ("1.000000", "50.000000", "95.000000", "99.000000", "99.900000", "99.990000")

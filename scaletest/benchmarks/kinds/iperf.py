@@ -220,7 +220,7 @@ def _udp_headlines(spec: IPerfSpec, report: dict[str, Any], streams: list[Any]) 
         elif lost_here < sent_here:
             headlines[headline] = _rate(report, received)
         else:
-            # nothing arrived: bytes and rate are 0, which is no error
+            # nothing arrived: bytes and rate are 0, which is fine
             headlines[headline] = parsing.number(report, "end", received, "bits_per_second")
     return headlines
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from scaletest.benchmarks.documents import Benchmark
 from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, fail_if, pingpong
 
-ANSWER_S = 10.0  # time limit of --version
+VERSION_LIMIT_S = 10.0  # time limit of --version
 _WITH_VERSION = (  # the others have no option --version
     "iperf3",
     "iperf",
@@ -103,7 +103,7 @@ def program_versions(names: Sequence[str]) -> dict[str, str]:
                     [name, "--version"],
                     capture_output=True,
                     text=True,
-                    timeout=ANSWER_S,
+                    timeout=VERSION_LIMIT_S,
                     check=False,
                     errors="replace",
                 )

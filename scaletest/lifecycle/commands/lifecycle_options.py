@@ -7,7 +7,8 @@ import click
 
 from scaletest.cli import stored
 from scaletest.cli.headings import Decorator, join_options, under_heading
-from scaletest.cli.options import DURATION, context
+from scaletest.cli.options import context
+from scaletest.cli.quantity import DURATION
 from scaletest.lifecycle.kinds import ALIASES, DEFAULT_PROJECT, KINDS
 from scaletest.lifecycle.plan import KIND, TOOLS, UNTIL
 from scaletest.model.errors import ScaletestError

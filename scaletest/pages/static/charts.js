@@ -1,4 +1,4 @@
-// Charts with uPlot, where it was built in. Without it the drawings that the server makes stay.
+// Charts with uPlot, in the place of the drawings that the server makes for browsers without scripts.
 "use strict";
 
 const scaletestCharts = (() => {
@@ -177,5 +177,5 @@ const scaletestCharts = (() => {
     });
     addEventListener("DOMContentLoaded", () => document.querySelectorAll("[data-chart]").forEach((f) => observer.observe(f)));
   }
-  return { available: typeof uPlot === "function", draw, forget };
+  return { draw, forget };
 })();

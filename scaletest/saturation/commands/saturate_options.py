@@ -3,7 +3,8 @@
 import click
 
 from scaletest.cli.headings import join_options, under_heading
-from scaletest.cli.options import DURATION, RATE, context, namespace_option, watch
+from scaletest.cli.options import context, namespace_option, watch
+from scaletest.cli.quantity import DURATION, RATE
 from scaletest.cli.request_options import requests
 from scaletest.saturation.commands.plan_file import take_file_first
 

@@ -12,9 +12,9 @@ from scaletest.model import Verdict
 from scaletest.model.attempt import Attempt
 from scaletest.model.declared import INNER, VERSIONED, named_in_documents
 from scaletest.model.writing import Written
-from scaletest.render.numbers import plural
+from scaletest.render.numbers import format_significant, plural
 from scaletest.saturation.judging.point import proven_rate, saturation_point
-from scaletest.saturation.judging.step import FEWEST, AssessedStep, assess_step, level_text
+from scaletest.saturation.judging.step import LEAST_REQUESTS, AssessedStep, assess_step, level_text
 from scaletest.saturation.judging.step_sequence import SaturationSequence, replay, search_steps
 from scaletest.saturation.judging.tester import machine_full
 from scaletest.saturation.judging.verdict import judge_sequence, lateness_that_matters
@@ -27,7 +27,7 @@ from scaletest.stats.scaling import MeasuredThroughput, find_knee
 WIDE, NARROWEST = 2.0, 0.02
 # Levels of a curve are this factor apart at least: those of the bisection lie so close that noise
 # would bend it.
-APART = 1.1
+LEAST_LEVEL_RATIO = 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,11 @@ class SaturationResult(Written):
     interrupted: str
     lost: Annotated[str, 'how a load agent was lost, "" when none was.'] = ""
 
+    @property
+    def finding(self) -> Annotated[str, 'the result in a few words, e.g. "80.8/s"']:
+        """The saturation point for lists; "" when there is none."""
+        return f"{format_significant(self.point.value)}/s" if self.point else ""
+
 
 def evaluate(
     plan: SaturationPlan,
@@ -97,7 +102,7 @@ def conclude(
             step_by_level.setdefault(round(step.step.level), step)
     curve: list[MeasuredThroughput] = []
     for level, step in sorted(step_by_level.items()):
-        if plan.load == LoadKind.OPEN and curve and level < APART * curve[-1].workers:
+        if plan.load == LoadKind.OPEN and curve and level < LEAST_LEVEL_RATIO * curve[-1].workers:
             continue
         half = step.goodput.high - step.goodput.value
         relative = half / step.goodput.value if math.isfinite(half) else math.inf
@@ -135,7 +140,9 @@ def warnings_of(sequence: SaturationSequence, *, is_known: bool) -> list[str]:
     few = sum(step.few for step in steps)
     if few:
         count = plural(few, "step")
-        lines.append(f"{count} had fewer than {FEWEST} requests: raise <step_time>, or <start>")
+        lines.append(
+            f"{count} had fewer than {LEAST_REQUESTS} requests: raise <step_time>, or <start>"
+        )
     if operating and operating.saturated and not operating.tester:
         lines.append(f"even the operating point was saturated: {operating.saturated}")
     # the first level that held although Kubernetes warned about its pods

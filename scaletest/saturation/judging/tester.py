@@ -11,7 +11,7 @@ from scaletest.stats.percentiles import Distribution, quantile
 # noticed in time.
 LATE_S, LATE_SHARE = 0.010, 0.5
 # A tester that uses less of a core than this, and has no limit, is late since other programs ran.
-BUSY = 0.5
+BUSY_CORES = 0.5
 # A machine is full when this part of its cores is used; programs that use the second part of them
 # are a reason for that.
 FULL, LARGE_PART = 0.85, 0.2
@@ -43,7 +43,7 @@ def describe_lateness(step: SaturationStep, lag_s: float, latency: Distribution)
     full = machine_full(step.around) if step.around else ""
     if full and not throttled:
         return f"{full}: {late}"
-    if throttled or step.cpu >= BUSY:
+    if throttled or step.cpu >= BUSY_CORES:
         return f"{late}: it was the bottleneck"
     return f"{late}: other programs or this machine kept it from a core"
 

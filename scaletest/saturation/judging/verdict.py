@@ -21,7 +21,7 @@ from scaletest.stats.verdict_order import Ground, Rank, verdict_of_grounds
 
 SIZE = "see: scaletest size, for the pods and nodes that it takes"
 # A point whose interval reaches down by more than this part of it is too imprecise.
-WIDEST = 0.25
+MOST_IMPRECISION = 0.25
 
 
 def judge_sequence(
@@ -146,9 +146,9 @@ def _judge_search(sequence: SaturationSequence, bracket: Bracket, point: Estimat
         )
     # how precise it is
     above = bracket.high - point.value if bracket.high is not None else 0.0
-    if undecided is not None and (not plan.open or above > WIDEST * point.value):
+    if undecided is not None and (not plan.open or above > MOST_IMPRECISION * point.value):
         return undecided
-    if point.value - point.low > WIDEST * point.value:
+    if point.value - point.low > MOST_IMPRECISION * point.value:
         return Ground(
             Rank.OPEN,
             f"saturates {between}: completions are too few or too uneven to know where",

@@ -53,10 +53,10 @@ from scaletest.model.labels import Labels
 )
 @click.option(
     "--price",
-    type=float,
+    type=shared.PRICE,
     default=0.0,
-    metavar="AMOUNT",
-    help="Calculate what a million output tokens cost if one replica costs this much an hour.",
+    metavar="AMOUNT/h",
+    help="Calculate what a million output tokens cost if one replica costs this much.",
 )
 @click.option(
     "--threshold",

@@ -44,26 +44,19 @@ options = join_options(
         default="",
         metavar="COMMAND",
         help=(
-            "Read /metrics (vLLM's names) of the replicas whose addresses this command prints, one"
-            " per line."
+            "Command that prints the addresses of the replicas, one per line: their /metrics"
+            " (vLLM's names) are read, and they are loaded directly where their shares are uneven."
         ),
-    ),
-    under_heading("Kubernetes"),
-    click.option(
-        "--metrics-port",
-        type=click.IntRange(0, 65535),
-        default=0,
-        metavar="PORT",
-        help="Read /metrics (vLLM's names) of the pods behind --service at this port.",
     ),
     under_heading("Load"),
     click.option(
         "--in-flight",
         type=click.IntRange(1, 20_000),
-        default=32,
-        show_default=True,
         metavar="N",
-        help="Keep N requests in flight for each replica of --service.",
+        help=(
+            "Keep N requests in flight for each replica of --service.  [default: where twice as"
+            " many bring one replica no more]"
+        ),
     ),
     requests,
     under_heading("Accuracy"),
@@ -93,8 +86,7 @@ class ServiceOptions:
     set_replicas: str
     restore_replicas: int
     list_replicas: str
-    metrics_port: int
-    in_flight: int
+    in_flight: int | None
     warm_limit: float
     latency_limit: str
     timeout_s: float
@@ -114,7 +106,6 @@ _OWN = {
         "set_replicas",
         "restore_replicas",
         "list_replicas",
-        "metrics_port",
         "in_flight",
         "warm_limit",
     ),

@@ -1,8 +1,5 @@
 """What scaletest validate --service prints: a plan, and a run."""
 
-import shlex
-from functools import partial
-
 from scaletest.cli import stored
 from scaletest.cli.options import WatchOptions
 from scaletest.cli.output import Output
@@ -17,7 +14,6 @@ from scaletest.validation.commands.service_options import ServiceOptions
 from scaletest.validation.options import DeploymentOptions
 from scaletest.validation.plan import Plan
 from scaletest.validation.service.kubernetes import FoundService, find_service
-from scaletest.validation.service.metrics import read_listed
 from scaletest.validation.service.plan import USUAL_STEP_S, ServicePlan
 from scaletest.validation.service.replicas import CommandReplicas
 from scaletest.validation.service.run_type import RUN_TYPE
@@ -46,33 +42,31 @@ def find(options: ServiceOptions, plan: ServicePlan, where: DeploymentOptions) -
     """Find the service, and what scales it."""
 
     def call_at(url: str) -> HttpCall:
-        return make_call(options.http, url, plan.timeout_s, plan.in_flight * plan.steps[-1])
+        return make_call(options.http, url, plan.timeout_s, plan.most_in_flight * plan.steps[-1])
 
     is_address = "://" in options.service
     if not is_address and not options.set_replicas:
         if options.list_replicas:
             raise UsageError(
                 "<list_replicas> is for replicas that a command sets",
-                hint="give <metrics_port> for pods",
+                hint="leave it out: those of a cluster are known",
             )
-        return find_service(options.service, where, call_at, options.metrics_port)
+        return find_service(options.service, where, call_at)
     if not is_address or where.deployment:
         raise UsageError(
             "replicas are set by a command, or as an object of a cluster",
             hint="give a URL and <set_replicas>, or svc/NAME and <deployment>",
         )
     where.refuse_alone()
-    if options.metrics_port:
-        raise UsageError("<metrics_port> is for pods", hint="give <list_replicas>")
     if not options.set_replicas:
         raise UsageError(
             "it is not known how the replicas are set",
             hint="give <set_replicas> 'COMMAND {n}', which ends when n replicas are ready",
         )
-    replicas = CommandReplicas(options.set_replicas, options.restore_replicas, where.ready_timeout)
-    listing = shlex.split(options.list_replicas)
-    read = partial(read_listed, listing) if listing else None
-    return FoundService(replicas, call_at(options.service), (), read)
+    replicas = CommandReplicas(
+        options.set_replicas, options.restore_replicas, where.ready_timeout, options.list_replicas
+    )
+    return FoundService(replicas, call_at(options.service), ())
 
 
 def run(
@@ -95,7 +89,9 @@ def run(
         lines = [
             *found.lines,
             f"service   {plan.source}",
-            f"steps     {order} replicas, {plan.in_flight} requests in flight for each",
+            f"steps     {order} replicas",
+            f"load      {plan.in_flight or 'as many as one replica needs'} requests in flight for"
+            " each",
             f"wanted    at least {plan.scale:g}x per doubling",
             f"takes     {least_s:.0f} s of measuring, and for each step the time until its"
             " replicas are ready and warm",
@@ -113,7 +109,7 @@ def run(
             run_dir=run_dir,
             labels=labels,
             ready_s=where.ready_timeout,
-            read_replicas=found.read_replicas,
+            call=found.call,
         )
     data = {**result.to_dict(), "folder": str(folder.path)}
     return stored.deliver_finished(report_of(folder, RUN_TYPE.judge(folder)), output, data)

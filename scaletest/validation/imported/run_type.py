@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.runs.folder import ENVIRONMENT, STEPS, RunFolder, TypedFolder
+from scaletest.runs.folder import ENVIRONMENT, RESULT, STEPS, RunFolder, TypedFolder
 from scaletest.runs.places import default_root, run_reference
 from scaletest.runs.run_type import ResultOfRun, RunType
 from scaletest.stats.comparison import Contrast, plan_differences
@@ -27,7 +27,7 @@ WORKLOAD_FIELDS = {"source", "axis", "measure"}
 
 @dataclass(frozen=True, slots=True)
 class ImportedRun(ResultOfRun):
-    """A stored run, judged anew."""
+    """A stored run, judged again."""
 
     result: ImportedEvaluation
 
@@ -41,16 +41,21 @@ class ImportedType(RunType):
 
     def judge(self, folder: RunFolder) -> ImportedRun:
         """Judge the run in a folder; UsageError when it cannot be read."""
-        stored = ImportedFolder(folder.path)
+        stored = self.folder(folder.path)
         with folder.readable():
             plan, results = stored.plan(), list(stored.rows(STEPS))
-            environment = stored.read(ENVIRONMENT)
+            environment, ended = stored.read(ENVIRONMENT), stored.read(RESULT)
+        interrupted = ended.get("interrupted")
         return ImportedRun(
             run_reference(folder.path, default_root(os.environ)),
             str(folder.path),
-            evaluate_results(plan, results, random.Random(SEED)),
+            self.evaluate(plan, results, interrupted if isinstance(interrupted, str) else ""),
             environment,
         )
+
+    def evaluate(self, plan: Any, results: Sequence[Any], interrupted: str) -> ImportedEvaluation:
+        """Judge what was measured. interrupted: what ended the run early."""
+        return evaluate_results(plan, results, random.Random(SEED))
 
     def measures(self, judged: ImportedRun) -> Sequence[Measure]:
         """Return throughput and ratios, and latencies under their tool's name for them."""

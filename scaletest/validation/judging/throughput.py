@@ -70,7 +70,7 @@ class Throughput(Written):
 
 
 @dataclass(frozen=True, slots=True)
-class _Estimate:
+class MeanError:
     """Standard error in requests/s, and its degrees of freedom."""
 
     error: float
@@ -78,6 +78,7 @@ class _Estimate:
 
     @property
     def half_width(self) -> float:
+        """Half of the 95 % interval."""
         return t95(max(1, int(self.freedom))) * self.error
 
 
@@ -105,10 +106,10 @@ def throughput(completions: Completions, workers: int, *, cautious: bool = False
     else:
         # from all cycles together where a worker has only one
         cycles_s = completions.all_cycles
-        estimate = _Estimate(math.inf, 1)
+        estimate = MeanError(math.inf, 1)
         if len(cycles_s) >= 2:  # workers that are not alike make the scatter larger
             error = completions.rate * error_of_mean([cycles_s]) / statistics.fmean(cycles_s)
-            estimate = _Estimate(error, len(cycles_s) - 1)
+            estimate = MeanError(error, len(cycles_s) - 1)
     freedom = max(1, int(estimate.freedom))
     return Throughput(completions.rate, estimate.half_width, completions.total, freedom, True)
 
@@ -156,7 +157,7 @@ def relative_spread(completions: Completions) -> float | None:
     return statistics.stdev(cycles_s) / statistics.fmean(cycles_s)
 
 
-def _estimate_by_worker(completions: Completions, *, cautious: bool) -> _Estimate:
+def _estimate_by_worker(completions: Completions, *, cautious: bool) -> MeanError:
     """Estimate from every worker's own cycles, two at least: corrections 1 and 2."""
     first, last = completions.span
     span_s = last - first
@@ -171,7 +172,7 @@ def _estimate_by_worker(completions: Completions, *, cautious: bool) -> _Estimat
         deviations.append([(cycle - mean) / mean for cycle in cycles])
     correlation = _pooled_correlation(deviations, cautious)
     mean_cycles = statistics.fmean(map(len, deviations))
-    within = _Estimate(
+    within = MeanError(
         math.sqrt(variance * _variance_inflation(correlation, mean_cycles)) / span_s,
         _freedom_left(freedom, correlation),
     )
@@ -179,11 +180,11 @@ def _estimate_by_worker(completions: Completions, *, cautious: bool) -> _Estimat
     if mean_cycles >= FEW_CYCLES or workers < 4:
         return within
     spread = statistics.stdev(completions.done_by_worker.values())
-    between = _Estimate(spread * math.sqrt(workers) / span_s, workers - 1)
+    between = MeanError(spread * math.sqrt(workers) / span_s, workers - 1)
     return between if between.error > within.error else within
 
 
-def _estimate_together(completions: Completions, by_worker: _Estimate) -> _Estimate:
+def _estimate_together(completions: Completions, by_worker: MeanError) -> MeanError:
     """Estimate from the sum of all workers where it scatters more than they do: correction 3.
 
     by_worker: the estimate from each by itself, which is returned where it is the wider one.
@@ -195,13 +196,18 @@ def _estimate_together(completions: Completions, by_worker: _Estimate) -> _Estim
     excess = statistics.variance(together) / apart if apart > 0 else 1.0
     if excess <= 1.0 + 2.0 * math.sqrt(2.0 / (batches - 1)):
         return by_worker
-    candidates = [by_worker, _Estimate(by_worker.error * math.sqrt(excess), batches - 1)]
+    candidates = [by_worker, MeanError(by_worker.error * math.sqrt(excess), batches - 1)]
     if batches >= LEAST_BATCHES:
-        correlation = _pooled_correlation([_deviations(together)])
-        spread = statistics.stdev(together) / math.sqrt(batches)
-        error = spread * math.sqrt(_variance_inflation(correlation, batches))
-        candidates.append(_Estimate(error, _freedom_left(batches - 1, correlation)))
+        candidates.append(estimate_batches(together))
     return max(candidates, key=lambda candidate: candidate.half_width)
+
+
+def estimate_batches(rates: Sequence[float]) -> MeanError:
+    """Return the error of the mean of batches that follow each other, and may be alike."""
+    count, correlation = len(rates), _pooled_correlation([_deviations(rates)])
+    spread = statistics.stdev(rates) / math.sqrt(count)
+    error = spread * math.sqrt(_variance_inflation(correlation, count))
+    return MeanError(error, _freedom_left(count - 1, correlation))
 
 
 def _pooled_correlation(deviations: Sequence[Sequence[float]], cautious: bool = False) -> float:

@@ -28,7 +28,6 @@ from scaletest.validation.report.causes import (
     causes_note,
     causes_table,
     doubling_text,
-    known_limits,
 )
 from scaletest.validation.report.course_charts import PANEL_NOTE, course_panels
 from scaletest.validation.report.histograms import node_histograms, step_histograms
@@ -41,6 +40,15 @@ from scaletest.validation.run_type import ValidationRun
 
 # More members than this are shown from both ends: the busiest and the idlest.
 MOST_MEMBERS = 24
+# Sections for those who want to know how the answer came about.
+STATISTICS = (
+    "Resources",
+    "Steps",
+    "Throughput over time",
+    "Wait and run times",
+    "Who did how much",
+    "Other queues",
+)
 
 
 def page_sections(parts: ReportParts) -> list[Section]:
@@ -78,7 +86,8 @@ def page_sections(parts: ReportParts) -> list[Section]:
             "Work per worker": _members_section(run),
             "Other queues": [Table.of_rows(others, {"queue", "pass"}, note=others_note)],
         },
-        limits if known_limits(result) else "",
+        limits if result.limits else "",
+        folded=STATISTICS,
     )
 
 
@@ -87,7 +96,7 @@ def _limits_section(result: Evaluation) -> list[Block | None]:
     chart, causes = draw_time_by_state(result), result.causes
     if chart is None or causes is None:
         return []
-    if causes.causes and known_limits(result) is None:
+    if causes.causes and result.limits is None:
         return [chart]
     meaning = (
         f"Where the added time per request goes from {doubling_text(causes)} (95 % CI); per"

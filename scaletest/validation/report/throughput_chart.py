@@ -57,10 +57,10 @@ class Curve:
 def throughput_figure(result: Evaluation) -> Figure | None:
     """Return throughput with intervals, the fitted law and the ideal line.
 
-    None where there is nothing to draw.
+    None with fewer than two points.
     """
     steps = [step for step in result.steps if step.throughput.per_s > 0]
-    if not steps:
+    if len(steps) < 2:
         return None
     # the law and its peak, and how far the axis goes
     law = result.growth.choice.law if result.growth.choice else None

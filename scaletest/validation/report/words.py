@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from scaletest.causes.statement import cause_statement
 from scaletest.render.bars import IDEAL, Bar, bar_lines
 from scaletest.render.numbers import format_significant, percent_with_interval, plural
 from scaletest.stats.estimate import Estimate
@@ -16,6 +17,44 @@ def wanted_text(result: Evaluation) -> str:
         numbers = ", ".join(map(str, plan.per_device))
         return f"{numbers} workers on each of {plural(plan.devices, 'device')}"
     return f"at least {plan.scale:g}x wanted per doubling up to {plural(plan.limit, 'worker')}"
+
+
+def statement_text(result: Evaluation) -> str:
+    """Return the answer of a run in one sentence: its main cause, else how far it scales.
+
+    "" where it shows neither, or numbers of workers per device are compared.
+    """
+    if result.limits and (statement := cause_statement(result.limits)):
+        return statement
+    scaling = result.growth.scaling
+    if len(scaling) < 2 or result.plan.compares:
+        return ""
+    first, last = scaling[0], scaling[-1]
+    times = f"{format_significant(last.speedup.value)}x"
+    return f"{plural(last.workers, 'worker')} do {times} the work of {first.workers}"
+
+
+def gain_texts(result: Evaluation) -> list[str]:
+    """Return what the run would bring without its main cause, and what requests cost."""
+    lines = []
+    gain, cost = result.gain, result.cost
+    if gain and result.limits:
+        without = gain.without
+        lines.append(
+            f"Without it about {format_significant(without.value, 2)}x"
+            f" [{format_significant(without.low, 2)}, {format_significant(without.high, 2)}]"
+            f" instead of {format_significant(gain.speedup.value, 2)}x."
+        )
+    if cost:
+        price = format_significant(cost.per_thousand.value)
+        lost = ""
+        if cost.lost.low > 0:
+            lost = f", {format_significant(cost.lost.value)} of that is lost to poor scaling"
+        lines.append(
+            f"1,000 requests cost {price} with {plural(cost.workers, 'worker')} at"
+            f" {result.plan.price:g}/h each{lost}."
+        )
+    return lines
 
 
 def workers_label(per_device: int) -> str:
@@ -73,6 +112,8 @@ def speedup_bars(result: Evaluation) -> list[str]:
         return []
     bars = []
     for step in steps:
+        if not step.throughput.per_s and not step.failures:
+            continue  # nothing was measured, as after an interruption
         speedup = step.throughput.per_s / first
         text = f"{format_significant(speedup)}x  {format_significant(step.throughput.per_s)}/s"
         bars.append(Bar(plural(step.workers, "worker"), speedup, text, ideal=step.workers))

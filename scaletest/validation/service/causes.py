@@ -11,8 +11,9 @@ from scaletest.validation.imported.judging import ImportedStep
 from scaletest.validation.service.plan import ServicePlan, read_latency_limit
 from scaletest.validation.service.visit import ReplicaShare, ServiceVisit
 
-# A tester that uses more of a core, or whose timers fire later, is the limit.
-BUSY_CORES, LATE_S = 0.9, 0.05
+# A tester that uses more of a core is the limit, and one whose timers fire later than this and than
+# this part of the usual latency: so late is the next request.
+BUSY_CORES, LATE_S, LATE_PART = 0.9, 0.05, 0.1
 # The fullest replica over the mean: more is no balance, and below the slow one is slow by itself.
 FULLEST = 1.25
 # A replica whose tokens take this many times as long as those of the others is slow, if so many
@@ -22,6 +23,10 @@ SLOW, LEAST_REQUESTS = 1.25, 20
 KEPT = 0.9
 # Of those, the part that is with the replicas and not on its way or before them.
 HELD = 0.8
+# An even load on replicas that brings this factor more shows that they were not the limit.
+GAINS = 1.1
+# A CPU limit that stops replicas for so much more of their time explains what is lost.
+THROTTLED = 0.1
 # Parts by which hits of a prefix cache may differ between steps, and counts of tokens.
 SAME_HITS, SAME_TOKENS = 0.01, 0.05
 
@@ -72,16 +77,16 @@ def _faults_of_visit(plan: ServicePlan, visit: ServiceVisit) -> Iterator[Ground]
             f"{at}: the client was the limit, it used {format_percent(visit.cpu, 0)} of a core",
             "run it on a machine of its own; with answers of fewer tokens it has less to do",
         )
-    elif visit.beat_s > LATE_S:
+    elif visit.beat_s > max(LATE_S, LATE_PART * visit.latencies.get("latency.p50", 0.0)):
         yield _doubt(
             f"{at}: the client was disturbed, its timers fired {1000 * visit.beat_s:.0f} ms late",
             "run it on a machine of its own",
         )
-    wanted = plan.in_flight * visit.count
+    wanted = visit.in_flight or 0.0
     if visit.kept_in_flight < KEPT * wanted:
         yield _doubt(
             f"{at}: the client kept {visit.kept_in_flight:.0f} requests in flight instead of"
-            f" {wanted}",
+            f" {wanted:.0f}",
             "run the client on a machine of its own",
         )
     counted, generated = visit.tokens_per_s, visit.generated_per_s
@@ -96,6 +101,13 @@ def _faults_of_visit(plan: ServicePlan, visit: ServiceVisit) -> Iterator[Ground]
             f" {counted:.4g}/s came here",
             "let nobody else load the service meanwhile, and list all its replicas and no others",
         )
+    for name, pod in visit.pods.items():
+        if pod.restarts or not pod.stayed_ready:
+            what = f"was restarted {pod.restarts} times" if pod.restarts else "did not stay ready"
+            yield _doubt(
+                f"{at}: {name} on {pod.node} {what}",
+                "read its log and events: kubectl logs --previous, kubectl describe pod",
+            )
     slow = slow_replica(visit)
     if slow:
         yield _doubt(
@@ -127,15 +139,14 @@ def fullest(visit: ServiceVisit) -> float:
 
 def slow_replica(visit: ServiceVisit) -> str:
     """Name the replica that is slow although it has no more to do than others; "" without one."""
+    shares = visit.replicas
     if fullest(visit) >= FULLEST:
-        return ""
+        shares = visit.direct  # under an even load; empty where there was none
 
     def pace(share: ReplicaShare) -> float:
         return share.latency_s if share.per_token_s is None else share.per_token_s
 
-    known = {
-        name: share for name, share in visit.replicas.items() if share.requests >= LEAST_REQUESTS
-    }
+    known = {name: share for name, share in shares.items() if share.requests >= LEAST_REQUESTS}
     if len(known) < 2:
         return ""
     name, slowest = max(known.items(), key=lambda row: pace(row[1]))
@@ -143,7 +154,16 @@ def slow_replica(visit: ServiceVisit) -> str:
     if usual <= 0 or pace(slowest) < SLOW * usual:
         return ""
     what = "its answers take" if slowest.per_token_s is None else "its tokens take"
-    return f"{name} is slow: {what} {pace(slowest) / usual:.1f} times as long as those of others"
+    on = f" on {visit.pods[name].node}" if name in visit.pods else ""
+    return (
+        f"{name}{on} is slow: {what} {pace(slowest) / usual:.1f} times as long as those of others"
+    )
+
+
+def throttling(step: ImportedStep) -> float:
+    """Return for which part of their time CPU limits stopped the replicas; 0 where unknown."""
+    parts = [pod.throttled or 0.0 for visit in visits_of(step) for pod in visit.pods.values()]
+    return statistics.fmean(parts) if parts else 0.0
 
 
 def explain_doubling(before: ImportedStep, step: ImportedStep) -> tuple[str, str]:
@@ -161,10 +181,25 @@ def explain_doubling(before: ImportedStep, step: ImportedStep) -> tuple[str, str
     if full >= FULLEST:
         served = statistics.fmean(sum(map(bool, visit.served.values())) for visit in known)
         few = f" ({served:.0f} of {step.workers} replicas got any)" if served < step.workers else ""
+        direct = [
+            (visit.direct_per_s or 0.0) / visit.requests_per_s
+            for visit in known
+            if visit.requests_per_s
+        ]
+        gain = max(direct, default=0.0)
+        if gain >= GAINS:
+            few += f"; spread evenly over their own addresses, they served {gain:.1f} times as much"
         return (
             f"; cause: balance, the fullest replica got {full:.1f} times the mean{few}",
             "balance by request and not by connection or client: a sticky cookie or address, or"
             " connections that are kept open, pin requests to replicas",
+        )
+    if throttling(step) > throttling(before) + THROTTLED:
+        return (
+            f"; cause: CPU limits, which stop the replicas for"
+            f" {format_percent(throttling(step), 0)} of their time, and"
+            f" {format_percent(throttling(before), 0)} before",
+            "raise the CPU limit of the pods, or give their nodes more cores",
         )
     held = [visit.held for visit in visits if visit.held is not None]
     asked = statistics.fmean(visit.in_flight or 0.0 for visit in visits)
@@ -174,9 +209,11 @@ def explain_doubling(before: ImportedStep, step: ImportedStep) -> tuple[str, str
             f" {asked:.0f} requests in flight through to the replicas",
             "give the router or proxy more CPU, connections or copies",
         )
+    nodes = {pod.node for visit in visits for pod in visit.pods.values()}
+    where = f", on {plural(len(nodes), 'node')}" if nodes else ""
     return (
         f"; cause: a router or proxy in front, or something else that the replicas share: the"
-        f" {step.workers} replicas got equal parts (the fullest {full:.2f} of the mean)",
+        f" {step.workers} replicas got equal parts (the fullest {full:.2f} of the mean){where}",
         "load the address of one replica: if it alone reaches the throughput for each of"
         f" {before.workers}, give the router or proxy more CPU or copies; else look at what the"
         " replicas share",

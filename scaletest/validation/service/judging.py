@@ -5,7 +5,6 @@ Ratios are those of a validation: the ways up and down are mirror images, and an
 the ratios of both.
 """
 
-import itertools
 import math
 import statistics
 from collections.abc import Sequence
@@ -16,7 +15,6 @@ from scaletest.model.declared import VERSIONED
 from scaletest.stats.chance import Chance
 from scaletest.stats.completions import Completions
 from scaletest.stats.scaling import MeasuredThroughput, scaling_over
-from scaletest.stats.student import t95
 from scaletest.stats.verdict_order import Ground, Rank
 from scaletest.validation.imported.judging import (
     ImportedEvaluation,
@@ -29,13 +27,11 @@ from scaletest.validation.judging.doubling import doubling_ratio
 from scaletest.validation.judging.machine_trend import trend_of_run
 from scaletest.validation.judging.slow_requests import find_slow
 from scaletest.validation.judging.step_parts import StepPart, join_parts
-from scaletest.validation.judging.throughput import Throughput
+from scaletest.validation.judging.throughput import Throughput, estimate_batches
 from scaletest.validation.service.causes import explain_doubling, faults
 from scaletest.validation.service.course import LEAST_PARTS
 from scaletest.validation.service.plan import KIND, ServicePlan
 from scaletest.validation.service.visit import ServiceVisit
-
-MOST_CORRELATION = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +101,10 @@ def _part(plan: ServicePlan, visit: ServiceVisit) -> StepPart:
 def throughput_of_windows(windows: Sequence[float], completions: int) -> Throughput:
     """Return the mean of equal windows, with the interval of batch means.
 
-    A request that lasts into the next window adds to both, so neighbours are alike: the lag-1
-    correlation widens the interval and takes degrees of freedom.
+    A request that lasts into the next window adds to both, so neighbours are alike.
     """
     if len(windows) < LEAST_PARTS or min(windows) < 0 or not any(windows):
         return Throughput(0.0, math.inf, completions, 0, False)
-    count, mean = len(windows), statistics.fmean(windows)
-    deviations = [window - mean for window in windows]
-    squares = sum(deviation**2 for deviation in deviations)
-    correlation = 0.0
-    if squares > 0:
-        products = sum(a * b for a, b in itertools.pairwise(deviations))
-        correlation = min(MOST_CORRELATION, max(0.0, products / squares + 1.0 / count))
-    spread = statistics.stdev(windows) * math.sqrt((1 + correlation) / (1 - correlation) / count)
-    freedom = max(2, int((count - 1) * (1 - correlation) / (1 + correlation)))
-    return Throughput(mean, t95(freedom) * spread, completions, freedom, True)
+    mean = estimate_batches(windows)
+    freedom = max(1, int(mean.freedom))
+    return Throughput(statistics.fmean(windows), mean.half_width, completions, freedom, True)

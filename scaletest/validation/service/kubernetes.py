@@ -4,23 +4,21 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 
 from scaletest.cluster import connection, discovery, rights
-from scaletest.cluster.api_calls import ApiCalls
+from scaletest.cluster.cadvisor import Cadvisor, PodCounters
 from scaletest.cluster.changes import BEFORE, Changes, refuse_changed
 from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import Autoscalers
-from scaletest.cluster.resources import PODS
 from scaletest.cluster.service import Service
 from scaletest.load.http_call import HttpCall
 from scaletest.load.service_call import IN_CLUSTER, PROXIED, reach
-from scaletest.model.errors import Unreachable, UsageError, WaitTimeout
+from scaletest.model.errors import UsageError, WaitTimeout
 from scaletest.validation.measure.deployment_target import KubernetesBackend
 from scaletest.validation.options import DeploymentOptions
-from scaletest.validation.service.metrics import ReadReplicas
 from scaletest.validation.service.replicas import Replicas
+from scaletest.validation.service.visit import PodLook
 
 LOOK_S = 0.5
 
@@ -32,19 +30,12 @@ class FoundService:
     replicas: Replicas
     call: HttpCall
     lines: tuple[str, ...]  # what was found
-    read_replicas: ReadReplicas | None  # reads the metrics of the pods, if these are asked for
 
 
 def find_service(
-    reference: str,
-    options: DeploymentOptions,
-    make_call: Callable[[str], HttpCall],
-    metrics_port: int = 0,
+    reference: str, options: DeploymentOptions, make_call: Callable[[str], HttpCall]
 ) -> FoundService:
-    """Check rights and autoscalers without changes. UsageError or Unreachable if not met.
-
-    metrics_port: where pods serve /metrics; 0: they are not read.
-    """
+    """Check rights and autoscalers without changes. UsageError or Unreachable if not met."""
     cluster = connection.connect_cluster(options.namespace, options.context)
     service = Service(cluster, reference)
     deployment: Deployment | None
@@ -61,8 +52,6 @@ def find_service(
     wanted = rights.of_service(deployment.resource)
     if not is_inside:
         wanted += (rights.CALL_BY_PROXY,)
-    if metrics_port:
-        wanted += (rights.POD_METRICS,)
     _check_rights(cluster, wanted, may_hold=options.pause_autoscalers)
     refuse_changed(deployment, own={"replicas"})
     scalers = Autoscalers(cluster, deployment.name, resource=deployment.resource)
@@ -74,26 +63,9 @@ def find_service(
         *([] if is_inside else [PROXIED]),
     ]
     replicas = KubernetesReplicas(
-        cluster, service, deployment, scalers, ready_s=options.ready_timeout
+        cluster, service, deployment, scalers, ready_s=options.ready_timeout, is_inside=is_inside
     )
-    read = partial(read_pods, cluster, deployment, metrics_port) if metrics_port else None
-    return FoundService(replicas, call, tuple(lines), read)
-
-
-def read_pods(cluster: Cluster, deployment: Deployment, port: int) -> dict[str, str]:
-    """Return the metrics of the pods that are ready, through the API server."""
-    api, texts = ApiCalls(cluster), {}
-    for pod in deployment.pods():
-        if pod.ready and not pod.going:
-            path = f"{PODS.path(cluster.namespace)}/{pod.name}:{port}/proxy/metrics"
-            status, body, _ = api.fetch(path, f"read the metrics of pod {pod.name}", {})
-            if status != 200:
-                raise Unreachable(
-                    f"pod {pod.name} has no /metrics at port {port}: HTTP {status}",
-                    hint="give another <metrics_port>, or leave it out",
-                )
-            texts[pod.name] = body.decode("utf-8", "replace")
-    return texts
+    return FoundService(replicas, call, tuple(lines))
 
 
 def _check_rights(cluster: Cluster, wanted: tuple[rights.Right, ...], *, may_hold: bool) -> None:
@@ -118,11 +90,13 @@ class KubernetesReplicas:
         scalers: Autoscalers,
         *,
         ready_s: float,
+        is_inside: bool,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self._cluster, self._service, self._deployment = cluster, service, deployment
-        self._scalers, self._ready_s = scalers, ready_s
+        self._scalers, self._ready_s, self._is_inside = scalers, ready_s, is_inside
+        self._cadvisor = Cadvisor(cluster)
         self._clock, self._sleep = clock, sleep
         self._stack = ExitStack()
         self._backend: KubernetesBackend | None = None
@@ -153,6 +127,21 @@ class KubernetesReplicas:
                     hint="check that its selector fits the pods of this object and no others",
                 )
             self._sleep(LOOK_S)
+
+    def addresses(self) -> dict[str, str]:
+        """Return the address of each pod to which the Service sends requests."""
+        return self._service.pod_urls(is_inside=self._is_inside)
+
+    def pods(self) -> dict[str, PodLook]:
+        """Return how each pod fares; its throttling where we may read the metrics of nodes."""
+        pods = [pod for pod in self._deployment.pods() if not pod.going]
+        counters = self._cadvisor.read({pod.node for pod in pods})
+        looks = {}
+        for pod in pods:
+            used = counters.get(pod.name, PodCounters())
+            since = pod.since if pod.ready else ""
+            looks[pod.name] = PodLook(pod.node, pod.restarts, since, used.periods, used.throttled)
+        return looks
 
     def close(self) -> None:
         """Put back the number of pods and what scales them. Does nothing the second time."""

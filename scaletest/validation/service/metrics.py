@@ -5,15 +5,14 @@ two looks next to the ends of the measured time, and gauges are averaged between
 """
 
 import logging
-import subprocess
 import threading
 import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from urllib.parse import urlsplit
+from urllib.error import HTTPError
 
-from scaletest.model.errors import ScaletestError, UsageError
+from scaletest.load.http_call import HttpCall, tls_context
 from scaletest.validation.service.visit import ReplicaMetrics
 
 logger = logging.getLogger("scaletest.validation")
@@ -30,7 +29,6 @@ NAMES = {
     "vllm:gpu_prefix_cache_hits_total": "hits",
 }
 Figures = Mapping[str, float]
-ReadReplicas = Callable[[], Mapping[str, str]]
 
 
 def parse_metrics(text: str) -> dict[str, float]:
@@ -47,29 +45,17 @@ def parse_metrics(text: str) -> dict[str, float]:
     return figures
 
 
-def read_listed(command: Sequence[str]) -> dict[str, str]:
-    """Return the metrics of replicas whose addresses a command prints, one a line."""
-    try:
-        done = subprocess.run(
-            command, capture_output=True, timeout=PATIENCE_S, check=True, text=True
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise UsageError(
-            f"the replicas could not be listed: {error}",
-            hint="<list_replicas> is a command that prints one address per line",
-        ) from error
-    texts = {}
-    for address in done.stdout.split():
-        with urllib.request.urlopen(f"{address.rstrip('/')}/metrics", timeout=PATIENCE_S) as answer:
-            texts[urlsplit(address).netloc] = answer.read(MOST_BYTES).decode("utf-8", "replace")
-    return texts
-
-
 class MetricsWatch:
     """Reads the replicas every second until it is closed."""
 
-    def __init__(self, read: ReadReplicas, clock: Callable[[], float] = time.monotonic) -> None:
-        self._read, self._clock = read, clock
+    def __init__(
+        self,
+        addresses: Mapping[str, str],
+        call: HttpCall,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """addresses: of the replicas, by name. call: whose headers and authority are used."""
+        self._addresses, self._call, self._clock = addresses, call, clock
         self._looks: list[tuple[float, dict[str, Figures]]] = []
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run, name="scaletest-metrics", daemon=True)
@@ -85,18 +71,25 @@ class MetricsWatch:
         return metrics_between(self._looks, begin, end)
 
     def _run(self) -> None:
-        is_told = False
+        context, is_told = tls_context(self._call), False
         while not self._ends.is_set():
+            looked: dict[str, Figures] = {}
             try:
-                texts = self._read()
-                looked: dict[str, Figures] = {
-                    name: parse_metrics(text) for name, text in texts.items()
-                }
-                self._looks.append((self._clock(), looked))
-            except (OSError, ValueError, ScaletestError) as error:
+                for name, address in self._addresses.items():
+                    asked = urllib.request.Request(f"{address}/metrics", headers=self._call.headers)
+                    with urllib.request.urlopen(
+                        asked, timeout=PATIENCE_S, context=context
+                    ) as answer:
+                        text = answer.read(MOST_BYTES).decode("utf-8", "replace")
+                    looked[name] = parse_metrics(text)
+            except HTTPError:
+                return  # it serves none, or we may not read them
+            except (OSError, ValueError) as error:
                 if not is_told:
                     logger.warning("metrics of the replicas cannot be read: %s", error)
                 is_told = True
+            else:
+                self._looks.append((self._clock(), looked))
             self._ends.wait(LOOK_S)
 
 

@@ -18,6 +18,8 @@ LATENCIES = {
     for percent in (50, 95, 99)
 }
 MOST_IN_FLIGHT = 20_000
+# Of one replica, where the number is found.
+MOST_FOUND = 1024
 USUAL_STEP_S = 10.0
 
 
@@ -28,7 +30,9 @@ class ServicePlan(ImportedPlan):
     constants: ClassVar = {**VERSIONED, "kind": KIND}
     intervals: ClassVar = "from window to window"
 
-    in_flight: Annotated[Positive, "requests kept in flight for each replica"] = 32
+    in_flight: Annotated[
+        Positive | None, "requests kept in flight for each replica; null: found with one replica"
+    ] = None
     step_s: Annotated[
         float, Meta(gt=0, le=86400), "measured of each step and way, after the warm-up"
     ] = USUAL_STEP_S
@@ -41,7 +45,7 @@ class ServicePlan(ImportedPlan):
 
     def __post_init__(self) -> None:
         ImportedPlan.__post_init__(self)
-        if self.in_flight * self.steps[-1] > MOST_IN_FLIGHT:
+        if (self.in_flight or 1) * self.steps[-1] > MOST_IN_FLIGHT:
             raise InvalidValue(
                 f"{self.in_flight} requests in flight for {self.steps[-1]} replicas exceed"
                 f" {MOST_IN_FLIGHT}",
@@ -49,6 +53,11 @@ class ServicePlan(ImportedPlan):
             )
         if self.latency_limit:
             read_latency_limit(self.latency_limit)
+
+    @property
+    def most_in_flight(self) -> int:
+        """The most that one replica may get."""
+        return self.in_flight or min(MOST_FOUND, MOST_IN_FLIGHT // self.steps[-1])
 
     @property
     def turns(self) -> list[tuple[int, int]]:

@@ -4,14 +4,17 @@ import logging
 import shlex
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from scaletest.model.checks import cut_text
 from scaletest.model.errors import UsageError, WaitTimeout
+from scaletest.validation.service.visit import PodLook
 
 logger = logging.getLogger("scaletest.validation")
 PLACE = "{n}"
+LIST_S = 10.0
 # Runs the rest of its arguments when the pipe closes without a line: when this process is killed.
 _PUT_BACK = 'read -r line || exec "$@"'
 
@@ -22,6 +25,12 @@ class Replicas(Protocol):
     def scale(self, count: int) -> None:
         """Have so many that are ready. Raises ScaletestError with the reason where that fails."""
 
+    def addresses(self) -> Mapping[str, str]:
+        """Return the address of each by its name, as http://HOST:PORT; none if that is unknown."""
+
+    def pods(self) -> Mapping[str, PodLook]:
+        """Return how each fares now, by name; none where replicas are no pods."""
+
     def close(self) -> None:
         """Put back the number that there was before."""
 
@@ -29,10 +38,10 @@ class Replicas(Protocol):
 class CommandReplicas:
     """Sets them by a command that ends when they are ready."""
 
-    def __init__(self, command: str, before: int, ready_s: float) -> None:
+    def __init__(self, command: str, before: int, ready_s: float, listing: str = "") -> None:
         """command: with {n} for the number. before: to put back. ready_s: for the command to end.
 
-        UsageError for what is no such command.
+        listing: prints the addresses of replicas, a line each. UsageError for what is no command.
         """
         if PLACE not in command:
             raise UsageError(
@@ -40,9 +49,11 @@ class CommandReplicas:
                 hint=f"write {PLACE} where the number of replicas belongs",
             )
         try:
-            self._words = shlex.split(command)
+            self._words, self._listing = shlex.split(command), shlex.split(listing)
         except ValueError as error:
-            raise UsageError(f"<set_replicas> cannot be read: {error}") from error
+            raise UsageError(
+                f"<set_replicas> or <list_replicas> cannot be read: {error}"
+            ) from error
         self._before, self._ready_s = before, ready_s
         self._watcher: subprocess.Popen[bytes] | None = None
         # a second signal may come while the number is put back
@@ -64,6 +75,25 @@ class CommandReplicas:
                 start_new_session=True,
             )
         self._run(count)
+
+    def addresses(self) -> Mapping[str, str]:
+        """Run the command that lists them."""
+        if not self._listing:
+            return {}
+        try:
+            done = subprocess.run(
+                self._listing, capture_output=True, timeout=LIST_S, check=True, text=True
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            raise UsageError(
+                f"the replicas could not be listed: {error}",
+                hint="<list_replicas> is a command that prints one address per line",
+            ) from error
+        return {urlsplit(line).netloc: line.rstrip("/") for line in done.stdout.split()}
+
+    def pods(self) -> Mapping[str, PodLook]:
+        """Return none."""
+        return {}
 
     def close(self) -> None:
         """Put back the number, if it was changed. Does nothing the second time."""

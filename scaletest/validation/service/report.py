@@ -10,6 +10,7 @@ from scaletest.validation.imported.report import imported_report
 from scaletest.validation.imported.run_type import ImportedRun
 from scaletest.validation.service.causes import fullest, visits_of
 from scaletest.validation.service.judging import ServiceEvaluation
+from scaletest.validation.service.visit import ServiceVisit
 
 
 def service_report(run: ImportedRun) -> Report:
@@ -17,24 +18,33 @@ def service_report(run: ImportedRun) -> Report:
     result = cast(ServiceEvaluation, run.result)
     report = imported_report(run)
     plan = result.plan
-    conditions = [*report.head.conditions, f"{plan.in_flight} in flight for each replica"]
+    conditions = list(report.head.conditions)
+    visits = visits_of_result(result)
+    if visits:
+        each = (visits[0].in_flight or 0.0) / visits[0].count
+        conditions.append(f"{each:g} in flight for each replica")
     if plan.latency_limit:
         conditions.append(f"{plan.latency_limit} wanted")
-    visits, replicas = visit_table(result), replica_table(result)
+    around, replicas = visit_table(result), replica_table(result)
 
     def sections() -> list[Section]:
         return [
             *report.sections(),
-            *make_page({"Warm-up and client": [visits], "Replicas": [replicas]}),
+            *make_page({"Warm-up and client": [around], "Replicas": [replicas]}),
         ]
 
     def summary() -> list[Table | None]:
-        return [*report.summary(), visits]  # type: ignore[list-item]
+        return [*report.summary(), around]  # type: ignore[list-item]
 
     head = replace(
         report.head, title=f"validate service {plan.workload}", conditions=tuple(conditions)
     )
     return replace(report, head=head, sections=sections, summary=summary)
+
+
+def visits_of_result(result: ServiceEvaluation) -> list[ServiceVisit]:
+    """Return all visits, by their step."""
+    return [visit for step in result.steps for visit in visits_of(step)]
 
 
 def visit_table(result: ServiceEvaluation) -> Table:
@@ -53,39 +63,28 @@ def visit_table(result: ServiceEvaluation) -> Table:
             "client CPU": format_percent(visit.cpu, 0),
             "failed": ", ".join(f"{count} x {kind}" for kind, count in visit.outcomes.items()),
         }
-        for step in result.steps
-        for visit in visits_of(step)
+        for visit in visits_of_result(result)
     ]
-    chunks = any(visit.counts_chunks for step in result.steps for visit in visits_of(step))
+    chunks = any(visit.counts_chunks for visit in visits_of_result(result))
     note = "Tokens are chunks, since the service counts none." if chunks else ""
     return Table.of_rows(rows, {"step", "failed"}, {"failed"}, note=note)
 
 
 def replica_table(result: ServiceEvaluation) -> Table:
-    """Return a row for each replica in each visit; no rows where answers do not name theirs."""
-    rows = [
-        {
-            "step": visit.file,
-            "replica": name,
-            "requests": format_significant(share.requests, 4),
-            "latency": format_seconds(share.latency_s),
-            "each further token": format_seconds(share.per_token_s) if share.per_token_s else "",
-        }
-        for step in result.steps
-        for visit in visits_of(step)
-        for name, share in visit.replicas.items()
-    ]
-    rows += [
-        {
-            "step": visit.file,
-            "replica": name,
-            "requests": format_significant(count, 4),
-            "latency": "",
-            "each further token": "",
-        }
-        for step in result.steps
-        for visit in visits_of(step)
-        if not visit.replicas
-        for name, count in visit.served.items()
-    ]
-    return Table.of_rows(rows, {"step", "replica"}, {"replica"})
+    """Return a row for each replica in each visit, of what is known about it."""
+    rows = []
+    for visit in visits_of_result(result):
+        for name in sorted({*visit.served, *visit.pods}):
+            share, pod, requests = visit.replicas.get(name), visit.pods.get(name), visit.served
+            row = {"step": visit.file, "replica": name}
+            row["requests"] = format_significant(requests[name], 4) if name in requests else ""
+            row["latency"] = format_seconds(share.latency_s) if share else ""
+            per_token_s = share.per_token_s if share else None
+            row["each further token"] = format_seconds(per_token_s) if per_token_s else ""
+            row["node"] = pod.node if pod else ""
+            row["restarts"] = str(pod.restarts) if pod else ""
+            row["ready"] = ("all the time" if pod.stayed_ready else "not always") if pod else ""
+            throttled = pod.throttled if pod else None
+            row["throttled"] = "" if throttled is None else format_percent(throttled, 0)
+            rows.append(row)
+    return Table.of_rows(rows, {"step", "replica", "node", "ready"}, {"replica", "node"})

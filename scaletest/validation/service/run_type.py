@@ -1,14 +1,13 @@
 """The RunType of validations of services."""
 
-import os
 import random
+from collections.abc import Sequence
+from typing import Any
 
-from scaletest.runs.folder import ENVIRONMENT, RESULT, STEPS, RunFolder
-from scaletest.runs.places import default_root, run_reference
-from scaletest.validation.imported.run_type import ImportedRun, ImportedType
+from scaletest.validation.imported.run_type import ImportedType
 from scaletest.validation.judging.growth import SEED
 from scaletest.validation.service.folder import ServiceFolder
-from scaletest.validation.service.judging import evaluate_service
+from scaletest.validation.service.judging import ServiceEvaluation, evaluate_service
 
 
 class ServiceType(ImportedType):
@@ -16,24 +15,9 @@ class ServiceType(ImportedType):
 
     folder = ServiceFolder
 
-    def judge(self, folder: RunFolder) -> ImportedRun:
-        """Judge the run in a folder; UsageError when it cannot be read."""
-        stored = ServiceFolder(folder.path)
-        with folder.readable():
-            plan, visits = stored.plan(), list(stored.rows(STEPS))
-            environment, result = stored.read(ENVIRONMENT), stored.read(RESULT)
-        interrupted = result.get("interrupted")
-        return ImportedRun(
-            run_reference(folder.path, default_root(os.environ)),
-            str(folder.path),
-            evaluate_service(
-                plan,
-                visits,
-                random.Random(SEED),
-                interrupted if isinstance(interrupted, str) else "",
-            ),
-            environment,
-        )
+    def evaluate(self, plan: Any, results: Sequence[Any], interrupted: str) -> ServiceEvaluation:
+        """Judge what was measured. interrupted: what ended the run early."""
+        return evaluate_service(plan, results, random.Random(SEED), interrupted)
 
 
 RUN_TYPE = ServiceType()

@@ -50,6 +50,48 @@ class ReplicaMetrics(Document):
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicaPod(Document):
+    """How the pod of a replica fared while it was loaded."""
+
+    document_name = "the pod of a replica"
+
+    node: str
+    restarts: Annotated[Count, "of its containers"]
+    stayed_ready: bool
+    throttled: Annotated[
+        Number | None, "part of the time in which its CPU limit was reached; null if unknown"
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class PodLook:
+    """A pod at one time."""
+
+    node: str
+    restarts: int
+    ready_since: str  # "" when it is not ready
+    periods: float = 0.0  # of its CPU limit, since its start; 0 if unknown
+    throttled: float = 0.0  # of these, those in which the limit was reached
+
+
+def compare_looks(
+    before: Mapping[str, PodLook], after: Mapping[str, PodLook]
+) -> dict[str, ReplicaPod]:
+    """Return how the pods fared between two looks."""
+    pods = {}
+    for name, look in before.items():
+        later = after.get(name, PodLook(look.node, look.restarts, ""))
+        periods = later.periods - look.periods
+        pods[name] = ReplicaPod(
+            node=look.node,
+            restarts=max(0, later.restarts - look.restarts),
+            stayed_ready=bool(look.ready_since) and later.ready_since == look.ready_since,
+            throttled=(later.throttled - look.throttled) / periods if periods > 0 else None,
+        )
+    return pods
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceVisit(ToolResult):
     """One step on one way. What was not measured is null."""
 
@@ -73,6 +115,17 @@ class ServiceVisit(ToolResult):
     ] = field(default_factory=dict)
     metrics: Annotated[
         Mapping[str, ReplicaMetrics], Meta(max_length=10_000), "what replicas told of themselves"
+    ] = field(default_factory=dict)
+    pods: Annotated[Mapping[str, ReplicaPod], Meta(max_length=10_000), "of a cluster, by name"] = (
+        field(default_factory=dict)
+    )
+    direct_per_s: Annotated[
+        Number | None,
+        "successes per second of the same load on the replicas' own addresses in turn; null where"
+        " shares were even, or addresses are unknown",
+    ] = None
+    direct: Annotated[
+        Mapping[str, ReplicaShare], Meta(max_length=10_000), "what each replica did under that load"
     ] = field(default_factory=dict)
 
     @property
@@ -155,7 +208,7 @@ def _latencies(ended: Sequence[Attempt]) -> Iterator[tuple[str, float]]:
     series = {
         "latency": [row.ended_s - row.sent_s for row in ended],
         "ttft": [row.first_s - row.sent_s for row in ended if row.first_s is not None],
-        "tpot": list(filter(None, map(_per_token, ended))),
+        "tpot": [row.per_token_s for row in ended if row.per_token_s is not None],
     }
     for name, values in series.items():
         if values:
@@ -163,12 +216,6 @@ def _latencies(ended: Sequence[Attempt]) -> Iterator[tuple[str, float]]:
             yield f"{name}.mean", statistics.fmean(ordered)
             for percent in PERCENTS:
                 yield f"{name}.p{percent}", quantile(ordered, percent / 100)
-
-
-def _per_token(row: Attempt) -> float | None:
-    if row.first_s is None or row.tokens < 2:
-        return None
-    return (row.ended_s - row.first_s) / (row.tokens - 1)
 
 
 def _shares(ended: Sequence[Attempt]) -> dict[str, ReplicaShare]:
@@ -179,7 +226,7 @@ def _shares(ended: Sequence[Attempt]) -> dict[str, ReplicaShare]:
             by_replica[row.pod].append(row)
     shares = {}
     for name, rows in sorted(by_replica.items()):
-        per_token = list(filter(None, map(_per_token, rows)))
+        per_token = [row.per_token_s for row in rows if row.per_token_s is not None]
         shares[name] = ReplicaShare(
             requests=float(len(rows)),
             latency_s=statistics.fmean(row.ended_s - row.sent_s for row in rows),

@@ -96,8 +96,8 @@ def test_a_validation_follows_the_width_and_leaves_the_terminal_in_order(
     terminal: Open, tmp_path: Path
 ) -> None:
     run = str(tmp_path / "run")
-    shown = terminal("validate", "--local", "--seconds", "0.2", "--run-dir", run, columns=40)
-    eventually(lambda: "step 1 of about 8  about" in shown.text or "%  about" in shown.text)
+    shown = terminal("validate", "--local", "--seconds", "0.2", "--run-dir", run, columns=34)
+    eventually(lambda: "step 1 of 8  0%" in shown.text)
     assert "░" not in shown.text
     shown.resize(90)
     eventually(lambda: "░" in shown.text)

@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
@@ -15,12 +16,12 @@ from tests.conftest import call
 from tests.integration.services import inference
 
 
-def stream(url: str, kind: str, count: int = 8) -> Any:
-    """Attempts of as many streams, two at a time."""
+def stream(url: str, kind: str, count: int = 8, in_flight: int = 2) -> Any:
+    """Attempts of as many streams, so many at a time."""
     options = HttpOptions("", "", (), openai=kind, replica_header="X-Replica")
-    load = HttpLoad(make_call(options, url, 30.0, 2), prompts=Prompts(kind, "m", 32, 6))
+    load = HttpLoad(make_call(options, url, 30.0, in_flight), prompts=Prompts(kind, "m", 32, 6))
     try:
-        order = LoadOrder(1.0, parallel=2, count=count)
+        order = LoadOrder(1.0, parallel=in_flight, count=count)
         return load.measure(order, lambda: False, lambda ended, failed: None).samples
     finally:
         load.close()
@@ -34,6 +35,14 @@ def test_tokens_are_counted_by_usage_and_the_first_comes_before_the_end(kind: st
             assert (attempt.tokens, attempt.prompt_tokens) == (6, 32)
             assert not attempt.counts_chunks
             assert attempt.sent_s < attempt.first_s < attempt.ended_s
+
+
+def test_the_service_has_as_many_requests_as_were_asked_for_and_never_more() -> None:
+    with inference("--slots", "8") as url:
+        assert {row.outcome for row in stream(url, "completions", count=120, in_flight=24)} == {OK}
+        with urlopen(f"{url}/metrics", timeout=30) as answer:
+            metrics = answer.read().decode()
+    assert 'vllm:most_requests{model_name="m"} 24\n' in metrics
 
 
 def test_without_usage_chunks_are_counted_and_said_so() -> None:

@@ -63,6 +63,28 @@ def test_a_run_doubles_the_replicas_and_puts_them_back(
     assert compared.returncode in (0, 4), compared.stderr
 
 
+@pytest.mark.parametrize(
+    ("switches", "words"),
+    [
+        (("--freeze", "6"), ("timed out", "not ready")),
+        (("--crash", "4"), ("requests failed", "no request succeeded")),
+        (("--reject", "2"), ("429",)),
+        (("--half-close", "5"), ("requests failed",)),
+    ],
+)
+def test_a_service_that_fails_ends_the_run_with_the_reason_and_its_replicas_back(
+    switches: tuple[str, ...], words: tuple[str, ...], tmp_path: Path
+) -> None:
+    with inference(*switches, "--slots", "4", module=FRONT) as url:
+        patience = ("--timeout", "3s", "--warm-limit", "10s", "--ready-timeout", "8s")
+        environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path)}
+        done = call(*arguments(url), *patience, env=environment)
+        assert replicas(url) == 1
+    assert done.returncode in (4, 6), done
+    said = done.stdout + done.stderr
+    assert any(word in said for word in words), said
+
+
 def test_a_command_that_fails_ends_the_run_with_what_to_do(tmp_path: Path) -> None:
     with inference(module=FRONT) as url:
         line = arguments(url)

@@ -265,7 +265,7 @@ def test_a_notebook_shows_how_far_a_run_is(monkeypatch: pytest.MonkeyPatch) -> N
     assert line is not None and not outputs
     state = RunProgress("run", "validation", "sleep")
     line(state)
-    line(replace(state, steps=4, phase="1 worker: measuring", left_s=90))
+    line(replace(state, steps=4, phase="1 worker: measuring", left_least_s=90, left_most_s=90))
     line(replace(state, ended=True, verdict="PASS"))
     assert outputs == [
         ("new", "starting"),

@@ -642,8 +642,8 @@ def test_19_a_program_that_does_not_say_its_version_costs_no_result(
         (tmp_path / name).write_text("#!/bin/sh\nexec sleep 60\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(programs, "ANSWER_S", 0.05)
-    monkeypatch.setattr(namespaces, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(programs, "VERSION_LIMIT_S", 0.05)
+    monkeypatch.setattr(namespaces, "COMMAND_LIMIT_S", 0.05)
     # expect their words to be missing, and nothing else
     pingpong = benchmark.read_benchmark({"kind": "MPIPingPong"})
     assert machine.describe_machine(pingpong)["programs"]["mpirun"] == ""

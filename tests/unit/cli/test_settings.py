@@ -78,7 +78,7 @@ def test_the_suffix_of_a_file_counts_more_than_the_usual_format(file: Path, tmp_
         ("validate: {zzz: 3}", "unknown setting validate.zzz", "see: SCALETEST_CONFIG= scaletest "),
         ("validate: 3", "validate in ", "write one KEY: VALUE per line"),
         ("validate: {limit: many}", "'many' is not a valid integer", "correct it in the settings"),
-        ("validate: {seconds: soon}", "--seconds: 'soon' is no duration", "write e.g. 90s"),
+        ("validate: {seconds: soon}", "--seconds: invalid duration 'soon'", "write e.g. 90s"),
         ("a: [", "is not valid YAML in line 1", "do without it: SCALETEST_CONFIG="),
         ("- 1", "expected settings", "write one KEY: VALUE per line"),
     ],

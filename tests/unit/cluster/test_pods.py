@@ -80,8 +80,10 @@ container_cpu_usage_seconds_total{container="",namespace="n",pod="p"} 99
 container_cpu_usage_seconds_total{container="a",namespace="other",pod="p"} 99
 container_memory_working_set_bytes{container="a",namespace="n",pod="p"} 1e+06
 container_memory_working_set_bytes{container="POD",namespace="n",pod="p"} 99
+container_cpu_cfs_periods_total{container="a",namespace="n",pod="p"} 50
+container_cpu_cfs_throttled_periods_total{container="a",namespace="n",pod="p"} 20
 """  # noqa: E501
-    assert parse_usage(page, "n") == {"p": (3.5, 1e6, 1.7e9)}
+    assert parse_usage(page, "n") == {"p": (3.5, 1e6, 1.7e9, 50.0, 20.0)}
 
 
 @given(st.text(max_size=200))

@@ -145,6 +145,16 @@ def test_a_pool_waits_for_a_lock_only_while_there_are_requests() -> None:
     )
 
 
+def test_the_operating_point_is_no_level_that_is_too_much() -> None:
+    # given a closed load of 4 in flight, and behind it a rate of 14 requests a second
+    lock, sleep = (Activity({state: 5.0}) for state in (State.LOCK, State.SLEEP))
+    full = replace(step(replace(QUIET, activities=(lock,))), phase="ramp", load="closed", level=4.0)
+    operating = step(replace(QUIET, activities=(sleep,)))
+    operating = replace(operating, number=1, phase="operate", level=14.0)
+    result = evaluate(SaturationPlan("t", load="closed"), [full, operating], {0: [], 1: []})
+    assert service_time_sentence(result).startswith("at 4 the service's time: lock 100%")
+
+
 def test_the_report_names_no_limit_of_a_service_on_another_machine() -> None:
     result = evaluate(
         SaturationPlan("t", start=100.0),

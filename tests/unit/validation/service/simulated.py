@@ -3,11 +3,13 @@
 import heapq
 import itertools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from scaletest.load.level_load import LoadOrder, LoadResult
 from scaletest.model.attempt import OK, Attempt
+from scaletest.validation.service.runner import NO_ADDRESSES
+from scaletest.validation.service.visit import PodLook
 
 
 @dataclass
@@ -25,6 +27,8 @@ class Service:
     tokens: Callable[[int], int] = lambda number: 8
     least_gap_s: float = 0.0  # of a router that passes on one request after the other
     asked: list[int] = field(default_factory=list)
+    are_addresses_known: bool = False
+    look: Callable[[int, float], PodLook] | None = None  # at a replica at a time, if it is a pod
 
     def scale(self, count: int) -> None:
         """As Replicas says."""
@@ -39,16 +43,31 @@ class Service:
         """The time."""
         return self.now
 
-    def load(self, seen: Callable[[Attempt], None]) -> "SimulatedLoad":
+    def addresses(self) -> dict[str, str]:
+        """As Replicas says."""
+        known = range(self.count if self.are_addresses_known else 0)
+        return {f"r{replica}": f"http://r{replica}" for replica in known}
+
+    def pods(self) -> dict[str, PodLook]:
+        """As Replicas says."""
+        look = self.look
+        replicas = range(self.count if look else 0)
+        return {f"r{replica}": look(replica, self.now) for replica in replicas if look}
+
+    def load(
+        self, seen: Callable[[Attempt], None], direct: Mapping[str, str] = NO_ADDRESSES
+    ) -> "SimulatedLoad":
         """A load with new connections."""
-        return SimulatedLoad(self, seen)
+        return SimulatedLoad(self, seen, is_direct=bool(direct))
 
 
 class SimulatedLoad:
     """Closed load in virtual time."""
 
-    def __init__(self, service: Service, seen: Callable[[Attempt], None]) -> None:
-        self._service, self._seen = service, seen
+    def __init__(
+        self, service: Service, seen: Callable[[Attempt], None], *, is_direct: bool
+    ) -> None:
+        self._service, self._seen, self._is_direct = service, seen, is_direct
 
     def measure(
         self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
@@ -64,6 +83,8 @@ class SimulatedLoad:
             nonlocal routed
             number = next(numbers)
             replica = service.choose(number, service.count)
+            if self._is_direct:
+                replica = number % service.count
             routed = max(routed, at) + service.least_gap_s
             starts = max(routed, heapq.heappop(free[replica]))
             takes = service.serve_s * service.slowness(replica, starts) * chance.uniform(0.95, 1.05)

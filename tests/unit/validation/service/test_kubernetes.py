@@ -13,11 +13,13 @@ from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import restore
 from scaletest.cluster.resources import HPAS, STATEFUL_SETS, Resource
+from scaletest.cluster.service import Service
 from scaletest.load.http_call import HttpCall
 from scaletest.model.errors import InvalidValue, Unreachable, UsageError
 from scaletest.validation.options import DeploymentOptions
 from scaletest.validation.service import kubernetes
-from scaletest.validation.service.kubernetes import find_service, read_pods
+from scaletest.validation.service.kubernetes import find_service
+from scaletest.validation.service.visit import PodLook
 from tests.unit.fake_api import Answer
 from tests.unit.fake_objects import FakeObjects
 
@@ -50,16 +52,29 @@ class FakeService(FakeObjects):
         if name == "web":
             return 200, {}, {"spec": {"ports": [{"port": 80}], "selector": {"app": "model"}}}
         if name == "endpointslices":
-            endpoints = [{"conditions": {"ready": True}}] * count
-            return 200, {}, {"items": [{"endpoints": endpoints}]}
+            endpoints: list[Any] = [
+                {
+                    "addresses": [f"10.0.0.{n}"],
+                    "conditions": {"ready": True},
+                    "targetRef": {"name": f"m-{n}"},
+                }
+                for n in range(count)
+            ]
+            return 200, {}, {"items": [{"endpoints": endpoints, "ports": [{"port": 8000}]}]}
         if name == "pods":
-            ready = [{"type": "Ready", "status": "True"}]
+            ready = [{"type": "Ready", "status": "True", "lastTransitionTime": "10:00"}]
             status = {"phase": "Running", "conditions": ready}
-            pods = [{"metadata": {"name": f"m-{n}"}, "status": status} for n in range(count)]
+            spec = {"nodeName": "node-1"}
+            pods = [
+                {"metadata": {"name": f"m-{n}"}, "spec": spec, "status": status}
+                for n in range(count)
+            ]
             return 200, {}, {"items": pods}
-        if name == "metrics":
-            text = "vllm:num_requests_running 2\n"
-            return (200, {}, text) if ":8000/" in path else (503, {}, {})
+        if name == "cadvisor":
+            labels = '{container="main",namespace="n",pod="m-0"}'
+            rows = {"periods": 100, "throttled_periods": 25}
+            lines = [f"container_cpu_cfs_{row}_total{labels} {n}\n" for row, n in rows.items()]
+            return 200, {}, "".join(lines).encode()
         if name == "selfsubjectaccessreviews":
             asked = json.loads(body)["spec"]["resourceAttributes"]
             is_allowed = asked["resource"] != self.denied or not self.denied
@@ -149,10 +164,13 @@ def test_without_an_object_its_name_is_asked_for(cluster: Cluster, service: Fake
         found("")
 
 
-def test_the_metrics_of_pods_are_read_through_the_api_server(
+def test_pods_are_known_by_their_addresses_nodes_and_throttling(
     cluster: Cluster, service: FakeService
 ) -> None:
-    deployment = Deployment(cluster, "statefulset/model")
-    assert set(read_pods(cluster, deployment, 8000)) == {"m-0", "m-1", "m-2"}
-    with pytest.raises(Unreachable, match="no /metrics at port 1"):
-        read_pods(cluster, deployment, 1)
+    replicas = found("statefulset/model").replicas
+    assert set(replicas.addresses()) == {"m-0", "m-1", "m-2"}
+    assert replicas.addresses()["m-1"].endswith("/namespaces/n/pods/m-1:8000/proxy")
+    assert Service(cluster, "svc/web").pod_urls(is_inside=True)["m-1"] == "http://10.0.0.1:8000"
+    pods = replicas.pods()
+    assert pods["m-0"] == PodLook("node-1", 0, "10:00", 100.0, 25.0)
+    assert pods["m-1"] == PodLook("node-1", 0, "10:00")

@@ -4,12 +4,9 @@ import random
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
-from scaletest.model.errors import UsageError
 from scaletest.model.verdict import VerdictKind
 from scaletest.validation.service.judging import evaluate_service
-from scaletest.validation.service.metrics import metrics_between, parse_metrics, read_listed
+from scaletest.validation.service.metrics import metrics_between, parse_metrics
 from scaletest.validation.service.plan import ServicePlan
 from scaletest.validation.service.visit import ReplicaMetrics
 from tests.unit.validation.service.simulated import Service
@@ -86,8 +83,3 @@ def test_balance_is_known_by_the_replicas_own_count() -> None:
     verdict = judged(change, choose=lambda number, count: 0)
     assert verdict.kind is VerdictKind.FAIL
     assert "cause: balance" in verdict.reason
-
-
-def test_a_list_that_cannot_be_had_says_what_it_must_be() -> None:
-    with pytest.raises(UsageError, match="could not be listed"):
-        read_listed(["false"])

@@ -29,6 +29,16 @@ def test_the_number_is_set_and_put_back_once(tmp_path: Path) -> None:
     assert file.read_text().split() == ["1", "2", "3"]
 
 
+def test_addresses_are_those_that_a_command_prints() -> None:
+    listing = "sh -c 'echo http://a:1/; echo http://b:2'"
+    assert CommandReplicas("true {n}", 1, 30.0, listing).addresses() == {
+        "a:1": "http://a:1",
+        "b:2": "http://b:2",
+    }
+    with pytest.raises(UsageError, match="could not be listed"):
+        CommandReplicas("true {n}", 1, 30.0, "false").addresses()
+
+
 def test_nothing_is_put_back_that_was_not_changed(tmp_path: Path) -> None:
     CommandReplicas(command(tmp_path / "numbers"), 3, 30.0).close()
     assert not (tmp_path / "numbers").exists()

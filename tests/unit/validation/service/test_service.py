@@ -24,6 +24,7 @@ from scaletest.validation.service.judging import (
 from scaletest.validation.service.plan import ServicePlan
 from scaletest.validation.service.run_type import RUN_TYPE
 from scaletest.validation.service.runner import ServiceRunner, validate_service
+from scaletest.validation.service.visit import PodLook, ServiceVisit
 from tests.unit.told import telling
 from tests.unit.validation.service.simulated import Service
 
@@ -47,6 +48,11 @@ def validated(service: Service, plan: ServicePlan = PLAN) -> ServiceEvaluation:
     return evaluate_service(plan, runner.visits, random.Random(1), stop.reason)
 
 
+def visits_of(result: ServiceEvaluation) -> list[ServiceVisit]:
+    """Its visits, by their step."""
+    return [row for step in result.steps for row in step.results if isinstance(row, ServiceVisit)]
+
+
 def test_replicas_that_share_nothing_double() -> None:
     service = Service()
     result = validated(service)
@@ -56,6 +62,61 @@ def test_replicas_that_share_nothing_double() -> None:
         assert step.ratio is not None
         assert 1.94 < step.ratio.low < step.ratio.value < step.ratio.high < 2.06
     assert result.steps[0].throughput.value == pytest.approx(10.0, rel=0.02)
+
+
+def test_without_a_number_in_flight_it_is_found_with_one_replica() -> None:
+    result = validated(Service(), ServicePlan((1, 2), step_s=4.0))
+    # four slots are full with four, and eight serve no more
+    assert [visit.in_flight for visit in visits_of(result)] == [8.0, 8.0, 16.0, 16.0]
+    assert result.verdict.kind is VerdictKind.PASS, result.verdict
+
+
+def test_pinned_connections_are_told_from_a_slow_replica_by_an_even_load() -> None:
+    pinned = Service(choose=lambda number, count: 0, are_addresses_known=True)
+    verdict = validated(pinned).verdict
+    assert verdict.kind is VerdictKind.FAIL
+    assert "over their own addresses, they served 2.0 times as much" in verdict.reason
+    avoided = Service(
+        choose=lambda number, count: 0 if number % 3 else count - 1,
+        slowness=lambda replica, now: 1.0 + replica,
+        are_addresses_known=True,
+    )
+    verdict = validated(avoided, ServicePlan((1, 2), in_flight=12, step_s=4.0)).verdict
+    assert verdict.kind is VerdictKind.INVALID
+    assert "r1 is slow" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("look", "words"),
+    [
+        (PodLook("node-1", 2, "10:00"), "r1 on node-1 was restarted 2 times"),
+        (PodLook("node-1", 0, "10:01"), "r1 on node-1 did not stay ready"),
+        (PodLook("node-1", 0, ""), "r1 on node-1 did not stay ready"),
+    ],
+)
+def test_a_pod_that_ends_or_is_not_ready_under_load_is_named(look: PodLook, words: str) -> None:
+    sound, looked = PodLook("node-1", 0, "10:00"), set[int]()
+
+    def look_at(replica: int, now: float) -> PodLook:
+        is_first = replica not in looked
+        looked.add(replica)
+        return sound if is_first or replica == 0 else look
+
+    verdict = validated(Service(look=look_at)).verdict
+    assert verdict.kind is VerdictKind.INVALID
+    assert words in verdict.reason
+
+
+def test_cpu_limits_that_stop_more_pods_than_before_are_the_cause() -> None:
+    def look_at(replica: int, now: float) -> PodLook:
+        periods = 10 * now
+        share = 0.5 if service.count > 1 else 0.1
+        return PodLook("node-1", 0, "10:00", periods, share * periods)
+
+    service = Service(look=look_at, least_gap_s=0.08)
+    verdict = validated(service).verdict
+    assert verdict.kind is VerdictKind.FAIL
+    assert "CPU limits, which stop the replicas for 50% of their time, and" in verdict.reason
 
 
 def test_a_router_in_front_is_named_when_the_replicas_get_equal_parts() -> None:
