@@ -232,8 +232,8 @@ def _format_number(headline: Headline, row: MeasuredPermutation) -> str:
         return NOTHING
     if summary.count == 2 and summary.least < summary.most:
         # two values say more than their interval, which may be wider than they are large
-        both = (summary.least, summary.most)
-        return ", ".join(format_quantity(value, headline.unit) for value in both)
+        least, most = (format_quantity(end, headline.unit) for end in (summary.least, summary.most))
+        return f"{least}, {most}"
     return quantity_with_half_width(summary.mean, summary.half_width, headline.unit)
 
 

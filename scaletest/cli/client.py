@@ -12,7 +12,6 @@ from scaletest.broker.connection import prepare_connection
 from scaletest.broker.redis_errors import explain_redis_errors
 from scaletest.broker.samples import SampleReader
 from scaletest.cli import options as shared
-from scaletest.cli.headings import ManyOptionsCommand
 from scaletest.cli.output import (
     Output,
     echo,
@@ -37,7 +36,7 @@ REDIS_TIMEOUT_S = 5.0
 
 @cloup.command(
     "client",
-    cls=ManyOptionsCommand,
+    cls=shared.ManyOptionsCommand,
     common="--queue --redis-url --parallel --rate --duration --batch --listen",
     epilog=(
         "SIGTERM or Ctrl-C once submits nothing more, waits for what is in flight and prints the"

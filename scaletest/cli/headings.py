@@ -7,6 +7,8 @@ import click
 import cloup
 from cloup.formatting import ensure_is_cloup_formatter
 
+from scaletest.cli.output import echo
+
 F = TypeVar("F", bound=Callable[..., object])
 # In the meta of a context: its help shows all options.
 ALL_OPTIONS = "scaletest.all_options"
@@ -54,19 +56,19 @@ class ManyOptionsCommand(cloup.Command):
     def format_params(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options of the help."""
         if ctx.meta.get(ALL_OPTIONS):
-            return super().format_params(ctx, formatter)
+            super().format_params(ctx, formatter)
+            return
         by_name = {name: option for option in self.params for name in option.opts}
         records = [by_name[name].get_help_record(ctx) for name in self._common]
         others = self.make_option_group_help_section(self.get_default_option_group(ctx), ctx)
         sections = [cloup.HelpSection("Common options", list(filter(None, records))), others]
         ensure_is_cloup_formatter(formatter).write_many_sections(sections)
-        return None
 
 
 def _show_all_options(context: click.Context, option: click.Parameter, is_given: bool) -> None:
     if is_given and not context.resilient_parsing:
         context.meta[ALL_OPTIONS] = True
-        click.echo(context.get_help())
+        echo(f"{context.get_help()}\n", nl=False)
         context.exit()
 
 

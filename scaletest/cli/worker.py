@@ -13,7 +13,6 @@ import cloup
 
 from scaletest.cli import options as shared
 from scaletest.cli import workloads
-from scaletest.cli.headings import ManyOptionsCommand
 from scaletest.cli.output import Output, show_messages
 from scaletest.model.errors import UsageError
 from scaletest_workers.settings import Serving, Settings
@@ -38,7 +37,7 @@ the end. With --once what COMMAND writes goes to standard error.
 
 @cloup.command(
     "worker",
-    cls=ManyOptionsCommand,
+    cls=shared.ManyOptionsCommand,
     common="--queue --redis-url --workload --device-glob --preset --per-device --time-limit --once",
     help=HELP,
     epilog=(

@@ -3,7 +3,6 @@
 import cloup
 
 from scaletest.cli import options as shared
-from scaletest.cli.headings import ManyOptionsCommand
 from scaletest.cli.output import Output
 from scaletest.saturation.commands import saturate_options
 from scaletest.saturation.options import PlanOptions, SaturationOptions, make_plan
@@ -28,7 +27,7 @@ measured.
 
 @cloup.command(
     "saturate",
-    cls=ManyOptionsCommand,
+    cls=shared.ManyOptionsCommand,
     common="--service --queue --load --maximum --latency-limit --wanted --ui --dry-run --output",
     help=HELP,
     epilog=(

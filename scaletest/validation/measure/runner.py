@@ -274,8 +274,7 @@ class ValidationRunner:
             failing_s = max(FAILING_S, 5 * plan.seconds)
             # a program that fails each time is told at once
             fails_always = tally.failures >= workers and not tally.completions
-            is_too_late = fails_always or passed_s > failing_s
-            if tally.failures > plan.tolerate_failures and is_too_late:
+            if tally.failures > plan.tolerate_failures and (fails_always or passed_s > failing_s):
                 return Stop.FAILURES, None
             stop = rule.decide(tally.completions, passed_s, tally.read)
             self._progress.note(progress_line(workers, tally, passed_s, rule.longest_s, rule.rate))

@@ -193,9 +193,8 @@ def _steps_section(parts: ReportParts) -> list[Block | None]:
         " the share of a request's time that scaletest itself cost."
     )
     blocks: list[Block | None] = [Table.of_rows(rows, {"ended"}, layout="steps", note=note)]
-    if parts.result.steps:
-        unseen = unseen_tail(parts.result.steps)
-        blocks.append(Text([as_sentence(unseen[:1].upper() + unseen[1:])], "soft"))
+    unseen = unseen_tail(parts.result.steps) if parts.result.steps else ""
+    blocks.append(Text([as_sentence(unseen[:1].upper() + unseen[1:])], "soft"))
     knee = parts.result.growth.knee
     if knee is not None and not parts.result.plan.compares:
         text = f"Knee of the curve (Kneedle): {knee} workers."
