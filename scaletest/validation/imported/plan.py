@@ -31,7 +31,7 @@ class ImportedPlan(Document):
     measure: Annotated[str, choice(UNITS), "whose ratio is judged"] = REQUESTS
     scale: Annotated[
         float,
-        Meta(ge=0, lt=2, extra={"hint": "a perfect doubling is 2.00: ask for less, such as 1.9"}),
+        Meta(ge=0, lt=2, extra={"hint": "give the ratio wanted, below 2.00, which is perfect"}),
         "the ratio wanted for each doubling; 0: none, nothing is judged",
     ] = USUAL_SCALE
     price: Annotated[float, Meta(ge=0, le=1e9), "of one for an hour; 0: unknown"] = 0.0
