@@ -63,7 +63,7 @@ class SaturationForecast(Written):
     longest_s: Annotated[
         float | None,
         "seconds of the longest possible run, with the steps that a latency limit makes longer, and"
-        " without those that are repeated since the tester was late.",
+        " without those that are repeated since the load generator was late.",
     ]
 
     def times(self, runs: int) -> SaturationForecast:
