@@ -278,7 +278,7 @@ async def serve(options: argparse.Namespace) -> None:
     if options.crash:
         replica.loop.call_later(options.crash, os._exit, 1)
     server = await asyncio.get_running_loop().create_server(
-        lambda: Api(replica, numbers), "127.0.0.1", options.port, backlog=4096
+        lambda: Api(replica, numbers), options.host, options.port, backlog=4096
     )
     print(server.sockets[0].getsockname()[1], flush=True)
     await end_with_input().wait()
@@ -291,6 +291,7 @@ def main() -> None:
     )
     add_options(parser)
     parser.add_argument("--name", default="replica-0")
+    parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(serve(parser.parse_args()))

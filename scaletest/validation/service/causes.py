@@ -67,11 +67,6 @@ def _faults_of_visit(plan: ServicePlan, visit: ServiceVisit) -> Iterator[Ground]
             remedy,
         )
         return
-    if not visit.is_warm:
-        yield _doubt(
-            f"{at}: not warm after {visit.warm_s:.0f} s under load, the latency still changed",
-            "give a longer <warm_limit>, or find what changes the latency",
-        )
     if visit.cpu > BUSY_CORES:
         yield _doubt(
             f"{at}: the client was the limit, it used {format_percent(visit.cpu, 0)} of a core",
@@ -88,6 +83,11 @@ def _faults_of_visit(plan: ServicePlan, visit: ServiceVisit) -> Iterator[Ground]
             f"{at}: the client kept {visit.kept_in_flight:.0f} requests in flight instead of"
             f" {wanted:.0f}",
             "run the client on a machine of its own",
+        )
+    if not visit.is_warm:
+        yield _doubt(
+            f"{at}: not warm after {visit.warm_s:.0f} s under load, the latency still changed",
+            "give a longer <warm_limit>, or find what changes the latency",
         )
     counted, generated = visit.tokens_per_s, visit.generated_per_s
     if (
