@@ -206,14 +206,16 @@ class Api(HttpServer):
 
             replica.submit(Generation(words, tokens, send_whole))
             return
-        self.begin(kind="text/event-stream", extra=name)
-        if is_chat:
-            role = {"index": 0, "delta": {"role": "assistant", "content": ""}}
-            self.chunk(f"data: {json.dumps({'choices': [role]})}\n\n")
         is_cut = options.half_close and number % options.half_close == 0
         is_told = wanted.get("stream_options", {}).get("include_usage") and not options.no_usage
 
         def send_token(done: int, is_last: bool) -> None:
+            if done == 1:
+                # not earlier: Go's proxies cut an answer that begins while they still read
+                self.begin(kind="text/event-stream", extra=name)
+                if is_chat:
+                    role = {"index": 0, "delta": {"role": "assistant", "content": ""}}
+                    self.chunk(f"data: {json.dumps({'choices': [role]})}\n\n")
             if is_cut and done > 1:
                 self.transport.close()
                 return
