@@ -8,7 +8,7 @@ RUN --mount=type=secret,id=apt.conf --mount=type=secret,id=apt.list --mount=type
     apt-get update -qq && apt-get install -y -qq --no-install-recommends python3-venv >/dev/null && rm -rf /var/lib/apt/lists/*
 RUN python3 -m venv /opt/pip
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE hatch_build.py ./
+COPY pyproject.toml README.md LICENSE ./
 COPY scaletest/__init__.py scaletest/
 RUN --mount=type=secret,id=pip.conf --mount=type=secret,id=ca.crt \
     export PIP_CONFIG_FILE=/run/secrets/pip.conf && /opt/pip/bin/pip install --quiet pip-tools && mkdir /lock && \

@@ -60,7 +60,7 @@ ROWS: tuple[tuple[str, tuple[GrafanaPanel, ...]], ...] = (
         "Queues",
         (
             GrafanaPanel(
-                "Redis answers",
+                "Connected to Redis",
                 (("min(scaletest_up)", "up"),),
                 kind="stat",
                 width=4,
@@ -122,7 +122,7 @@ ROWS: tuple[tuple[str, tuple[GrafanaPanel, ...]], ...] = (
                 ),
             ),
             GrafanaPanel(
-                "Submitted and ended a second",
+                "Submitted and ended per second",
                 (
                     (rate_query("scaletest_requests_submitted_total"), "{{queue}} submitted"),
                     (rate_query("scaletest_requests_total"), "{{queue}} ended"),
@@ -170,9 +170,7 @@ ROWS: tuple[tuple[str, tuple[GrafanaPanel, ...]], ...] = (
                 "s",
                 "heatmap",
                 12,
-                note=(
-                    "Time from submission to start: requests a second by the time that they waited."
-                ),
+                note="Time from submission to start: requests per second by their wait.",
             ),
             GrafanaPanel(
                 "Run",
@@ -180,7 +178,7 @@ ROWS: tuple[tuple[str, tuple[GrafanaPanel, ...]], ...] = (
                 "s",
                 "heatmap",
                 12,
-                note="Run time: requests a second by the time that they ran.",
+                note="Run time: requests per second by their run time.",
             ),
             GrafanaPanel(
                 "Wait, median and 95 %",
@@ -221,14 +219,14 @@ ROWS: tuple[tuple[str, tuple[GrafanaPanel, ...]], ...] = (
         "Outcomes",
         (
             GrafanaPanel(
-                "Ended a second",
+                "Ended per second",
                 ((rate_query("scaletest_requests_total", "outcome"), "{{outcome}}"),),
                 "reqps",
                 width=12,
                 note="Requests that ended, by outcome.",
             ),
             GrafanaPanel(
-                "Problems a second",
+                "Problems per second",
                 (
                     (
                         rate_query("scaletest_requests_rejected_total"),
@@ -266,7 +264,7 @@ ROWS: tuple[tuple[str, tuple[GrafanaPanel, ...]], ...] = (
                 note="If the lines jump up and down, see docs/explanation/autoscaling.md.",
             ),
             GrafanaPanel(
-                "Submitted a second",
+                "Submitted per second",
                 ((sum_query("scaletest_queue_submitted_per_second", "queue"), "{{queue}}"),),
                 "reqps",
                 width=4,

@@ -44,11 +44,11 @@ make_venv() {
   "$python" -m venv --clear "$venv" || die "the virtual environment $venv could not be created" "remove it and run this again"
 }
 
-# ensure_environment EXTRAS: installs the project and these extras, editable, into the virtual environment. Quick when
-# nothing changed.
+# ensure_environment: installs the project, editable, and what its development needs into the virtual environment. Quick
+# when nothing changed.
 ensure_environment() {
-  local extras=$1 stamp
-  stamp=$(printf '%s ' "$extras" "$root" | cat - "$root/pyproject.toml" | sha256sum | cut -d' ' -f1)
+  local stamp
+  stamp=$(printf '%s ' "$root" | cat - "$root/pyproject.toml" | sha256sum | cut -d' ' -f1)
   if [ -x "$venv/bin/python" ] && grep -qsx "$stamp" "$venv/.scaletest-stamp"; then
     return
   fi
@@ -60,14 +60,14 @@ ensure_environment() {
     say "creating the virtual environment $venv (once, a minute or two)"
     make_venv "$python"
   fi
-  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$root[$extras]" >&2 ||
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$root[dev]" >&2 ||
     die "the project could not be installed" "read the lines above; is the package index reachable?"
   printf '%s\n' "$stamp" >"$venv/.scaletest-stamp"
 }
 
 # Debian packages for tests, by a program that each has. redis-server, openssl: TLS, Sentinel, a replica (beside the
 # server of the wheel). prometheus: the dashboard and the alert rules. chromium, chromium-driver: pages and reports.
-# curl: the calls of scripts. npm: the pages' charts, and axe-core. ffmpeg, onevpl-tools: transcodes. buildah,
+# curl: the calls of scripts. npm: axe-core. ffmpeg, onevpl-tools: transcodes. buildah,
 # debootstrap, podman, runc: images (crun does not support mixed cgroup versions).
 # iproute2 up to ssh: benchmarks. groff, mandoc: the manual page. cc: a clock for Redis that can be set.
 declare -A test_packages=(

@@ -33,7 +33,7 @@ STEPS = (
     NewcomerStep("see the demo", "./hack/demo"),
     NewcomerStep(
         "install",
-        "python3 -m venv ~/scaletest && ~/scaletest/bin/pip install -q '.[embedded]'\n"
+        "python3 -m venv ~/scaletest && ~/scaletest/bin/pip install -q .\n"
         "export PATH=~/scaletest/bin:$PATH",
     ),
     NewcomerStep("ask for help", "scaletest --help"),

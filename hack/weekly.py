@@ -71,7 +71,6 @@ PARTS = {
     "example": WeeklyPart(
         (
             "docs/examples",
-            "hatch_build.py",
             "pyproject.toml",
             "scaletest/plugins.py",
             "tests/integration/workers/test_example.py",
@@ -117,6 +116,20 @@ PARTS = {
             "tests/cluster/test_images.py",
         ),
         programs=("buildah", "debootstrap", "podman", "runc"),
+    ),
+    "release": WeeklyPart(
+        (
+            "charts/scaletest/Chart.yaml",
+            "dockerfiles",
+            "hack/bare",
+            "hack/images",
+            "hack/installed.py",
+            "hack/release",
+            "pyproject.toml",
+            "tests/integration/hack/test_release_parts.py",
+        ),
+        ("crane", "helm3"),
+        ("buildah", "podman", "debootstrap", "ip"),
     ),
     "volcano": WeeklyPart(
         (

@@ -1,8 +1,8 @@
 """What sampling costs: the same workers with and without it in alternation, behind a real queue.
 
-sleep: 8 workers, commands that sleep 0.5 s. empty: one worker, requests without work, which no
-sampler sees. ffmpeg: as many workers as cores, each a short transcode of a made picture, with its
-threads.
+sleep: 8 workers, commands that sleep 0.5 s. script: 8 workers, shell scripts of five commands.
+empty: one worker, requests without work, which no sampler sees. ffmpeg: as many workers as cores,
+each a short transcode of a made picture, with its threads.
 """
 
 import math
@@ -43,6 +43,12 @@ class CostCase:
 
 CASES = {
     "sleep": CostCase(8, ("/bin/sleep", "0.5"), (0.99, 1.01), 0.01),
+    "script": CostCase(
+        8,
+        ("/bin/bash", "-c", "for number in 1 2 3 4 5; do sleep 0.1; done"),
+        (0.99, 1.01),
+        0.03,
+    ),
     "empty": CostCase(1, ("sleep", "0"), (0.97, 1.03)),
     "ffmpeg": CostCase(
         os.cpu_count() or 1,

@@ -12,7 +12,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from hack.benchmarks import causes_programs as programs
@@ -37,6 +38,7 @@ class Injected:
     program.
     slow: the device that alone is slow. tells_cpu: whether the command tells how long it ran on a
     CPU, so that the rest of its run time was the injected wait; else it tells how long that was.
+    service: the address of one to be loaded until it is saturated, in the place of a command.
     step_s: how long each step is measured, longer where looks at few requests tell states that
     follow each other apart less well.
     """
@@ -49,6 +51,7 @@ class Injected:
     client: tuple[str, ...] = (sys.executable, "-m", "scaletest")
     slow: str = ""
     tells_cpu: bool = False
+    service: str = ""
     step_s: float = 4.0
 
 
@@ -72,6 +75,13 @@ def flock(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
     path = folder / "shared.lock"
     command = measured(programs.FLOCK, path, 0.15 * scale)
     yield Injected(command, State.FILE_LOCK, str(path), step_s=8.0)
+
+
+@contextmanager
+def forking(injector: Injector, folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+    """Do what an injector's command does as one of several commands of a shell script."""
+    with injector(folder, scale) as injected:
+        yield replace(injected, command=programs.scripted(injected.command))
 
 
 @contextmanager
@@ -103,17 +113,25 @@ def sqlite(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
     connection.execute("create table written (number)")
     connection.close()
     yield Injected(
-        measured(programs.SQLITE, path, 0.15 * scale), State.SLEEP, str(path), step_s=8.0
+        measured(programs.SQLITE, path, 0.15 * scale), State.SLEEP, str(path), step_s=12.0
     )
 
 
 @contextmanager
-def fifo(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+def lock_file(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+    """Half of its time it has a file that nobody else may create meanwhile, who tries again."""
+    yield Injected(
+        measured(programs.LOCK_FILE, folder / "lock", 0.15 * scale), State.SLEEP, step_s=8.0
+    )
+
+
+@contextmanager
+def fifo(folder: Path, scale: float = 1.0, *, tokens: int = 1) -> Iterator[Injected]:
     """Take the only token out of a pipe for half of its time."""
     path = folder / "tokens"
     os.mkfifo(path)
     pipe = os.open(path, os.O_RDWR)
-    os.write(pipe, b"x")
+    os.write(pipe, tokens * b"x")
     try:
         command = programs.script(programs.TOKEN_SCRIPT, path, 0.1 * scale)
         yield Injected(command, State.PIPE, f"{path}{TOKENS}")
@@ -143,11 +161,26 @@ def udp(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
 
 
 @contextmanager
+def udp_unconnected(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+    """Asks it by a socket without a peer, of which nothing tells whom it waits for."""
+    with udp(folder, scale) as asking:
+        address = asking.object
+        yield Injected(measured(programs.SENT_DATAGRAM, address), State.NETWORK)
+
+
+@contextmanager
+def pool(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+    """Serve two requests at a time: the others wait inside, where nobody waits for a client."""
+    with _printing(python(programs.POOL, 2, 0.1 * scale)) as address:
+        yield Injected((), State.LOCK, service=address)
+
+
+@contextmanager
 def lock_and_tcp(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
     """Wait for a lock, then for a service: two causes, of which the lock is the larger."""
     path = folder / "shared.lock"
-    with _printing(python(programs.SERVER, "127.0.0.1", 2, 0.15 * scale, 1)) as address:
-        command = measured(programs.LOCK_AND_CLIENT, path, address, 0.15 * scale)
+    with _printing(python(programs.SERVER, "127.0.0.1", 2, 0.1 * scale, 1)) as address:
+        command = measured(programs.LOCK_AND_CLIENT, path, address, 0.2 * scale)
         yield Injected(command, State.FILE_LOCK, str(path), step_s=8.0)
 
 
@@ -156,7 +189,8 @@ def lock_or_tcp(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
     """Wait for a lock or for a service, by chance."""
     path = folder / "shared.lock"
     with _printing(python(programs.SERVER, "127.0.0.1", 1, 0.1 * scale, 1)) as address:
-        lock = programs.FLOCK.replace("sys.argv[2]", "sys.argv[3]")
+        # without a pause behind it, so that two workers wait for each other
+        lock = programs.FLOCK.rpartition("time.sleep")[0].replace("sys.argv[2]", "sys.argv[3]")
         client = programs.CLIENT.replace("with Kept():", "if True:")
         command = measured(
             programs.LOCK_OR_CLIENT,
@@ -314,9 +348,17 @@ INJECTORS: Mapping[str, Injector] = {
     "script": flock_script,
     "forks": forks,
     "sqlite": sqlite,
+    "lock-file": lock_file,
     "fifo": fifo,
     "system-v": system_v,
     "udp": udp,
+    "udp-unconnected": udp_unconnected,
+    "pool": pool,
+    "cpu-forking": partial(forking, cpu),
+    "fcntl-forking": partial(forking, fcntl_lock),
+    "sqlite-forking": partial(forking, sqlite),
+    "tcp-forking": partial(forking, tcp),
+    "disk-forking": partial(forking, disk),
     "lock-and-tcp": lock_and_tcp,
     "lock-or-tcp": lock_or_tcp,
     "pinned": pinned,

@@ -2,11 +2,12 @@
 
 Each measures itself how long the injected wait keeps it, without CPU time.
 
-Where the environment names a file, a line there tells of every run: the process that started it,
+Where the environment names a file, a line there tells of every run: the worker that started it,
 when it ended on the clock of the day, and the seconds that it was kept.
 """
 
 import sys
+from collections.abc import Sequence
 
 TRUTH = "SCALETEST_TRUTH"
 
@@ -26,8 +27,11 @@ def tell(seconds):
     path = os.environ.get("SCALETEST_TRUTH")
     if path:
         with open(path, "a") as file:
-            file.write("%d %.6f %.6f\\n" % (os.getppid(), time.time(), seconds))
+            worker = int(os.environ.get("SCALETEST_WORKER", os.getppid()))
+            file.write("%d %.6f %.6f\\n" % (worker, time.time(), seconds))
 """
+# Runs its arguments as a command of its own, as a script without exec does, between two others.
+_SCRIPTED = 'export SCALETEST_WORKER=$PPID; /bin/true; "$@"; /bin/true'
 
 
 def python(code: str, *arguments: object) -> tuple[str, ...]:
@@ -41,6 +45,11 @@ def measured(code: str, *arguments: object, seconds: str = "Kept.seconds") -> tu
     seconds: the expression that tells how long it was kept.
     """
     return python(f"{_MEASURED}{code}\ntell({seconds})", *arguments)
+
+
+def scripted(command: Sequence[str]) -> tuple[str, ...]:
+    """Return a command that runs another one in a shell script."""
+    return ("/bin/bash", "-c", _SCRIPTED, "script", *command)
 
 
 def script(code: str, *arguments: object) -> tuple[str, ...]:
@@ -98,6 +107,19 @@ time.sleep(float(sys.argv[2]))
 connection.execute("rollback")
 time.sleep(float(sys.argv[2]))
 """
+# Creates a file that must not exist, again and again until it can.
+LOCK_FILE = """
+with Kept():
+    while True:
+        try:
+            os.close(os.open(sys.argv[1], os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            break
+        except FileExistsError:
+            time.sleep(0.02)
+time.sleep(float(sys.argv[2]))
+os.unlink(sys.argv[1])
+time.sleep(float(sys.argv[2]))
+"""
 SYSTEM_V = """
 import ctypes
 libc = ctypes.CDLL(None)
@@ -119,6 +141,15 @@ connection.connect((host, int(port)))
 with Kept():
     connection.send(b"x")
     connection.recv(16)
+"""
+# The same by a socket that is connected to nobody.
+SENT_DATAGRAM = """
+import socket
+host, _, port = sys.argv[1].rpartition(":")
+connection = socket.socket(type=socket.SOCK_DGRAM)
+with Kept():
+    connection.sendto(b"x", (host, int(port)))
+    connection.recvfrom(16)
 """
 DATAGRAM_SERVER = """
 import socket, sys, threading, time
@@ -174,6 +205,22 @@ def serve(connection):
 print(sys.argv[1] if unix else "%s:%d" % server.getsockname(), flush=True)
 while True:
     threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
+"""
+# Answers over HTTP after some seconds, so many at a time; each request has a thread.
+POOL = """
+import http.server, sys, threading, time
+slots = threading.Semaphore(int(sys.argv[1]))
+class Answers(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        with slots:
+            time.sleep(float(sys.argv[2]))
+        self.send_response(204)
+        self.end_headers()
+    def log_message(self, *_):
+        pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+print("http://127.0.0.1:%d/" % server.server_port, flush=True)
+server.serve_forever()
 """
 WRITE = """
 import mmap

@@ -7,6 +7,7 @@ import math
 import os
 import platform
 import random
+import re
 import shutil
 import statistics
 import subprocess
@@ -19,24 +20,32 @@ from typing import Any
 
 from hack.benchmarks.causes_injectors import GAP, INJECTORS, NONE, Injected
 from hack.benchmarks.causes_programs import TRUTH, python
-from scaletest.model import Reply
+from scaletest.causes.causes import NOTHING_GREW
+from scaletest.causes.places import PLACE_TEXTS
+from scaletest.model import Reply, VerdictKind
 from scaletest.validation.folder import StoredValidation, ValidationFolder
 from scaletest.validation.judging.steps import Step, summarise
 
 WORKERS = 4
-# Shares may be off by this much.
-CLOSE = 0.1
+# Shares and truths are rounded to so much.
+ROUNDING = 0.005
 # A cause that holds less of the growth need not come first.
 MAIN_SHARE = 0.5
 # Redis stamps a reply, and the command its end, on the same clock, one after the other.
 _LATE_S = 0.05
 _PATIENCE_S = 180.0
+# The first state of what a saturation says of the time of a service.
+_SERVICE_TIME = re.compile(r"the service's time: ([a-zA-Z ]+) \d+%")
 Row = dict[str, Any]
 # What a run without requests that tell of their time says of causes.
 NO_CAUSES: Row = {"causes": [], "headline": "none", "sentence": "", "slow": None, "before": 0}
 # Process id of a worker -> of each of its commands: when it ended, and for how long it waited (or
 # ran on a CPU, where it tells that), in seconds
 _CommandWaits = Mapping[int, Sequence[tuple[float, float]]]
+
+
+class Spoilt(Exception):
+    """Told of an INVALID run that names no cause, since the machine or chance disturbed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +65,28 @@ class InjectedRun:
 
 
 def run(case: InjectedRun) -> Row:
-    """One validation, judged. Raises Unsuitable."""
+    """One validation, judged. Raises Unsuitable and Spoilt."""
     folder = Path(tempfile.mkdtemp(prefix="scaletest-causes-"))
     scale = random.Random(f"{case.injector} {case.seed}").uniform(0.85, 1.2)
     try:
         with INJECTORS[case.injector](folder, scale) as injected, _load(case.loaded):
-            result = _validate(injected, folder)
-            stored = ValidationFolder(folder / "run").load()
+            if injected.service:
+                judged = _judge_service(injected, folder)
+            else:
+                result = _validate(injected, folder)
+                stored = ValidationFolder(folder / "run").load()
+                causes = result["causes"] or NO_CAUSES
+                cannot_tell = injected.state != NONE and causes["headline"] == NOTHING_GREW
+                is_invalid = result["verdict"]["kind"] == VerdictKind.INVALID
+                if is_invalid and (result["interference"] or cannot_tell):
+                    raise Spoilt(result["verdict"]["reason"])
+                judged = judge(injected, result, stored, _command_waits(folder / "truth"))
         return {
             "injector": case.injector,
             "seed": case.seed,
             "loaded": case.loaded,
             "step_s": injected.step_s,
-            **judge(injected, result, stored, _command_waits(folder / "truth")),
+            **judged,
             "machine": machine(),
         }
     finally:
@@ -97,7 +115,7 @@ def judge(injected: Injected, result: Row, stored: StoredValidation, waits: _Com
         "headline": causes["headline"],
         "slow": causes["slow"],
         "verdict": result["verdict"]["kind"],
-        "right": {"cause": None, "object": None, "share": None},
+        "right": {"cause": None, "object": None, "interval": None},
     }
     if injected.state == NONE:
         row["right"]["cause"] = causes["sentence"] == ""
@@ -126,9 +144,12 @@ def _named(causes: Row) -> Row | None:
 
 
 def _right(injected: Injected, row: Row) -> Row:
-    """Return whether the cause, its object and its share are right; None where none is judged."""
+    """Return whether the cause and its object are right, and its share's interval holds the truth.
+
+    None where none is judged.
+    """
     named, share = row["named"], row["truth"]["share"]
-    right: Row = {"cause": None, "object": None, "share": None}
+    right: Row = {"cause": None, "object": None, "interval": None}
     if share is None or share < MAIN_SHARE:
         return right
     is_right = named is not None and named["state"] == injected.state
@@ -139,7 +160,8 @@ def _right(injected: Injected, row: Row) -> Row:
         slow = row["slow"] or {"name": "", "place": ""}
         right["object"] = injected.slow in f"{slow['name']} {slow['place']}"
     if is_right:
-        right["share"] = abs(named["share"]["value"] - share) <= CLOSE
+        low, high = (named["share"][end] for end in ("low", "high"))
+        right["interval"] = low - ROUNDING <= share <= high + ROUNDING
     return right
 
 
@@ -234,6 +256,22 @@ def _command_waits(path: Path) -> _CommandWaits:
             worker, ended_s, waited_s = line.split()
             waits[int(worker)].append((float(ended_s), float(waited_s)))
     return {worker: sorted(commands) for worker, commands in waits.items()}
+
+
+def _judge_service(injected: Injected, folder: Path) -> Row:
+    """Load a service until it is saturated; judge where its time is said to go then."""
+    line = [*injected.client, "saturate", injected.service, "--load", "closed", "--maximum", "8"]
+    line += ["--step-time", "2", "--run-dir", str(folder / "run")]
+    ended = subprocess.run(line, capture_output=True, text=True, check=False, timeout=_PATIENCE_S)
+    said = _SERVICE_TIME.search(ended.stdout)
+    if said is None:
+        raise RuntimeError(f"the saturation ended with {ended.returncode}: {ended.stderr[-400:]}")
+    right = {"cause": said[1] == PLACE_TEXTS[injected.state].label, "object": None}
+    return {
+        "truth": {"state": injected.state, "object": ""},
+        "named": said[0],
+        "right": {**right, "interval": None},
+    }
 
 
 def _validate(injected: Injected, folder: Path) -> Row:

@@ -298,7 +298,7 @@ class Client:
                 f"the items are the text {checks.cut_text(repr(items), limit=60)}: each character"
                 " would be an"
                 " item",
-                hint="give a list of items, as in [text]",
+                hint="give a list of items, e.g. [text]",
             )
         schedule = make_schedule(retry, delay)
         requests = (

@@ -52,6 +52,7 @@ class ValidationOptions(TypedDict, total=False):
     time_limit: Duration
     tolerate_failures: int
     repeats: int
+    price: float
     thresholds: Sequence[str]
     background: Sequence[Mapping[str, Any]]
 
@@ -72,7 +73,8 @@ class Plan:
     per_device: numbers of workers that share a device, to compare.
     time_limit: after which a request is stopped; 0: never.
     tolerate_failures: failed requests that do not fail the run.
-    repeats: how often every step is measured on the way up and on the way down.
+    repeats: how many ascending passes there are, and how many descending ones.
+    price: what an hour of one worker costs, to tell what 1,000 requests cost.
     thresholds: further conditions of a PASS, as in "efficiency(8)>=0.8".
     background: load on other queues meanwhile, a mapping for each.
 
@@ -179,7 +181,7 @@ def validate(
     if spec is not None and spec.name == WORKLOAD_PROCESS:
         raise UsageError(
             "the workload's file validates it also when a worker imports it",
-            hint='call validate behind: if __name__ == "__main__":',
+            hint='call validate below: if __name__ == "__main__":',
         )
     # where it runs
     target = DeploymentOptions(
@@ -272,7 +274,7 @@ def _workload_words(workload: AnyWorkload) -> list[str]:
     if isinstance(workload, bytes) or not isinstance(workload, Sequence):
         raise UsageError(
             f"the workload is an object of type {type(workload).__name__}",
-            hint='give a program and its arguments as in ["sleep", "0.2"], a class or a function',
+            hint='give a program and its arguments, e.g. ["sleep", "0.2"], a class or a function',
         )
     if not isinstance(workload, str):
         return [reference_of(word) if callable(word) else as_text(word) for word in workload]
@@ -280,7 +282,7 @@ def _workload_words(workload: AnyWorkload) -> list[str]:
         raise UsageError(
             f"the workload {cut_text(repr(workload), limit=80)} is neither a list nor the name of a"
             " workload",
-            hint='give a program and its arguments as in ["sleep", "0.2"]',
+            hint='give a program and its arguments, e.g. ["sleep", "0.2"]',
         )
     return [registry.resolve_name(workload)]
 

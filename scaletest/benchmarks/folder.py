@@ -39,7 +39,7 @@ class BenchmarkFolder(TypedFolder[BenchmarkPlan]):
         self.replace(RECORDS, (wire.dump(result.to_dict()) for result in stored.results.values()))
 
     def load(self) -> StoredBenchmarks:
-        """Read everything; UsageError when this is no run of benchmarks, or cannot be read."""
+        """Read everything; UsageError when this is not a run of benchmarks, or cannot be read."""
         with self.readable():
             return StoredBenchmarks(
                 self.plan(),

@@ -10,7 +10,6 @@ from scaletest.broker.connection import Redis
 from scaletest.broker.fast_lane import TakenRequest
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.scripts import Script, script
-from scaletest.model.histogram import bucket_of
 from scaletest.model.queue_counts import count_arguments
 
 # The attempt of a request under a stock worker, which counts none and has no lease.
@@ -60,7 +59,7 @@ class Accounting:
             reply,
             int(was_never_counted),  # as submitted: then it is now
             taken.started_us,
-            *count_arguments(outcome, bucket_of(wait_s), bucket_of(run_s)),
+            *count_arguments(outcome, wait_s, run_s),
         )
         return int(ended_us) / 1e6
 

@@ -43,12 +43,12 @@ logger = logging.getLogger("scaletest.broker")
 SUBMIT_BATCH = 250
 SUBMIT_CHARACTERS = 250_000
 # How long a queue may be undeclared that took requests of ours. A Redis that lost its data declares
-# none; an exporter, or whoever manages the queues, declares them again.
+# none; an exporter, or an operator, declares them again.
 DECLARED_AGAIN_S = 60.0
 HEARTBEAT_S = 2.5
 CLIENT_TTL_S = 60.0
 # After two and a half heartbeats without an answer requests cannot be submitted.
-SILENT_S = 6.0
+AWAY_AFTER_S = 6.0
 # So often Redis is asked for all that has no reply: it may have forgotten some without a restart
 # that we saw, as when its file was cut in the middle of a transaction.
 ASK_EVERY_S = 60.0
@@ -201,7 +201,7 @@ class Client:
         return accepted
 
     def _warn_of_no_scheduler(self, queue: str, schedule: Schedule, has_one: bool) -> None:
-        """Say once that nobody enqueues a queue's delayed requests when they are due."""
+        """Warn once that no scheduler enqueues a queue's delayed requests when they are due."""
         is_delayed = schedule.delay_s or any(schedule.intervals_s)
         if is_delayed and not has_one and queue not in self._unscheduled:
             self._unscheduled.add(queue)
@@ -249,7 +249,7 @@ class Client:
     @property
     def away(self) -> bool:
         """Whether Redis has not answered for so long that requests cannot be submitted now."""
-        return time.monotonic() - self._beaten_at > SILENT_S
+        return time.monotonic() - self._beaten_at > AWAY_AFTER_S
 
     def recover(self, pending: Mapping[str, Request], *, force: bool = False) -> int:
         """Submit again what Redis forgot in a crash, or without one; return how many.
@@ -346,7 +346,7 @@ class Client:
         with excuse_outage():
             pipe = self._redis.pipeline()
             pipe.zrem(keys.CLIENTS, self.name)
-            # not DELETE: Redis would stand still while it frees a million replies that nobody read
+            # not DELETE: Redis would stand still while it frees a million replies
             pipe.unlink(keys.client(self.name), keys.replies(self.name))
             pipe.execute()
 
@@ -362,10 +362,10 @@ class Client:
         if self._server and (not known or entry_order(newest.decode()) < entry_order(position)):
             # Redis, or a reaper while we were frozen, dropped our replies; ids come from a clock,
             # which may be behind
-            self._reader.begin_anew()
+            self._reader.start_over()
             self._may_have_forgotten = True
         if self._server not in ("", server):
-            # set only now: whoever looks for lost requests must know from where to read
+            # set only now: a search for lost requests must know from where to read
             self._may_have_forgotten = True
             logger.warning(
                 "client %s: Redis was restarted; looking for requests that it forgot", self.name

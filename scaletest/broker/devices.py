@@ -71,7 +71,7 @@ class DeviceLeases:
         return self._slot if now < self._until else None
 
     def claim(self, devices: Sequence[str], per_device: int) -> Slot | None:
-        """Lease a free slot of the least used of these devices, or go on with the one held.
+        """Lease a free slot of the least used of these devices, or keep the one held.
 
         None when none is free. Waits while Redis is away.
         """

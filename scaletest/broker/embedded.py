@@ -39,10 +39,7 @@ def find_server() -> str:
                 return str(bundled)
     raise NoServer(
         "no Redis server was found on this machine",
-        hint=(
-            "pip install 'scaletest[embedded]', or apt-get install redis-server, or give"
-            " <redis_url>"
-        ),
+        hint=("apt-get install redis-server, or give <redis_url>"),
     )
 
 
@@ -91,7 +88,7 @@ class EmbeddedServer:
         try:
             self.start()
         except BaseException:
-            # a signal may end the wait, and the process may go on
+            # a signal may end the wait, and the process may live on
             self.stop()
             raise
         return self

@@ -1,8 +1,8 @@
 """The last failures of a queue: requests that failed or timed out.
 
 They are kept although their clients have the replies. The scripts write them when something failed,
-and never otherwise (lua/failure.lua). Anybody may write to Redis, so whatever is no failure is left
-out, and long texts are cut.
+and never otherwise (lua/failure.lua). Any client may write to Redis, so what is not a failure is
+left out, and long texts are cut.
 """
 
 from collections.abc import Mapping, Sequence

@@ -47,8 +47,8 @@ class FinishedRequest(NamedTuple):
 
     taken: TakenRequest
     outcome: str
-    wait_bucket: int  # of the histograms that the queue keeps
-    run_bucket: int
+    wait_s: float
+    run_s: float
     reply: str
     registered: bool  # a heartbeat put it into RQ's registries
 
@@ -212,7 +212,7 @@ class FastLane:
         """Send the same call again, without the blocking move, until Redis answers.
 
         The answer to the first half of a packet may still be on its way, so the connection is
-        opened anew.
+        reopened.
         """
 
         def call_again() -> Answer:
@@ -241,7 +241,7 @@ class FastLane:
             done.reply,
             self._started_key if done.registered else "",
             self._deadline,
-            *count_arguments(done.outcome, done.wait_bucket, done.run_bucket),
+            *count_arguments(done.outcome, done.wait_s, done.run_s),
             *(() if done.outcome == "succeeded" else (time.time(),)),  # for a retry
         )
 

@@ -15,7 +15,7 @@ that this worker lives, its details, and which job it runs.
 
 The thread beats whatever the workload is doing, over a connection of its own. While Redis is away
 it keeps trying. Deadlines are on a clock that stands still then (lua/pulse.lua), so that an outage
-costs nobody a lease.
+costs no lease.
 """
 
 import itertools
@@ -172,7 +172,7 @@ class Heartbeat:
             self._client.delete(keys.rq_worker(self._worker))
 
     def start(self) -> None:
-        """Beat once, then go on in the background.
+        """Beat once, then continue in the background.
 
         The first heartbeat registers the worker, which must be known before it takes a request. A
         worker that was frozen until others forgot it calls this again.

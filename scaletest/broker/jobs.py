@@ -45,7 +45,7 @@ def make_schedule(retry: Retry | None, delay_s: float) -> Schedule:
     if not isinstance(retry, Retry):
         raise InvalidValue(
             f"retry is of type {type(retry).__name__}",
-            hint="give RQ's, as in rq.Retry(3, interval=[1, 5, 30])",
+            hint="give one of RQ's, e.g. rq.Retry(3, interval=[1, 5, 30])",
         )
     return Schedule(delay_s, retry.max, tuple(retry.intervals))
 

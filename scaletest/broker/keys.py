@@ -32,11 +32,11 @@ scaletest:settled:<id>:<n>:<worker>:<taken> string  when attempt n was settled, 
 scaletest:intervals          zset    heartbeat interval in microseconds, two digits -> the latest
                                      deadline of those that beat at it
 scaletest:agents:<id>:<part>         keys of load agents: plan, joined, orders:<n>, done:<n>, stop;
-                                     expire after 10 minutes, the plan when nobody renews it
+                                     expire after 10 minutes, the plan unless it is renewed
 scaletest:progress           zset    run that is measured -> when it was last told of, in seconds of
                                      Redis time (broker/run_progress.py)
 scaletest:progress:<run>     string  JSON of how far it is; expires after 30 seconds, as does the
-                                     set when nobody renews it
+                                     set unless it is renewed
 scaletest:pulse              string  when Redis was last seen alive by a heartbeat, microseconds
 scaletest:standstill         string  how far the clock of deadlines is behind Redis's, microseconds
                                      (lua/pulse.lua)

@@ -73,7 +73,7 @@ class Watcher:
     For a process that is not a worker, which calls `tick` twice an interval.
 
     It also keeps the clock of deadlines going, which stands still without heartbeats: on a queue
-    without workers and clients nobody else would.
+    without workers and clients no other process would.
     """
 
     def __init__(self, redis: Redis, interval_s: float, max_attempts: int) -> None:

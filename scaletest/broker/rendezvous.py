@@ -3,7 +3,7 @@
 Times are Redis server time, so that agents on several machines begin together: each knows the
 offset of its own clock, within half a round trip. The coordinator deletes everything when it closes
 the rendezvous. If it was killed, the keys expire, and its agents end. Headers with credentials are
-part of the plan: whoever may read this Redis may read them.
+part of the plan: all who may read this Redis can read them.
 """
 
 import json
@@ -65,7 +65,7 @@ class Rendezvous:
         self._redis.set(self._key("stop"), "1", ex=EXPIRE_S)
 
     def wait_for_result(self, order: int) -> dict[str, Any] | None:
-        """Take the next result that an agent handed in for an order; None when none in POLL_S.
+        """Take the next result that an agent submitted for an order; None when none in POLL_S.
 
         Renews the plan, too. InvalidValue when the result is damaged, or too long.
         """
@@ -103,7 +103,7 @@ class Rendezvous:
         """Take the next order of the agent of that number; None when none came in POLL_S."""
         return self._pop(f"orders:{agent}")
 
-    def goes_on(self) -> bool:
+    def is_open(self) -> bool:
         """Return whether there is a plan: neither closed nor expired."""
         return bool(self._redis.exists(self._key("plan")))
 
@@ -111,8 +111,8 @@ class Rendezvous:
         """Return whether agents shall end the order that they follow."""
         return bool(self._redis.exists(self._key("stop")))
 
-    def hand_in_result(self, order: int, result: dict[str, Any]) -> None:
-        """Hand in what an agent measured for the order of that number."""
+    def submit_result(self, order: int, result: dict[str, Any]) -> None:
+        """Submit what an agent measured for the order of that number."""
         pipe = self._redis.pipeline()
         self._push(pipe, f"done:{order}", result)
         pipe.execute()
@@ -140,7 +140,7 @@ class Rendezvous:
         return keys.agents(self.name, part)
 
     def _renew_plan(self) -> None:
-        """Renew the plan's time to live: the rendezvous goes on as long as there is a plan."""
+        """Renew the plan's time to live: the rendezvous lives as long as there is a plan."""
         self._redis.expire(self._key("plan"), EXPIRE_S)
 
     def _push(self, pipe: Any, part: str, document: dict[str, Any]) -> None:

@@ -25,7 +25,7 @@ logger = logging.getLogger("scaletest.broker")
 BLOCK_S = 5.0
 SLACK_S = 10.0
 # Replies that one read parses, about 3 ms of work, so that the calling loop is not delayed.
-BATCH = 128
+ENTRIES_AT_ONCE = 128
 # The position before the first entry of a stream.
 BEGIN = "0-0"
 # The request's id in a reply that cannot be parsed. Quotes inside a text are escaped.
@@ -55,7 +55,7 @@ class Reader:
         """Id of the last entry that was read; BEGIN before the first."""
         return BEGIN if self._must_restart else self._position
 
-    def begin_anew(self) -> None:
+    def start_over(self) -> None:
         """Start over with the next read, since the stream was recreated. For any thread."""
         self._must_restart = True
 
@@ -77,7 +77,7 @@ class Reader:
                     commands.append(
                         ("XTRIM", self._stream, "MINID", f"{milliseconds}-{number + 1}")
                     )
-                options = ("COUNT", BATCH, "BLOCK", int(BLOCK_S * 1000))
+                options = ("COUNT", ENTRIES_AT_ONCE, "BLOCK", int(BLOCK_S * 1000))
                 commands.append(("XREAD", *options, "STREAMS", self._stream, self._position))
                 if not self._connection.is_connected:
                     self._connection.connect()
@@ -85,7 +85,7 @@ class Reader:
                 self._connection.send_packed_command(packet, check_health=False)
                 self._awaited_answers = len(commands)
                 self._asked_at = self._clock()
-            # the deadline may pass: then the next call goes on waiting for the same answer
+            # the deadline may pass: then the next call continues to wait for the same answer
             while self._connection.can_read(max(0.0, deadline - self._clock())):
                 rows = self._connection.read_response()
                 self._awaited_answers -= 1

@@ -16,7 +16,7 @@ from scaletest.model.run_progress import RunProgress
 logger = logging.getLogger("scaletest.broker")
 
 EXPIRES_S = 30
-# What is read at most: anybody may write to Redis.
+# What is read at most: any client may write to Redis.
 MOST_RUNS = 100
 MOST_BYTES = 64 * 1024
 

@@ -25,7 +25,7 @@ from scaletest.model.node_sample import DEVICE, DISK, NETWORK
 
 logger = logging.getLogger("scaletest.broker")
 
-INTERVAL_S = 1.0
+SAMPLE_EVERY_S = 1.0
 # With many nodes the interval grows, so that a queue gets no more than this.
 MOST_SAMPLES_PER_S = 100
 # Samples that a queue's stream holds, about: a reader that comes every few seconds misses none.
@@ -35,7 +35,7 @@ MOST_BYTES, MOST_JSON_BYTES = 4096, 65_536
 # How long an idle node is sampled, from the sampler's begin and after the queue's last request.
 AT_FIRST_S, AFTERWARDS_S = 10.0, 5.0
 # A sample that waited longer for Redis is dropped: Redis would stamp it with too late a time.
-FRESH_S = 2.0
+LONGEST_WAIT_S = 2.0
 # Samples that one call reads.
 READ_AT_ONCE = 1000
 # What `latest_samples` shows: samples at most so old, of so many nodes.
@@ -92,7 +92,7 @@ class SamplerLease:
         self.node = node
         self.worker = worker
         # seconds between samples
-        self.interval_s = INTERVAL_S
+        self.interval_s = SAMPLE_EVERY_S
         # makes the heartbeat's thread look for a sample at once
         self.wake: Callable[[], None] = lambda: None
         self._clock = clock
@@ -122,7 +122,7 @@ class SamplerLease:
             self._note_loss()
             return
         nodes, running, submitted = row
-        self.interval_s = max(INTERVAL_S, nodes / MOST_SAMPLES_PER_S)
+        self.interval_s = max(SAMPLE_EVERY_S, nodes / MOST_SAMPLES_PER_S)
         if not self._holds_lease.is_set():
             self._submitted_before = None
             self._work_until = self._clock() + AT_FIRST_S
@@ -142,7 +142,7 @@ class SamplerLease:
             if self._has_ended:
                 return
             waiting, self._waiting = self._waiting, None
-            if waiting is None or self._clock() - waiting[0] > FRESH_S:
+            if waiting is None or self._clock() - waiting[0] > LONGEST_WAIT_S:
                 return
             row = script("sample")(
                 client,
@@ -169,7 +169,7 @@ class SamplerLease:
                 )
 
     def end(self) -> None:
-        """End sampling, so that another worker may. A thread that waits for the lease goes on."""
+        """End sampling, so that another worker may. A thread that waits for the lease continues."""
         if not self._has_ended:
             self._has_ended = True
             self._holds_lease.set()
@@ -226,8 +226,8 @@ class SampleReader:
     def read(self) -> list[NodeSample]:
         """Return samples since the last call, at most READ_AT_ONCE, without waiting.
 
-        Entries that are not samples are left out: anybody may write to Redis. Raises what redis-py
-        raises.
+        Entries that are not samples are left out: any client may write to Redis. Raises what
+        redis-py raises.
         """
         rows: Any = self._client.xread({self._key: self.position}, count=READ_AT_ONCE)
         entries = rows[0][1] if rows else []
@@ -264,7 +264,7 @@ def latest_samples(client: Redis, nodes: Mapping[str, int]) -> dict[str, list[No
     by_queue = {}
     for queue, row in zip(asked, pipe.execute(raise_on_error=False), strict=True):
         if not isinstance(row, list):
-            continue  # anybody may write to Redis: that must not hide the other queues
+            continue  # any client may write to Redis: that must not hide the other queues
         # The latest entries come first. Checking a sample takes longest, so it is left out for
         # older ones of a node.
         newest: dict[str, NodeSample] = {}

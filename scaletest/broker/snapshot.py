@@ -149,7 +149,7 @@ def read_snapshot(redis: Redis) -> Snapshot:
             try:
                 queues.append(_read_queue(redis, heads[-1][0], row))
             except _UNREADABLE as error:
-                # anybody may write to Redis: that must not hide the other queues
+                # any client may write to Redis: that must not hide the other queues
                 unreadable.append((printable_name(row[0]), checks.cut_text(str(error), 200)))
     queues.sort(key=lambda queue: queue.name)
     return Snapshot(*heads[0], tuple(queues), tuple(sorted(unreadable)), len(heads))
@@ -261,7 +261,7 @@ def read_rq_state(redis: Redis, queues: Sequence[str]) -> RqState:
         pipe = redis.pipeline(transaction=False)
         for name in names:
             pipe.zcard(keys.rq_failed(name))
-        # anybody may write to Redis: a key of another type is an error
+        # any client may write to Redis: a key of another type is an error
         for name, count in zip(names, pipe.execute(raise_on_error=False), strict=True):
             if isinstance(count, int) and count:
                 failed[name] = count

@@ -101,7 +101,7 @@ class Size(Written):
     holds: Annotated[
         float,
         named_in_documents("holds_per_s"),
-        "requests a second of so many pods, by the same method; at 70 %: operate.",
+        "requests per second of so many pods, by the same method; at 70 %: operate.",
     ]
     used: Annotated[
         float, named_in_documents("cpu_used"), "part of the nodes' CPU that pods ask for."
@@ -187,7 +187,7 @@ def size_alternatives(
             "more than a million pods would be needed", hint="look at the units of rate and latency"
         )
     if not 0 < headroom <= 1:
-        raise InvalidValue(f"the headroom's share is {headroom}", hint="give a fraction, as in 0.7")
+        raise InvalidValue(f"the headroom's share is {headroom}", hint="give a fraction, e.g. 0.7")
     if not 0 <= spare <= 1000:
         raise InvalidValue(
             f"{spare} nodes may be lost", hint="give <spare> a number from 0 to 1000"

@@ -10,7 +10,7 @@ BUSY_PART, STOLEN_PART = 0.25, 0.05
 # Pressures that count, with their names in texts and limits. Workers that start read files and wait
 # for some of them.
 PRESSED = {"memory_some": ("memory", 0.25), "io_some": ("disks", 0.5)}
-REMEDY = "end the other programs there, or wait for them"
+REMEDY = "stop the other programs, or run again when the machine is idle"
 Resources = Mapping[str, Mapping[str, float]]
 
 
@@ -33,7 +33,7 @@ def busy_machine_warnings(resources: Resources, own_cores: float) -> list[str]:
         if cpu.get("steal", 0.0) >= STOLEN_PART * cores:
             signs.append(f"the hypervisor took {cores_text(cpu['steal'], cores)}")
     if cpu.get("heat_throttled"):
-        signs.append(f"heat lowered a CPU's clock {cpu['heat_throttled']:.1f} times a second")
+        signs.append(f"heat lowered a CPU's clock {cpu['heat_throttled']:.1f} times per second")
     signs += [
         f"the pressure on {name} was {pressure[figure]:.0%}"
         for figure, (name, most) in PRESSED.items()

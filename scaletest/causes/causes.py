@@ -44,7 +44,7 @@ class Cause(Written):
     confirmed: Annotated[
         bool | None, "whether the resources confirm it; null where none was measured"
     ] = None
-    of_others: Annotated[bool, "whether other programs or the tester took most of the resource"] = (
+    of_others: Annotated[bool, "whether other programs or scaletest took most of the resource"] = (
         False
     )
 

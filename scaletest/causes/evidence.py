@@ -30,9 +30,7 @@ CLOCK_FELL, STOLEN = 0.05, 0.03
 LOW_CLOCK, SLOWED = 0.8, 0.5
 # Cores that other programs use are worth a line from this part on.
 OTHERS = 0.2
-FREE_CORES = (
-    "free the cores that other programs or the tester use, then more cores or a lower <limit>"
-)
+FREE_CORES = "stop the other programs, then add cores or lower <limit>"
 UNPIN = "widen the affinity of the workload (taskset, cpusets, numactl)"
 SLOW_REMEDY = "cool the device, raise its power limit or its clock, or measure without it"
 # States in which a wait for a device may hide: its driver waits in user space, or spins there as
@@ -229,7 +227,7 @@ def _memory(pair: ComparedResources, _: str) -> Evidence:
     lines = _pressure(pair, "memory_some")
     if reclaims:
         lines.append(
-            f"memory is reclaimed {reclaims:.1f} times a second because of the container's limit"
+            f"memory is reclaimed {reclaims:.1f} times per second because of the container's limit"
         )
     if any(swap):
         lines.append(f"swap: {_bytes(swap[0] or 0.0)} in, {_bytes(swap[1] or 0.0)} out")
@@ -259,7 +257,7 @@ def _network(pair: ComparedResources, _: str) -> Evidence:
     place, rate, speed = max(links, key=lambda link: link[1] / link[2])
     where = f"{place.name}{on_node(place.node, pair.after)} moves {_bytes(rate)} of {_bytes(speed)}"
     dropped = place.figures.get("dropped")
-    rest = (f"{dropped:.1f} packets a second are dropped there",) if dropped else ()
+    rest = (f"{dropped:.1f} packets per second are dropped there",) if dropped else ()
     if rate >= FULL * speed:
         return Evidence(
             (f"{where}: a full link", *rest), True, "a faster link, or less data in each request"
@@ -337,7 +335,7 @@ def _on_cpu(pair: ComparedResources, _: str) -> Evidence:
             " and power"
         )
     if heat:
-        lines.append(f"heat lowered a clock {heat:.1f} times a second")
+        lines.append(f"heat lowered a clock {heat:.1f} times per second")
         signs.append("look at the cooling of the machine")
     if signs:
         return Evidence(tuple(lines), True, signs[0])
@@ -394,7 +392,7 @@ def _others(after: StepResources) -> list[str]:
     cores, busy, own = after.cores, after.cores_busy, after.requests_cpu
     if not cores or busy is None or own is None or busy - own < OTHERS * cores:
         return []
-    return [f"{busy - own:.1f} of them by other programs or the tester"]
+    return [f"{busy - own:.1f} of them by other programs or scaletest itself"]
 
 
 def _pressure(pair: ComparedResources, figure: str) -> list[str]:

@@ -29,7 +29,7 @@ TEXTS = {
     "other programs": "other programs used {used}{where}",
     "steal": "the hypervisor took {used}{where}",
     "pressure": "the pressure on {name}{where} was {value:.0%}, usually {usual:.0%}",
-    "heat": "heat lowered a CPU's clock{where} {value:.1f} times a second",
+    "heat": "heat lowered a CPU's clock{where} {value:.1f} times per second",
     "clock": "the clocks{where} were at {value:.0%} of their highest, usually at {usual:.0%}",
     "device": "heat, power or another limit lowered the clock of {name}{where}",
 }
@@ -55,8 +55,13 @@ class Interference(Written):
 
     @property
     def sentence(self) -> Annotated[str, "the disturbance with its figure and time"]:
-        """A sentence with its time and its figure."""
-        return f"from {clock_text(self.begin_s)} to {clock_text(self.end_s)} UTC {self.text}"
+        """A sentence with its figure and its time."""
+        return f"{self.text} ({self.clock_span})"
+
+    @property
+    def clock_span(self) -> str:
+        """From when to when, by the clock in UTC."""
+        return f"{clock_text(self.begin_s)} to {clock_text(self.end_s)} UTC"
 
 
 def find_interferences(

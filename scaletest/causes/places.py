@@ -77,8 +77,8 @@ PLACE_TEXTS: dict[str, PlaceText] = {
     State.IDLE: PlaceText("idle", "waiting for an event", "look at what the workload waits for"),
     State.NOT_OBSERVED: PlaceText("not observed", "not observed", ""),
     GAP: PlaceText(
-        "no request",
-        "workers were idle: the queue, the client or the tester",
+        "worker idle",
+        "workers were idle: the queue, the client or scaletest itself",
         "run the client and Redis on machines of their own, or use longer requests",
     ),
 }

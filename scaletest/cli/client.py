@@ -24,6 +24,7 @@ from scaletest.client_page import text
 from scaletest.load import LoadSnapshot, Statistics
 from scaletest.load.offered_load import CLOSED_MAXIMUM, OPEN_MAXIMUM, OfferedLoad
 from scaletest.model import NodeSample, checks
+from scaletest.model.errors import InvalidValue
 from scaletest.model.masking import mask_passwords
 from scaletest.model.texts import short_number
 from scaletest.render.numbers import format_seconds
@@ -103,7 +104,7 @@ REDIS_TIMEOUT_S = 5.0
     "--prefix",
     default="",
     metavar="PATH",
-    help="Serve the page for a proxy that shows it below this path, as in /tester.",
+    help="Serve the page for a proxy that shows it below this path, e.g. /tester.",
 )
 @click.option(
     "--token",
@@ -119,9 +120,15 @@ REDIS_TIMEOUT_S = 5.0
     multiple=True,
     metavar="NAME",
     help=(
-        "Also accept this host name without a token, as in client.validation; the"
+        "Also accept this host name without a token, e.g. client.validation; the"
         " option may be repeated."
     ),
+)
+@click.option(
+    "--ui-url",
+    default="",
+    metavar="URL",
+    help="Link the pages of `scaletest ui` at this address.",
 )
 @shared.under_heading("Output")
 @click.option(
@@ -145,6 +152,7 @@ def command(
     prefix: str,
     token: str,
     allow_host: tuple[str, ...],
+    ui_url: str,
     keep_records: int,
     output: Output,
 ) -> int:
@@ -167,6 +175,10 @@ def command(
     if load.log_messages:
         show_messages()
     checks.seconds(grace_s, "grace")
+    if ui_url and not ui_url.startswith(("http://", "https://")):
+        raise InvalidValue(
+            f"--ui-url: {ui_url!r} is not an address", hint="e.g. http://127.0.0.1:9995"
+        )
     checks.count(keep_records, "keep records", maximum=1_000_000)
     starts = load.pace()
     with connect(redis_url) as redis:
@@ -194,6 +206,7 @@ def command(
                 prefix=prefix,
                 hosts=allow_host,
                 samples=sample_reader(stack, redis_url, load.queue),
+                ui_url=ui_url,
             )
             server = Server(app, bound, headers=HEADERS, refused=counts.count)
             stack.callback(server.close)

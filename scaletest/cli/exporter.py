@@ -112,8 +112,8 @@ def command(
     /api/v1/queues[/NAME]  JSON, as for the valueLocation desired_workers of KEDA
     /healthz /readyz /     probes, and a page
 
-    It also gives back what dead workers held, so that a queue whose workers all died is not
-    forgotten, and drops what dead clients left, so that nobody starts workers for them.
+    It also requeues the requests of dead workers, and drops those that dead clients left, so that
+    nobody starts workers for them.
     """
     # what serves metrics takes a while to import, and --help needs none of it
     from scaletest.exporter.service import serve_exporter

@@ -1,34 +1,27 @@
 """Options that several commands share, with one meaning and one environment variable each."""
 
-import math
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, is_dataclass
-from functools import wraps
-from inspect import signature
-from typing import TypeVar, get_type_hints
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import click
 from click.core import ParameterSource
 
 from scaletest.cli.headings import Decorator, F, join_options, under_heading
-from scaletest.cli.output import Output, confirm, echo
+from scaletest.cli.option_groups import call_with_groups
+from scaletest.cli.output import confirm, echo
 from scaletest.cli.output_options import output, report_output
-from scaletest.model.checks import cut_text
+from scaletest.cli.quantity import DURATION, PRICE, RATE, RATE_WITH_UNIT, Quantity
 from scaletest.model.errors import UsageError
 from scaletest.model.presets import PRESETS
-from scaletest.model.quantities import PER_SECOND, SECONDS, in_base_units
 
-Returned = TypeVar("Returned")
-# The functions that `call_with_groups` calls with what a command takes, by the command's function.
-OPTIONS_OF: dict[Callable[..., object], Callable[..., object]] = {}
-
-# Beside the options below, commands find here what stands in modules of its own.
+# Commands find here also what stands in modules of its own.
 __all__ = [
     "DURATION",
     "RATE",
     "RATE_WITH_UNIT",
     "Decorator",
+    "PRICE",
     "Quantity",
     "WatchOptions",
     "is_confirmed",
@@ -53,53 +46,6 @@ __all__ = [
 ]
 
 
-class Quantity(click.ParamType[float]):
-    """A number with a unit, in base units."""
-
-    def __init__(
-        self,
-        name: str,
-        units: Mapping[str, float],
-        example: str,
-        bare: str = "",
-        plausible: float = math.inf,
-    ) -> None:
-        """Set what the option takes.
-
-        name: what messages call it. units: in base units, by name. example: for hints.
-        bare: the unit of a number without one; "" refuses such a number.
-        plausible: the largest such number, in base units, that is not asked about.
-        """
-        self.name, self._example, self._bare, self._plausible = name, example, bare, plausible
-        self._units = {**units, "": units[bare]} if bare else units
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Return the number in base units."""
-        if isinstance(value, int | float):
-            return float(value)
-        text, name = str(value).strip(), param.opts[-1] if param else self.name
-        measured = in_base_units(text, self._units)
-        if measured is None or math.isinf(measured):
-            raise UsageError(
-                f"{name}: {cut_text(repr(value), limit=60)} is no {self.name}",
-                hint=f"write it as in {self._example}",
-            )
-        if text[-1].isdigit() and measured > self._plausible:
-            echo(
-                f"warning: {name} {text} is read as {text}{self._bare}; write its unit, as in"
-                f" {self._example}",
-                err=True,
-            )
-        return measured
-
-
-# 500 without a unit may be meant in milliseconds.
-DURATION = Quantity("duration", SECONDS, "90s, 3m or 500ms", "s", plausible=60.0)
-RATE = Quantity("rate", PER_SECOND, "20/s or 600/min", "/s")
-# For rates that people count per second or per minute.
-RATE_WITH_UNIT = Quantity("rate with its unit", PER_SECOND, "2/s or 120/min")
 context: Decorator = click.option(
     "--context",
     default="",
@@ -226,16 +172,11 @@ def refuse_beside(
         if is_typed(name) and name not in allowed:
             is_option = isinstance(parameter, click.Option)
             label = max(parameter.opts, key=len) if is_option else "a command"
-            raise UsageError(
-                f"{label} cannot be given with {option}",
-                hint=hint,
-            )
+            raise UsageError(f"{label} cannot be given with {option}", hint=hint)
 
 
 def is_confirmed(question: str, yes: bool, *, terminal: bool = False) -> bool:
-    """Return whether --yes, the terminal or standard input answers yes.
-
-    UsageError without an answer.
+    """Return whether --yes, the terminal or standard input answers yes; UsageError without answer.
 
     terminal: whether nothing but a terminal may answer. The lines of a list that a loop reads are
     no answers.
@@ -251,35 +192,3 @@ def is_confirmed(question: str, yes: bool, *, terminal: bool = False) -> bool:
         pass
     echo(err=True)
     raise UsageError("the question got no answer", hint="add --yes")
-
-
-def call_with_groups(command: Callable[..., Returned]) -> Callable[..., Returned]:
-    """Let a command take its options in groups. The decorator stands below those of the options.
-
-    An argument whose type is a frozen dataclass is a group: it is made of the options that its
-    fields name. Two commands can share a group then. The option of a name in seconds need not have
-    its _s.
-    """
-
-    @wraps(command)
-    def call(**parameters: object) -> Returned:
-        return fill_parameters(command, parameters)
-
-    OPTIONS_OF[call] = command
-    return call
-
-
-def fill_parameters(make: Callable[..., Returned], parameters: Mapping[str, object]) -> Returned:
-    """Call `make` with those parameters of a command that its signature names, groups included.
-
-    KeyError when one is lacking that has no default.
-    """
-    values: dict[str, object] = {}
-    types = get_type_hints(make)
-    for name, parameter in signature(make).parameters.items():
-        option = name if name in parameters else name.removesuffix("_s")
-        if is_dataclass(types[name]) and types[name] is not Output:
-            values[name] = fill_parameters(types[name], parameters)
-        elif option in parameters or parameter.default is parameter.empty:
-            values[name] = parameters[option]
-    return make(**values)

@@ -6,7 +6,8 @@ from typing import Any
 import click
 
 from scaletest.cli.headings import F
-from scaletest.cli.options import DURATION, read_numbers
+from scaletest.cli.options import read_numbers
+from scaletest.cli.quantity import DURATION
 from scaletest.model.wording import as_options
 from scaletest.model.writing import document_members
 

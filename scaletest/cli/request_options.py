@@ -3,7 +3,7 @@
 import click
 
 from scaletest.cli.headings import join_options, under_heading
-from scaletest.cli.options import DURATION
+from scaletest.cli.quantity import DURATION
 from scaletest.model.http_options import PATHS
 
 requests = join_options(

@@ -44,7 +44,7 @@ def command() -> None:
     "pattern",
     default="",
     metavar="PATTERN",
-    help=("List only runs whose name contains this text, or fits this pattern, as in 'nightly-*'."),
+    help=("List only runs whose name contains this text, or fits this pattern, e.g. 'nightly-*'."),
 )
 @options.under_heading("Output")
 @options.output()

@@ -95,7 +95,7 @@ def _settings_below(values: object, path: Path, route: tuple[str, ...]) -> dict[
         return {}
     if not isinstance(values, dict):
         where = f"{'.'.join(route)} in {path}" if route else str(path)
-        raise InvalidValue(f"{where}: expected settings", hint="write one KEY: VALUE a line")
+        raise InvalidValue(f"{where}: expected settings", hint="write one KEY: VALUE per line")
     return {str(name): value for name, value in values.items()}
 
 

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import secrets
 import socket
 import sys
 from functools import partial
@@ -13,6 +14,7 @@ import cloup
 
 from scaletest.cli import options
 from scaletest.cli.output import echo
+from scaletest.model.errors import UsageError
 
 # Of the page of a command that measures: where all processors are busy it has a fortieth of one.
 # The lowest, 19, would show no page before the run is over.
@@ -41,7 +43,7 @@ PAGE_PRIORITY = 10
     "--prefix",
     default="",
     metavar="PATH",
-    help="Serve the pages for a proxy that shows them below this path, as in /scaletest.",
+    help="Serve the pages for a proxy that shows them below this path, e.g. /scaletest.",
 )
 @click.option(
     "--token",
@@ -57,6 +59,14 @@ PAGE_PRIORITY = 10
     multiple=True,
     metavar="NAME",
     help=("Also accept this host name without a token; the option may be repeated."),
+)
+@click.option(
+    "--allow-start",
+    is_flag=True,
+    help=(
+        "Start, repeat and stop validations of this machine from the page Start, for whoever has"
+        " the printed address; with --listen on a loopback address only."
+    ),
 )
 @click.option(
     "--socket", "handle", type=int, hidden=True, help="A descriptor of what listens already."
@@ -75,6 +85,7 @@ def command(
     prefix: str,
     token: str,
     allow_host: tuple[str, ...],
+    allow_start: bool,
     handle: int | None,
     run: Path | None,
 ) -> None:
@@ -84,10 +95,10 @@ def command(
     scaletest ui                                         # the runs of this user
     scaletest ui --redis-url redis://127.0.0.1:6379/0    # queues and workers too
 
-    The pages only read. They answer until Ctrl-C.
+    The pages only read, but with --allow-start. They answer until Ctrl-C.
     """
     # what serves pages takes a while to import, and --help needs none of it
-    from scaletest.pages.security import HEADERS
+    from scaletest.pages.security import HEADERS, is_loopback
     from scaletest.pages.server import Server
     from scaletest.runs.places import default_root, open_run
     from scaletest.ui.app import make_app
@@ -95,6 +106,7 @@ def command(
     from scaletest.ui.reading import THREADS
     from scaletest.ui.runs import read_all_runs
     from scaletest.ui.sources import Sources, remedy_for_no_runs
+    from scaletest.ui.start import Starter
 
     sources = Sources(
         archive or default_root(os.environ),
@@ -102,7 +114,15 @@ def command(
         run=open_run(run) if run else None,
         remedy=remedy_for_no_runs(os.environ),
     )
-    app = make_app(sources, token=token, prefix=prefix, hosts=allow_host)
+    starter = None
+    if allow_start:
+        if not is_loopback(listen):
+            raise UsageError(
+                f"--allow-start runs commands, and {listen} can be reached from elsewhere",
+                hint="leave out --listen, or give an address such as 127.0.0.1:9995",
+            )
+        starter = Starter(secrets.token_urlsafe(24))
+    app = make_app(sources, token=token, prefix=prefix, hosts=allow_host, starter=starter)
     if handle is not None:
         # after what takes long at the start, and before other threads, which inherit it
         os.setpriority(os.PRIO_PROCESS, 0, PAGE_PRIORITY)
@@ -114,7 +134,8 @@ def command(
     gc.freeze()
     gc.set_threshold(50_000)
     try:
-        echo(f"open {server.url}{prefix.rstrip('/')}/", err=True)
+        page = f"start?token={starter.token}" if starter else ""
+        echo(f"open {server.url}{prefix.rstrip('/')}/{page}", err=True)
         if handle is None:
             server.wait()
         else:
@@ -124,3 +145,5 @@ def command(
                 open_pages().wait_for_the_end()
     finally:
         server.close()
+        if starter is not None:
+            starter.close()

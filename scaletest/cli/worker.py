@@ -86,7 +86,7 @@ the end. With --once what COMMAND writes goes to standard error.
     "--device-glob",
     default="",
     metavar="GLOB",
-    help="Use the devices whose files match this pattern, as in '/dev/dri/renderD*'.",
+    help="Use the devices whose files match this pattern, e.g. '/dev/dri/renderD*'.",
 )
 @shared.preset("Use the devices of this vendor, and set the environment that they need.")
 @click.option(
@@ -95,7 +95,7 @@ the end. With --once what COMMAND writes goes to standard error.
     default=1,
     show_default=True,
     metavar="K",
-    help="Let K workers share one device.",
+    help="Run K workers per device.",
 )
 @click.option(
     "--device-index",

@@ -23,7 +23,7 @@ def command_of_workers(metavar: str) -> shared.Decorator:
             callback=_remember_name,
             help=(
                 "Run a class or function of Python, as PACKAGE.MODULE:NAME or FILE.py:NAME, or a"
-                " workload that has a name; the words behind -- are its arguments."
+                " workload that has a name; everything after -- is passed to it."
             ),
         ),
         click.argument(

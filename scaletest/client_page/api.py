@@ -38,10 +38,10 @@ HISTOGRAMS = {
     "total": "Time from the start, or intended start, to the reply, for requests that succeeded.",
 }
 # Records that are written at a time.
-CHUNK = 200
+RECORDS_AT_ONCE = 200
 # Downloads of records at the same time. Each keeps a thread of the server busy until its reader is
 # done; the other threads stay free.
-DOWNLOADS = 2
+MOST_DOWNLOADS = 2
 SCHEMA_VERSION = 1
 # Position -> next position and the samples between; "": the last position. Raises Unreachable.
 SamplesAfter = Callable[[str], tuple[str, list[NodeSample]]]
@@ -137,7 +137,7 @@ def api_records() -> Response:
     downloads: BoundedSemaphore = current_app.config["DOWNLOADS"]
     if not downloads.acquire(blocking=False):
         raise ServiceUnavailable(
-            f"{DOWNLOADS} downloads of records are running; try again later", retry_after=5
+            f"{MOST_DOWNLOADS} downloads of records are running; try again later", retry_after=5
         )
     first, records = steering().statistics.records(since)
     response = Response(_record_lines(first, records), mimetype="application/x-ndjson")
@@ -197,8 +197,8 @@ def _since() -> int:
 
 def _record_lines(first: int, records: list[Record]) -> Iterator[bytes]:
     """Yield records as JSON with their numbers, many at a time."""
-    for start in range(0, len(records), CHUNK):
-        numbered = enumerate(records[start : start + CHUNK], first + start)
+    for start in range(0, len(records), RECORDS_AT_ONCE):
+        numbered = enumerate(records[start : start + RECORDS_AT_ONCE], first + start)
         lines = (f'{{"seq":{number},{record.to_json()[1:]}\n' for number, record in numbered)
         yield "".join(lines).encode()
 

@@ -63,7 +63,7 @@ def steering_form(snapshot: LoadSnapshot, steered: Steered) -> Control:
         steered,
         "Requests per second",
         f"{rate:.6g}",
-        "0 pauses the load; also as in 600/min",
+        "0 pauses the load; per minute: 600/min",
         r"[0-9.]+(e[+\-]?[0-9]+)? *(/s|/min)?",
         [
             _pause_button(rate, f"{snapshot.resume_with:.6g}/s"),

@@ -8,7 +8,7 @@ from scaletest.model.checks import cut_text
 from scaletest.render.text import device_name
 
 # Characters of the longest bar.
-BAR = 60
+BAR_CHARACTERS = 60
 TITLE = "Overall request / reply statistics"
 NODES = "Backend / worker node statistics"
 PODS = "Per-node backend / worker pod statistics"
@@ -137,7 +137,8 @@ def _draw_bars(left: str, right: str, counts: dict[str, int]) -> str:
     for name, count in counts.items():
         share = count / total
         lines.append(
-            f"{_name_text(name):>{width}} | {'#' * round(BAR * share)} {100 * share:.1f}% ({count})"
+            f"{_name_text(name):>{width}} | {'#' * round(BAR_CHARACTERS * share)}"
+            f" {100 * share:.1f}% ({count})"
         )
     return "\n".join(lines) + "\n"
 

@@ -31,7 +31,7 @@ from scaletest.model.checks import cut_text
 from scaletest.model.errors import ScaletestError
 
 # Statuses of a server that throttles, or is broken for now.
-PASSING = (429, 500, 502, 503, 504)
+TEMPORARY_STATUSES = (429, 500, 502, 503, 504)
 # A server that throttles thousands of calls takes long to answer one.
 TIMEOUT_S = 30.0
 DELETE_TRIES = 5
@@ -123,7 +123,7 @@ class Objects:
             pause_s = max(own_pause_s, server_pause_s)
             patience_s = LONGEST_OBEYED_S if server_pause_s else self._patience_s
             if (
-                status not in (0, *PASSING)
+                status not in (0, *TEMPORARY_STATUSES)
                 or self._clock() + pause_s > began_s + patience_s
                 or self._stopping()
             ):
@@ -161,7 +161,7 @@ class Objects:
         return names
 
     def delete(self, resource: Resource, namespace: str, names: Sequence[str]) -> None:
-        """Delete objects and what they own, many at once; a missing one is no error.
+        """Delete objects and what they own, many at once; a missing one is fine.
 
         Raises Refused, Unreachable.
         """
@@ -186,7 +186,7 @@ class Objects:
                 )
                 if status in (200, 202, 404):
                     return
-                if status not in PASSING or tries == DELETE_TRIES:
+                if status not in TEMPORARY_STATUSES or tries == DELETE_TRIES:
                     raise status_error(status, read_message(body), action)
                 self._pause(retry_after_s(headers) or 0.5 * 2**tries, everyone=status == 429)
             except Busy:

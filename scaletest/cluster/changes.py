@@ -2,7 +2,7 @@
 
 The annotation `scaletest/before` of an object says since when it is changed, and holds the patch
 that undoes that. It is written before the first change and removed with the undoing, so an object
-that a killed run left changed always says what it was: a later run goes on from the annotation, or
+that a killed run left changed always says what it was: a later run starts from the annotation, or
 `scaletest cluster restore` puts it back. Only what was changed is undone: an image that was rolled
 out meanwhile stays.
 """
@@ -171,7 +171,7 @@ class Changes:
             raise _changed_by_another(title, read_note(title, text), self._deployment)
 
     def _undo(self, resource: Resource, name: str) -> None:
-        """Undo the changes of an object, unless it was deleted, or somebody did so already."""
+        """Undo the changes of an object, unless it was deleted, or that was done already."""
         text = self._notes[resource, name]
         document = self._objects.find(resource, self._deployment.namespace, name)
         if document is not None and _annotations(document).get(BEFORE) == text:

@@ -19,7 +19,7 @@ from scaletest.model.errors import UsageError, WaitTimeout
 
 PAUSED = "autoscaling.keda.sh/paused"
 # How long KEDA may take to delete the HPA of a paused ScaledObject.
-RELEASE_S = 60.0
+RELEASE_LIMIT_S = 60.0
 
 logger = logging.getLogger("scaletest.cluster")
 
@@ -110,7 +110,7 @@ class Autoscalers:
 
     def _await_release(self, scaled_object: str) -> None:
         """Wait until KEDA has deleted the HPA of a paused ScaledObject."""
-        deadline = self._clock() + RELEASE_S
+        deadline = self._clock() + RELEASE_LIMIT_S
         while True:
             try:
                 if all(hpa.owner != scaled_object for hpa in self._list(HPAS)):
@@ -119,8 +119,8 @@ class Autoscalers:
                 logger.warning("%s; trying again", error)
             if self._clock() >= deadline:
                 raise WaitTimeout(
-                    f"ScaledObject {scaled_object} was paused {RELEASE_S:.0f} s ago, and its HPA is"
-                    " still there",
+                    f"ScaledObject {scaled_object} was paused {RELEASE_LIMIT_S:.0f} s ago, and its"
+                    " HPA is still there",
                     hint=(
                         "check that KEDA's operator runs: it removes the HPA while the ScaledObject"
                         " is paused"

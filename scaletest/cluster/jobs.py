@@ -118,7 +118,7 @@ class AgentJob:
             )
 
     def delete(self) -> None:
-        """Delete both; it is no error if they do not exist."""
+        """Delete both; it is fine if they do not exist."""
         for resource in (JOBS, SECRETS):
             try:
                 self._objects.delete(resource, self._namespace, self.name)

@@ -84,7 +84,7 @@ class ObjectClient:
     def delete(self, resource: Resource, namespace: str, name: str, uid: str = "") -> None:
         """Delete the object, and what it owns in the background; with a uid only that very object.
 
-        An object that does not exist is no error.
+        An object that does not exist is fine.
         """
         body: Document = {"propagationPolicy": "Background"}
         if uid:

@@ -28,7 +28,7 @@ class Reference:
 class Service:
     """A Service. Needs the rights to get services, list endpointslices and list deployments.
 
-    InvalidValue for a text that is no reference.
+    InvalidValue for a text that is not a reference.
     """
 
     def __init__(self, cluster: Cluster, text: str) -> None:

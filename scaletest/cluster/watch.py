@@ -61,7 +61,7 @@ class _Feed:
     def __init__(self, feeds: Feeds, collection: Collection) -> None:
         self._feeds, self._role, self._path = feeds, collection.role, collection.path
         self._query = selector_query(collection.selector, collection.fields)
-        self._version = ""  # from which to go on; "" to list first
+        self._version = ""  # from which to continue; "" to list first
         self._unwatched_since = feeds.clock()
         self.sees_from: float | None = None  # since when events arrive as they happen
         threading.Thread(target=self._run, name=f"watch {self._path}", daemon=True).start()

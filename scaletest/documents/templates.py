@@ -26,7 +26,7 @@ MOST_CHARACTERS = 100_000
 MOST_NUMBER = 2**63
 # Levels of a template. Jinja2 writes them as parentheses, and Python's parser takes exponential
 # time for deeply nested ones.
-DEEPEST = 20
+MOST_DEPTH = 20
 # Calls, loops, powers, `~` and everything else that may grow are not among them.
 ALLOWED = (
     *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Const, nodes.If),
@@ -89,10 +89,10 @@ def _compile(template: str) -> Template:
     """Compile a template in which nothing is refused. Raises TemplateError."""
     tree = _ENGINE.parse(template)
     level: list[nodes.Node] = [tree]
-    for _ in range(DEEPEST):
+    for _ in range(MOST_DEPTH):
         level = [child for node in level for child in node.iter_child_nodes()]
     if level:
-        raise TemplateError(f"more than {DEEPEST} levels are nested")
+        raise TemplateError(f"more than {MOST_DEPTH} levels are nested")
     for node in tree.find_all(nodes.Node):
         title = type(node).__name__.lower()
         is_allowed = isinstance(node, ALLOWED)

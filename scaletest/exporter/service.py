@@ -52,7 +52,7 @@ class LogLines:
         """Log the lines if they are due. Counts begin with the first view."""
         self._ahead_s = view.at_s - self._clock()
         if self._due_s is not None:
-            # another server after a failover may be far behind, and lines go on there
+            # another server after a failover may be far behind, and lines continue there
             if self._due_s - self._interval_s <= view.at_s < self._due_s:
                 return
             period_s = max(0.0, view.at_s - self._last_s)
@@ -145,7 +145,7 @@ class BackgroundThread:
 
 @contextmanager
 def _noting(errors: list[str]) -> Iterator[None]:
-    """Note an error and go on, so that the other actions still run."""
+    """Note an error and continue, so that the other actions still run."""
     try:
         yield
     except Exception as error:

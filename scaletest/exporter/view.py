@@ -149,7 +149,7 @@ class ViewReader:
 class Redeclare:
     """Declares queues again that Redis lost; called with every view.
 
-    While a queue has no workers nobody else declares it, and without it nothing can be submitted
+    While a queue has no workers only this declares it, and without it nothing can be submitted
     that makes an autoscaler start a worker. Existing queues are not changed.
 
     queues: name, maximum (0: unlimited) and note of each; raises InvalidValue for a wrong one.

@@ -4,7 +4,7 @@
     environment.json    machine, versions, command     written once, as in the archive of
                                                        validations
     submissions.jsonl   one line for each submission   appended as answers come, so that an
-                                                       interrupted submit goes on
+                                                       interrupted submit resumes
     records.jsonl       workloads and their pods       replaced as a whole by each sample
     sampling.json       where and how it was sampled   requests, events, memory
     submitted.json, sampled.json                       as the Run:ai scale test tool writes them

@@ -122,7 +122,7 @@ class Ending(NamedTuple):
 
 
 def find_end(body: Mapping[str, Any]) -> Ending | None:
-    """Return the end that an object shows; None while it goes on."""
+    """Return the end that an object shows; None while it still runs."""
     status = body.get("status") or {}
     for condition in status.get("conditions") or ():
         if condition.get("status") == "True" and condition.get("type") in (*DONE, *FAILED):

@@ -57,9 +57,7 @@ class LifecyclePlan(Document):
     template_file: Annotated[str, "where it was read"] = ""
     api_version: Annotated[str, "of the object."] = ""
     object_kind: Annotated[str, "of the object."] = ""
-    thresholds: Annotated[
-        tuple[str, ...], "further conditions of a PASS, as in ready.p99<30s."
-    ] = ()
+    thresholds: Annotated[tuple[str, ...], "further conditions of a PASS, e.g. ready.p99<30s."] = ()
     tolerate_failures: Annotated[
         Count, Meta(title="tolerated failures"), "how many workloads may fail or be rejected."
     ] = 0
@@ -70,7 +68,7 @@ class LifecyclePlan(Document):
         if not re.fullmatch(r"infinity|[0-9]{1,9}(\.[0-9]{1,9})?[smhd]?", self.seconds):
             raise InvalidValue(
                 f"pods cannot run for {checks.cut_text(self.seconds, 40)} seconds",
-                hint="give a number, as in 2.5, or infinity",
+                hint="give a number, e.g. 2.5, or infinity",
             )
 
     @property

@@ -43,8 +43,8 @@ OWN_MILESTONES = (
     "backend_job_created",
 )
 # Descriptions of fields in the schemas.
-_PASSED = "when each milestone was passed, seconds since the epoch; never a guess"
-_SENT = (
+_STAMPS = "when each milestone was passed, seconds since the epoch; never a guess"
+_CLOCK = (
     "by this machine's clock, seconds since the epoch; the first is null when an interrupted run"
     " had sent it and not noted when."
 )
@@ -85,15 +85,15 @@ def mark(stamps: Stamps, milestone: str, stamp: Stamp) -> None:
 class LifecyclePod:
     """A pod of an object."""
 
-    uid: Annotated[str, "its own"]
-    name: Annotated[str, "its own"]
+    uid: Annotated[str, "of the pod"]
+    name: Annotated[str, "of the pod"]
     node: Annotated[str, "where it runs."] = ""
     failed: Annotated[bool, "it ended badly."] = False
     gone: Annotated[bool, "it no longer exists."] = False
     # not every pod passes the last three
     stamps: Annotated[
         dict[Annotated[str, choice((*POD_MILESTONES, "decided", "evicted", "deleted"))], Stamp],
-        _PASSED,
+        _STAMPS,
     ] = field(default_factory=dict)
 
     def mark(self, milestone: str, stamp: Stamp) -> None:
@@ -105,15 +105,15 @@ class LifecyclePod:
 class LifecycleObject:
     """A Kubernetes object that was submitted."""
 
-    name: Annotated[str, "its own."]
-    namespace: Annotated[str, "its own."] = ""
-    kind: Annotated[str, "its own."] = ""
+    name: Annotated[str, "of the object."]
+    namespace: Annotated[str, "of the object."] = ""
+    kind: Annotated[str, "of the object."] = ""
     expected: Annotated[int | None, "pods that it needs at once; None when that is unknown."] = None
     seen: Annotated[bool, "whether the object was ever seen."] = False
     failed: Annotated[bool, "it ended badly."] = False
     gone: Annotated[bool, "it no longer exists."] = False
     reason: Annotated[str, "why it failed."] = ""
-    stamps: Annotated[dict[Annotated[str, choice(OWN_MILESTONES)], Stamp], _PASSED] = field(
+    stamps: Annotated[dict[Annotated[str, choice(OWN_MILESTONES)], Stamp], _STAMPS] = field(
         default_factory=dict
     )
     pods: Annotated[dict[str, LifecyclePod], INNER] = field(default_factory=dict)
@@ -158,8 +158,8 @@ class Submission(Document):
     namespace: Annotated[str, "of the object"]
     project: Annotated[str, "of Run:ai."]
     accepted: Annotated[bool, "whether the cluster has it."]
-    submitted_s: Annotated[float | None, _SENT] = None
-    accepted_s: Annotated[float | None, _SENT] = None
+    submitted_s: Annotated[float | None, _CLOCK] = None
+    accepted_s: Annotated[float | None, _CLOCK] = None
     status: Annotated[int, "the HTTP status or exit code that refused it, 0 when accepted."] = 0
     reason: Annotated[str, "why it was refused."] = ""
     tries: Annotated[int, "how often it was sent."] = 1

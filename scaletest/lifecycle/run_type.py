@@ -1,4 +1,4 @@
-"""Lifecycles as a run type: a stored run, judged anew, and its measures."""
+"""Lifecycles as a run type: a stored run, judged again, and its measures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,6 +10,7 @@ from scaletest.lifecycle.judging.verdict import COUNTS
 from scaletest.lifecycle.options import Conditions, WorkloadSelection
 from scaletest.lifecycle.records import Stamp
 from scaletest.model.errors import UsageError
+from scaletest.render.numbers import format_seconds
 from scaletest.runs.folder import ENVIRONMENT, RunFolder
 from scaletest.runs.run_type import ResultOfRun, RunType
 from scaletest.stats.comparison import Contrast, Difference, plan_differences
@@ -21,7 +22,7 @@ ALL_WORKLOADS = WorkloadSelection()
 
 @dataclass(frozen=True, slots=True)
 class LifecycleRun(ResultOfRun):
-    """A stored lifecycle run, judged anew."""
+    """A stored lifecycle run, judged again."""
 
     result: LifecycleResult
     title: str = ""
@@ -124,10 +125,8 @@ def read_run(
     until, count, project, conditions = "decided", 0, "", Conditions()
     title = f"lifecycle of {store.path}, from files of the Run:ai scale test tool"
     if plan is not None:
-        title = (
-            f"{plan.workload} · bursts of {plan.processes} {plan.delay_s:g} s apart · run"
-            f" {plan.run}"
-        )
+        pauses = f", {format_seconds(plan.delay_s)} apart" if plan.delay_s else ""
+        title = f"{plan.workload} · {plan.processes} at a time{pauses} · run {plan.run}"
         until, count, project = plan.until, plan.count, plan.project
         conditions = Conditions(plan.thresholds, plan.tolerate_failures)
     for submission in submissions:

@@ -11,7 +11,7 @@ from scaletest.model import Record
 # This many failures in a row slow the load down. Single failures must not: with few requests in
 # flight workers would be idle, with many they would not, and throughput would seem to grow better
 # than it does.
-HOPELESS = 10
+FAILURES_TO_BACK_OFF = 10
 
 
 class ClosedLoop(LoadLoop):
@@ -91,7 +91,7 @@ class ClosedLoop(LoadLoop):
         if self._delay_s:
             self._pausing.extend([self._clock() + self._delay_s] * count)
         self._failed_in_a_row = self._failed_in_a_row + count if all_failed else 0
-        if self._failed_in_a_row >= HOPELESS:
+        if self._failed_in_a_row >= FAILURES_TO_BACK_OFF:
             self._back_off()
         else:
             self._end_back_off()

@@ -17,9 +17,9 @@ from scaletest.model.attempt import UNSENT, Attempt
 from scaletest.observe.node.used_time import Effort
 
 # How often the step tells what it has done, and looks whether it shall stop.
-LOOK_S = 0.25
+CHECK_EVERY_S = 0.25
 # At most this many starts before replies are read again.
-BURST = 64
+STARTS_AT_ONCE = 64
 
 
 class HttpLoad:
@@ -98,7 +98,7 @@ class _HttpStep:
             self._send_closed() if order.pace is None else self._send_open(order.pace)
         )
         while not pacing.done():
-            await asyncio.wait((pacing,), timeout=LOOK_S)
+            await asyncio.wait((pacing,), timeout=CHECK_EVERY_S)
             tell(len(self._samples), self._failed)
             is_behind = self._number - len(self._samples) > order.most_behind
             if stopping() or (is_behind and order.pace is not None):
@@ -148,7 +148,7 @@ class _HttpStep:
                 timer.cancel()
                 self._wake.clear()
                 continue
-            for _ in range(BURST):
+            for _ in range(STARTS_AT_ONCE):
                 if due is None or due > now or due >= order.seconds:
                     break
                 self._waiting.append((self._number, due, now))
@@ -159,7 +159,9 @@ class _HttpStep:
         if not order.count and not self._over and self._now() < order.seconds:
             await self._sleep(order.seconds - self._now())
         while order.count and self._waiting and not self._over:
-            await asyncio.sleep(LOOK_S / 10)  # exactly `count` are sent, however long that takes
+            await asyncio.sleep(
+                CHECK_EVERY_S / 10
+            )  # exactly `count` are sent, however long that takes
 
     async def _send_closed(self) -> None:
         """Keep requests in flight: each one that ends enqueues the next (`_note_end`)."""
@@ -169,7 +171,7 @@ class _HttpStep:
         if not self._order.count:
             await self._sleep(self._order.seconds)
         while self._order.count and not self._has_count() and not self._over:
-            await self._sleep(LOOK_S)
+            await self._sleep(CHECK_EVERY_S)
         self._over = True
 
     async def _sleep(self, seconds: float) -> None:

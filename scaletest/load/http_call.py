@@ -30,7 +30,7 @@ CAUSES: Mapping[str, tuple[str, str]] = {
     ),
     "403": ("the credentials do not suffice", "check their rights"),
     "404": ("there is nothing at this path", "check the path of the URL"),
-    "405": ("the endpoint needs another method", "give <method>, as in <method> POST"),
+    "405": ("the endpoint needs another method", "give <method>, e.g. <method> POST"),
     "411": ("the service needs a body", "give <payload> FILE"),
     "413": ("the payload is too large for the service", "give a smaller <payload>"),
     "415": ("the service needs another content type", "give <header> 'Content-Type: ...'"),
@@ -99,7 +99,7 @@ class HttpCall:
 class HttpResponse(NamedTuple):
     """The response to one call, or what became of the call without one."""
 
-    outcome: str  # ok, a status that is no success, or a constant of model.attempt
+    outcome: str  # ok, a status that is not a success, or a constant of model.attempt
     size: int = 0
     server_s: float | None = None
     replica: str = ""

@@ -104,7 +104,7 @@ def parse_rate(text: str) -> float:
     rate = in_base_units(text, RATES)
     if rate is None:
         raise InvalidValue(
-            f"{cut_text(text, 40)!r} is not a rate", hint="write it as in 20/s or 600/min; 0 pauses"
+            f"{cut_text(text, 40)!r} is not a rate", hint="write e.g. 20/s or 600/min; 0 pauses"
         )
     if rate:
         _check_rate(rate, "rate")

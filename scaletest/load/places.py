@@ -12,8 +12,8 @@ from scaletest.model import Reply
 from scaletest.stats.failures import FailureTally
 
 # Rows of the tables.
-PLACES = 500
-FAILURES = 200
+MOST_PLACES = 500
+MOST_FAILURES = 200
 
 
 def highest_known(numbers: Iterable[float | None]) -> float | None:
@@ -51,7 +51,7 @@ class LoadTally:
 
     def __init__(self) -> None:
         self._places: dict[RequestPlace, PlaceCount] = {}
-        self.failures = FailureTally(most=FAILURES)
+        self.failures = FailureTally(most=MOST_FAILURES)
         self.other_succeeded = self.other_failed = 0
 
     def add_success(self, reply: Reply) -> None:
@@ -75,7 +75,7 @@ class LoadTally:
         counts = self._places.pop(key, None)
         if counts is None:
             counts = PlaceCount(key)
-            if len(self._places) >= PLACES:
+            if len(self._places) >= MOST_PLACES:
                 # sorted by their last change, oldest first
                 oldest = self._places.pop(next(iter(self._places)))
                 self.other_succeeded += oldest.succeeded

@@ -61,7 +61,7 @@ class Prompts:
                 "model": self.model,
                 **wanted,
                 "max_tokens": self.output_tokens,
-                # vLLM and SGLang go on to the last token then, so that all answers are equally long
+                # vLLM and SGLang continue to the last token then: all answers are equally long
                 "ignore_eos": True,
                 "stream": True,
                 "stream_options": {"include_usage": True},

@@ -100,7 +100,7 @@ def seconds(
     if not is_number or not -math.inf < value < math.inf:
         raise InvalidValue(
             f"{name} is {show_value(value)}, not a finite number of seconds",
-            hint="give a number, as in 2.5",
+            hint="give a number, e.g. 2.5",
         )
     if value < 0 or value > maximum or (value == 0 and not zero):
         raise InvalidValue(

@@ -31,7 +31,7 @@ Count = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 Positive = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 Seconds = Annotated[float, Meta(ge=0, le=checks.MAX_TIME_LIMIT_S, extra={"unit": "s"})]
 PositiveSeconds = Annotated[float, Meta(gt=0, le=checks.MAX_TIME_LIMIT_S, extra={"unit": "s"})]
-Fraction = Annotated[float, Meta(gt=0, lt=1, extra={"hint": "give a fraction, as in 0.02 for 2 %"})]
+Fraction = Annotated[float, Meta(gt=0, lt=1, extra={"hint": "give a fraction, e.g. 0.02 for 2 %"})]
 QueueName = Annotated[str, Meta(extra={"check": checks.queue_name})]
 RequestId = Annotated[str, Meta(extra={"check": checks.request_id})]
 Arguments = Annotated[tuple[str, ...], Meta(extra={"check": checks.arguments})]
@@ -69,7 +69,7 @@ def text(pattern: str, example: str) -> Meta:
 
 
 def text_aliases(texts: Mapping[str, str]) -> Meta:
-    """Declare texts that are read as another value, with a warning to whoever wrote them."""
+    """Declare texts that are read as another value, with a warning to their author."""
     return Meta(extra={"aliases": texts})
 
 

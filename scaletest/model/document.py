@@ -14,12 +14,12 @@ from scaletest.model.writing import Written, field_hints
 
 # The types that msgspec's errors name, in words, and how to write their values.
 _EXPECTED = {
-    "int": ("a whole number", "write it as in 8"),
-    "float": ("a number", "write it as in 2.5"),
-    "str": ("text", 'put it in quotes, as in "1"'),
+    "int": ("a whole number", "write e.g. 8"),
+    "float": ("a number", "write e.g. 2.5"),
+    "str": ("text", 'put it in quotes, e.g. "1"'),
     "bool": ("true or false", "write true or false"),
-    "array": ("a list", "write it as in [a, b]"),
-    "object": ("a table of keys and values", "write it as in {key: value}"),
+    "array": ("a list", "write e.g. [a, b]"),
+    "object": ("a table of keys and values", "write e.g. {key: value}"),
 }
 
 T = TypeVar("T")

@@ -24,7 +24,7 @@ from collections.abc import Iterable
 
 # Two names are alike with this part of their letters in common, in order. With less, every short
 # name is like some long one: foo like fioPort.
-NEAR = 0.65
+LEAST_SIMILARITY = 0.65
 
 
 class ScaletestError(Exception):
@@ -48,7 +48,7 @@ class ScaletestError(Exception):
         self.hint = hint
         super().__init__(self.message)
         if hint:
-            # Python shows it below the message of an error that nobody catches
+            # Python shows it below the message of an uncaught error
             self.add_note(hint)
 
 
@@ -131,7 +131,7 @@ def nearest_name(name: object, known: Iterable[str]) -> str:
     """Return the known name most like this one; "" when none is like it."""
     by_lower_case = {option.lower(): option for option in known}
     text = str(name).lower()
-    nearest = difflib.get_close_matches(text, by_lower_case, n=1, cutoff=NEAR)
+    nearest = difflib.get_close_matches(text, by_lower_case, n=1, cutoff=LEAST_SIMILARITY)
     if not nearest:
         # a part of a name, as p99 of run.p99
         similar = difflib.get_close_matches(text, by_lower_case)

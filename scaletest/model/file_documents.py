@@ -108,7 +108,7 @@ def _read_text(rule: Declared, text: str, where: str, warnings: list[str] | None
         if seconds is None:
             raise InvalidValue(
                 f"{where} is {checks.show_value(text)}, not a number, nor one with a unit of time",
-                hint="write it as in 2.5, 90s, 3m or 500ms",
+                hint="write e.g. 2.5, 90s, 3m or 500ms",
             )
         return seconds
     if text in rule.extra.get("refused", ()):

@@ -116,7 +116,7 @@ class Form:
         ]
         schema = object_schema(self.properties(class_), optional)
         description = getattr(class_, "description", "")
-        # where a field is called so, it is no text
+        # where a field has such a name, it is not text
         if isinstance(description, str) and description:
             schema["description"] = description
         return schema

@@ -56,11 +56,13 @@ class MachineUse(Document):
 
     cores: Annotated[Cores, "that the machine has."]
     busy: Annotated[Cores, "in use, including those that a hypervisor took away."]
-    tester: Annotated[Cores, "used by the tester's processes."]
+    tester: Annotated[Cores, "used by the load generator's processes."]
     service: Annotated[
         Cores, "used by the service's processes, 0 when it is not on this machine."
     ] = 0.0
-    waited: Annotated[Cores, "part of the time that the tester's thread waited for a CPU."] = 0.0
+    waited: Annotated[
+        Cores, "part of the time that the load generator's thread waited for a CPU."
+    ] = 0.0
     activities: Annotated[
         tuple[Activity, ...],
         Meta(max_length=MOST_ACTIVITIES),

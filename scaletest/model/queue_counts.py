@@ -8,6 +8,7 @@ its ring, 00 to 63, and b a bucket of model/histogram.py:
     1ii             the slot that stands at this place: seconds since 1970 divided by 10
     2ii, 3ii        requests that ended in it, and the sum of their run times, in microseconds
     4ii, 5ii, 6ii   its longest wait, run, and wait and run together, in microseconds
+    7ii             requests that failed or timed out in it
     1000 + 2 b      requests with this wait
     1001 + 2 b      requests with this run time
 """
@@ -17,7 +18,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from scaletest.model.histogram import LAST_BUCKET, bucket_middle_s
+from scaletest.model.histogram import LAST_BUCKET, LONGEST_S, bucket_of
 from scaletest.model.record import Outcome
 from scaletest.model.time_slots import RING, TimeSlot
 
@@ -35,7 +36,7 @@ class EndedCounts:
 
     outcomes: dict[str, int] = field(default_factory=dict)
     slots: tuple[TimeSlot, ...] = ()  # of the last minutes
-    buckets: bytes = b""  # packed: read when somebody asks for them, as most pages show none
+    buckets: bytes = b""  # packed: read when they are asked for, as most pages show none
 
     @property
     def wait(self) -> dict[int, int]:
@@ -53,20 +54,17 @@ class EndedCounts:
         return {bucket: count for bucket, count in enumerate(counts) if count}
 
 
-def count_arguments(
-    outcome: str, wait_bucket: int, run_bucket: int
-) -> tuple[str, str, str, int, int]:
+def count_arguments(outcome: str, wait_s: float, run_s: float) -> tuple[str, str, str, int, int]:
     """Return the arguments of a script that counts a request.
 
-    They are three places of the row, as BITFIELD takes them, and wait and run in microseconds, as
-    the middles of their buckets, so within 1 %.
+    They are three places of the row, as BITFIELD takes them, and wait and run in microseconds.
     """
     return (
         OUTCOME_NUMBERS[outcome],
-        f"#{_FIRST_BUCKET + 2 * wait_bucket}",
-        f"#{_FIRST_BUCKET + 1 + 2 * run_bucket}",
-        round(bucket_middle_s(wait_bucket) * 1e6),
-        round(bucket_middle_s(run_bucket) * 1e6),
+        f"#{_FIRST_BUCKET + 2 * bucket_of(wait_s)}",
+        f"#{_FIRST_BUCKET + 1 + 2 * bucket_of(run_s)}",
+        round(min(max(wait_s, 0.0), LONGEST_S) * 1e6),
+        round(min(max(run_s, 0.0), LONGEST_S) * 1e6),
     )
 
 
@@ -96,11 +94,11 @@ def read(packed: bytes | None) -> EndedCounts:
     if min(outcomes) < 0 or not buckets[::_BYTES].isascii():
         raise ValueError("a number of requests that ended is negative")
     # the slots of the ring in which requests ended, unsorted, without impossible numbers
-    columns = [numbers[start : start + RING] for start in range(100, 700, 100)]
+    columns = [numbers[start : start + RING] for start in range(100, 800, 100)]
     slots = [
-        TimeSlot(number, 0, ended, run_us / 1e6, wait_us / 1e6, longest_us / 1e6, total_us / 1e6)
-        for number, ended, run_us, wait_us, longest_us, total_us in zip(*columns, strict=False)
-        if ended and min(number, ended, run_us, wait_us, longest_us, total_us) >= 0
+        TimeSlot(number, 0, ended, run / 1e6, wait / 1e6, longest / 1e6, total / 1e6, "", failed)
+        for number, ended, run, wait, longest, total, failed in zip(*columns, strict=False)
+        if ended and min(number, ended, run, wait, longest, total, failed) >= 0
     ]
     return EndedCounts(
         {name: count for name, count in zip(OUTCOME_NUMBERS, outcomes, strict=False) if count},

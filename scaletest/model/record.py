@@ -68,7 +68,7 @@ class Outcome(StrEnum):
     FAILED: it did not; `reason` and `error` of the reply say why.
     TIMED_OUT: it ran longer than its time limit.
     CLIENT_GONE: its client was gone before it began, so it was dropped.
-    PURGED: somebody dropped what waited in the queue.
+    PURGED: a user dropped what waited in the queue.
 
     submitted = waiting + running + these five outcomes.
 
@@ -226,7 +226,7 @@ class Record(Document):
     @property
     def overhead_s(
         self,
-    ) -> Annotated[float, "time that the tester itself added: total - wait - run"]:
+    ) -> Annotated[float, "time that scaletest itself added: total - wait - run"]:
         """Time that the tester itself added: total - wait - run.
 
         Never below 0, though two clocks may disagree by microseconds.

@@ -1,5 +1,6 @@
-"""The progress of a run that is being measured, as its command tells it to whoever looks."""
+"""The progress of a run that is being measured, as its command tells it to its viewers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, ClassVar
@@ -19,6 +20,25 @@ Elapsed = Annotated[float, Meta(ge=0, le=1e9)]
 
 
 @dataclass(frozen=True, slots=True)
+class TimeLeft:
+    """The seconds until the end of a run, as far as they can be told."""
+
+    least_s: float
+    most_s: float
+
+
+def expect_alike(lengths_s: Sequence[float], count: int) -> TimeLeft | None:
+    """Return the time of so many further parts of a run; None before the first has ended.
+
+    lengths_s: of those before. Few show less of how they differ.
+    """
+    if not lengths_s:
+        return None
+    doubt = 1.0 + 1.0 / (1.0 + len(lengths_s))
+    return TimeLeft(count * min(lengths_s) / doubt, count * max(lengths_s) * doubt)
+
+
+@dataclass(frozen=True, slots=True)
 class RunProgress(Document):
     """The state of a run."""
 
@@ -31,11 +51,13 @@ class RunProgress(Document):
     elapsed_s: Elapsed = 0.0
     done: Annotated[Count, "how many steps are complete"] = 0
     steps: Annotated[Count, "how many there are; 0 where nobody knows"] = 0
-    is_estimate: Annotated[bool, "whether there may be more or fewer steps"] = False
     unit: Annotated[str, Meta(max_length=40), "what a step is called"] = STEP
     phase: Line = ""  # what is done now
     line: Line = ""  # the figures of the phase
-    left_s: Annotated[Elapsed | None, "seconds until the end; null where nobody knows"] = None
+    left_least_s: Annotated[
+        Elapsed | None, "seconds until the end, at least; null where nobody knows"
+    ] = None
+    left_most_s: Annotated[Elapsed | None, "the same, at most"] = None
     log: Annotated[tuple[Line, ...], Meta(max_length=MOST_LINES)] = ()  # the newest last
     ended: bool = False  # whether the command has ended it, in order or not
     verdict: Annotated[
@@ -49,29 +71,20 @@ class RunProgress(Document):
     def place(self) -> str:
         """Where in its plan the run is, in words; "" where that is unknown."""
         if not self.steps:
-            return ""
-        steps = f"{'about ' if self.is_estimate else ''}{self.steps}"
-        if self._is_exceeded:
-            return f"{self.unit} {self.done + 1}"
+            return f"{self.unit} {self.done + 1}" if self.done or self.phase else ""
         if self.unit == WORKLOAD or self.done >= self.steps:
-            return f"{self.done} of {steps} {self.unit}s"
-        return f"{self.unit} {self.done + 1} of {steps}"
+            return f"{self.done} of {self.steps} {self.unit}s"
+        return f"{self.unit} {self.done + 1} of {self.steps}"
 
     @property
     def part(self) -> float | None:
         """The part of the run that is over, from 0 to 1; None where nobody knows."""
         if self.ended:
             return 1.0
-        if self.left_s is not None:
-            return self.elapsed_s / ((self.elapsed_s + self.left_s) or 1.0)
-        if not self.steps or self._is_exceeded:
-            return None
-        return min(1.0, self.done / self.steps)
-
-    @property
-    def _is_exceeded(self) -> bool:
-        """Whether the run goes on although all the steps that were expected are complete."""
-        return self.is_estimate and self.done >= self.steps and not self.ended
+        if self.left_most_s is not None:
+            # by the later end, so that it never goes back
+            return self.elapsed_s / ((self.elapsed_s + self.left_most_s) or 1.0)
+        return min(1.0, self.done / self.steps) if self.steps else None
 
 
 class ProgressChange(StrEnum):
@@ -100,8 +113,8 @@ class ProgressEvent(Document):
     progress: Annotated[
         RunProgress,
         flat(
-            *("run", "run_type", "title", "elapsed_s", "done", "steps", "is_estimate", "unit"),
-            *("left_s", "verdict"),
+            *("run", "run_type", "title", "elapsed_s", "done", "steps", "unit"),
+            *("left_least_s", "left_most_s", "verdict"),
         ),
     ]
     message: Annotated[Line, "for people"] = ""

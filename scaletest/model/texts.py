@@ -3,12 +3,12 @@
 import json
 
 # A smaller number is floating-point noise.
-SMALLEST = 1e-9
+NOISE = 1e-9
 
 
 def short_number(number: float, digits: int = 3) -> str:
     """Return at most `digits` significant digits: 0.5, 12.3, 12300, 0.00012; noise is 0."""
-    if abs(number) < SMALLEST:
+    if abs(number) < NOISE:
         return "0"
     text = f"{number:.{digits}g}"
     if "e" not in text:

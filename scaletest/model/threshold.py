@@ -5,6 +5,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from scaletest.model import checks
@@ -31,13 +32,19 @@ UNITS: Mapping[str, Mapping[str, float]] = {
     "workloads": {"": 1.0, "%": 0.01},
     "": {"": 1.0, "%": 0.01},
 }
+# A figure that a workload reports may be in any of them, and is in base units where it has one.
+FIGURE_UNIT = "figure"
+UNITS = {**UNITS, FIGURE_UNIT: dict(chain.from_iterable(units.items() for units in UNITS.values()))}
 # MEASURE[.STATISTIC][(WHERE)] OPERATOR VALUE[UNIT]; operators and units are checked later.
 _SHAPE = re.compile(
     r"\s*(?P<measure>[A-Za-z_][A-Za-z_0-9.]*)\s*(?:\((?P<where>[^()]*)\))?\s*(?P<operator>[<>=!~]{1,3})"
-    r"\s*(?P<value>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*(?P<unit>[0-9A-Za-z/%]*)\s*"
+    r"\s*(?P<value>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*(?P<unit>[0-9A-Za-zµ/%]*)\s*"
 )
 _LONGEST = 200
 WORKERS = "workers"
+# Stands in a table for all figures of workloads: figures.fps is their mean, figures.fps.p95 a
+# percentile.
+OWN_FIGURE = "figures.NAME"
 # Keys of places that a threshold may name: a step, and whatever the run has.
 STEP, ANY = (WORKERS,), ("",)
 # Keys and values of a place, as they were written.
@@ -65,6 +72,7 @@ VALIDATION_MEASURES: MeasureTable = {
     "drift": Measurable("", STEP, most=1.0),
     **{f"wait.{name}": Measurable("s", STEP) for name in PERCENTILES},
     **{f"run.{name}": Measurable("s", STEP) for name in PERCENTILES},
+    OWN_FIGURE: Measurable(FIGURE_UNIT, STEP),
 }
 
 
@@ -89,6 +97,22 @@ class Threshold:
     def bound(self) -> float:
         """The value in base units: s, 1/s, parts of 1, or a count."""
         return self.value * self.factor
+
+    @property
+    def quantile(self) -> float | None:
+        """The quantile that it bounds; None where it bounds no percentile."""
+        by_name = PERCENTILES.items()
+        return next((part for name, part in by_name if self.measure.endswith(f".{name}")), None)
+
+    @property
+    def figure(self) -> str:
+        """The name of the workload's figure that it bounds; "" for another measure."""
+        if self.base != FIGURE_UNIT:
+            return ""
+        name = self.measure.partition(".")[2]
+        return next(
+            (name[: -len(end) - 1] for end in PERCENTILES if name.endswith(f".{end}")), name
+        )
 
     @property
     def share(self) -> bool:
@@ -127,12 +151,12 @@ def parse_threshold(text: str, table: MeasureTable, example: str) -> Threshold:
     if match is None:
         raise InvalidValue(
             f"threshold {quoted} cannot be read",
-            hint="write MEASURE[.STATISTIC][(KEY=VALUE)] OP VALUE[UNIT] in quotes, as in"
-            f" {example}",
+            hint=f"write MEASURE[.STATISTIC][(KEY=VALUE)] OP VALUE[UNIT] in quotes, e.g. {example}",
         )
     # what it is about: a measure of the table, with a statistic that the measure has
     measure, unit = match["measure"], match["unit"]
-    if measure not in table:
+    measurable = table.get(OWN_FIGURE if measure.startswith("figures.") else measure)
+    if measurable is None:
         stem, _, statistic = measure.partition(".")
         statistics = [name for name in table if name.startswith(f"{stem}.")]
         if statistics:
@@ -145,7 +169,6 @@ def parse_threshold(text: str, table: MeasureTable, example: str) -> Threshold:
             hint=suggestion(measure, table),
         )
     # how it compares, and in which unit
-    measurable = table[measure]
     units = UNITS[measurable.unit]
     names = ", ".join(filter(None, units))
     checks.raise_first_mistake(
@@ -158,7 +181,7 @@ def parse_threshold(text: str, table: MeasureTable, example: str) -> Threshold:
             unit not in units,
             f"threshold {quoted} has"
             f" {f'the unit {checks.cut_text(unit, 20)}' if unit else 'no unit'}",
-            f"{measure} takes {names}{' or none' if '' in units else ''}, as in {example}",
+            f"{measure} takes {names}{' or none' if '' in units else ''}, e.g. {example}",
         ),
     )
     # where, and the bound itself
@@ -206,9 +229,7 @@ def _parse_where(
     parts = [part.partition("=") for part in text.split(",")]
     pairs = tuple((key.strip(), value.strip()) for key, _, value in parts)
     if not all(key and value for key, value in pairs):
-        raise InvalidValue(
-            f"threshold {quoted} names no KEY=VALUE", hint=f"write it as in {example}"
-        )
+        raise InvalidValue(f"threshold {quoted} names no KEY=VALUE", hint=f"write e.g. {example}")
     # whether it has these, each with one value
     unknown = [key for key, _ in pairs if key not in keys and keys != ANY]
     if unknown:

@@ -24,7 +24,7 @@ _MOST = 2.0**53
 
 
 class TimeSlot(NamedTuple):
-    """Events of ten seconds, from number * 10 s on, on the Redis clock; durations within 1 %.
+    """Events of ten seconds, from number * 10 s on, on the Redis clock.
 
     There are thousands of slots where there are many queues, so they are tuples.
     """
@@ -38,6 +38,7 @@ class TimeSlot(NamedTuple):
     max_total_s: float = 0.0
     # where its longest run was: node and pod with line feeds between and after them
     place: str = ""
+    failed: int = 0  # of those that ended, with those that timed out
 
     @property
     def node(self) -> str:
@@ -73,7 +74,11 @@ def unpack_slots(
     # cheaper than naming the fields: there are thousands of slots
     slots = {
         slot.number: TimeSlot(
-            slot.number, submissions.pop(slot.number, 0), *slot[2:7], places.get(slot.number, "")
+            slot.number,
+            submissions.pop(slot.number, 0),
+            *slot[2:7],
+            places.get(slot.number, ""),
+            slot.failed,
         )
         for slot in ended
     }
@@ -94,6 +99,7 @@ class RecentWindow:
     max_total_s: float = 0.0
     node: str = ""  # node and pod of the longest run
     pod: str = ""
+    failed: int = 0  # of the requests that ended, with those that timed out
 
 
 def window_until(slots: Sequence[TimeSlot], now_s: float, window_s: float) -> RecentWindow:
@@ -144,4 +150,5 @@ def _window_from(slots: Sequence[TimeSlot], first: int, now_s: float) -> RecentW
         max_total_s=max((slot.max_total_s for slot in recent), default=0.0),
         node=longest.node,
         pod=longest.pod,
+        failed=sum(slot.failed for slot in recent),
     )

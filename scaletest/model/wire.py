@@ -45,7 +45,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def texts(candidate: object) -> list[str]:
-    """Return the texts in a list that may hold anything; none where it is no list."""
+    """Return the texts in a list that may hold anything; none where it is not a list."""
     rows = candidate if isinstance(candidate, list) else []
     return [text for text in rows if isinstance(text, str)]
 

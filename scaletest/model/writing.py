@@ -1,6 +1,15 @@
-"""The members of a class's documents, and how their values are written.
+"""Write instances of dataclasses as documents: which members these have, and in what form.
 
-Members are the fields that are not INNER, and the properties whose return type is `Annotated`.
+    @dataclass
+    class Step(Written):
+        workers: Annotated[int, "workers that were alive"]
+        scratch: Annotated[list[int], INNER]
+
+        @property
+        def is_first(self) -> Annotated[bool, "whether no step is smaller"]: ...
+
+Step.to_dict() has the members `workers` and `is_first`: fields that are not INNER, and properties
+whose type is declared.
 """
 
 import dataclasses
@@ -23,10 +32,10 @@ _PLAIN = frozenset((int, str, bool, type(None)))
 class DocumentMember:
     """A member of a document."""
 
-    name: str
-    attribute: str  # the way to its value, as in growth.peak
-    hint: Any
-    default: Any
+    name: str  # in documents
+    attribute: str  # where its value is in the instance, as in growth.peak
+    hint: Any  # its type, with declarations
+    default: Any  # of the field; dataclasses.MISSING without one
     key: str  # its name in files that people write, empty where these cannot have it
 
     @property
@@ -36,34 +45,8 @@ class DocumentMember:
 
     @property
     def usual(self) -> Any:
-        """The default as documents have it; None where there is none."""
+        """The default, as it is written; None where there is none."""
         return None if self.default is dataclasses.MISSING else to_plain(self.default)
-
-
-class Written:
-    """A class whose instances are written and described as documents, or as parts of them."""
-
-    __slots__ = ()
-    # whether host_network is hostNetwork in documents
-    camel_case: ClassVar[bool] = False
-    # members with a value that is always the same, the version among them
-    constants: ClassVar[Mapping[str, Any]] = {}
-    # members that are written even when they are empty, in documents that leave out the empty ones
-    always: ClassVar[frozenset[str] | None] = None
-    # of the class in schemas, unless a field of its type has one
-    description: ClassVar[str] = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; what is infinite is null."""
-        document = {**self.constants, **_members_to_plain(self)}
-        always = self.always
-        if always is None:
-            return document
-        return {name: value for name, value in document.items() if value or name in always}
-
-    def to_json(self) -> str:
-        """Return one line of JSON."""
-        return wire.dump(self.to_dict())
 
 
 def _members_of(class_: Any) -> tuple[DocumentMember, ...]:
@@ -72,18 +55,18 @@ def _members_of(class_: Any) -> tuple[DocumentMember, ...]:
     hints = field_hints(class_)
     for field in dataclasses.fields(class_):
         rule = declaration_of(hints[field.name])
-        if "flat" in rule.extra:
-            names = rule.extra["flat"]
+        if "inner" in rule.extra:
+            continue
+        if "flat" in rule.extra:  # members of its own class stand in this document
             for member in document_members(rule.base):
-                if not names or member.name in names:
-                    members.append(
-                        dataclasses.replace(member, attribute=f"{field.name}.{member.attribute}")
-                    )
-        elif "inner" not in rule.extra:
-            default = field.default
-            if field.default_factory is not dataclasses.MISSING:
-                default = field.default_factory()
-            members.append(_member(class_, field.name, hints[field.name], default))
+                if not rule.extra["flat"] or member.name in rule.extra["flat"]:
+                    attribute = f"{field.name}.{member.attribute}"
+                    members.append(dataclasses.replace(member, attribute=attribute))
+            continue
+        default = field.default
+        if field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        members.append(_member(class_, field.name, hints[field.name], default))
     # properties with a declared type are written, and never read
     for attribute, value in vars(class_).items():
         if isinstance(value, property):
@@ -113,6 +96,30 @@ def field_hints(class_: type) -> dict[str, Any]:
     """Return the types of a dataclass's fields, with their declarations."""
     hints = get_type_hints(class_, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(class_)}
+
+
+class Written:
+    """A class whose instances are written and described as documents, or as parts of them."""
+
+    __slots__ = ()
+    camel_case: ClassVar[bool] = False  # whether host_network is hostNetwork in documents
+    constants: ClassVar[Mapping[str, Any]] = {}  # further members, as the version of the schema
+    # None: write all members. Else leave out those that are empty, but for these.
+    always: ClassVar[frozenset[str] | None] = None
+    # of the class in schemas, unless a field of its type has one
+    description: ClassVar[str] = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; what is infinite is null."""
+        document = {**self.constants, **_members_to_plain(self)}
+        always = self.always
+        if always is not None:
+            document = {name: value for name, value in document.items() if value or name in always}
+        return document
+
+    def to_json(self) -> str:
+        """Return one line of JSON."""
+        return wire.dump(self.to_dict())
 
 
 def to_plain(value: Any) -> Any:

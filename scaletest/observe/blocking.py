@@ -108,7 +108,7 @@ class Blocking:
                 return self._descriptor(pid, thread, first)
             case WaitKind.SEND if not call.arguments[4]:  # the socket is connected
                 return self._descriptor(pid, thread, first)
-            case WaitKind.POLL | WaitKind.SELECT | WaitKind.EPOLL:
+            case WaitKind.POLL | WaitKind.SELECT | WaitKind.EPOLL | WaitKind.RING:
                 return self._polled(pid, kind, call.arguments)
             case None:
                 return self._by_function(pid, thread)
@@ -152,7 +152,7 @@ class Blocking:
         return doing
 
     def _polled(self, pid: int, kind: WaitKind, arguments: Sequence[int]) -> Doing:
-        """Return the state of the most important descriptor of a poll, select or epoll_wait."""
+        """Return the state of the most important descriptor of a poll, or of a ring's requests."""
         try:
             match kind:
                 case WaitKind.EPOLL:
@@ -162,6 +162,10 @@ class Blocking:
                 case WaitKind.POLL:
                     size = 8 * min(arguments[1], MOST_DESCRIPTORS)
                     numbers = proc.parse_pollfds(_memory(pid, arguments[0], size))
+                case WaitKind.RING:
+                    ring = proc.find_ring(proc.read_long_text(f"/proc/{pid}/maps"))
+                    numbers = proc.parse_ring(_memory(pid, ring, MOST_DESCRIPTORS * 64))
+                    numbers = numbers or open_descriptors(pid)
                 case _:
                     size = (min(arguments[0], 1024) + 63) // 64 * 8
                     selected: set[int] = set()
@@ -170,7 +174,12 @@ class Blocking:
                     numbers = sorted(selected)
         except OSError:
             numbers = open_descriptors(pid)
-        return self._descriptors.most_active(pid, numbers) if numbers else Doing(State.SLEEP)
+        if not numbers:
+            return Doing(State.SLEEP)
+        doing = self._descriptors.most_active(pid, numbers)
+        if kind is WaitKind.RING and doing.state is State.IDLE:  # unlike a poll it waits for files
+            return self._descriptors.target(pid, numbers[0])
+        return doing
 
 
 def _in_named_call(pid: int, kind: WaitKind | State, arguments: Sequence[int]) -> Doing:

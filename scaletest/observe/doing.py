@@ -89,6 +89,7 @@ class WaitKind(Enum):
     SEMAPHORES = auto()  # of System V, by the id of the set
     QUEUE = auto()  # of messages, System V's, by its id
     SEND = auto()  # to an address, unless the socket is connected
+    RING = auto()  # of io_uring, for what was asked there
     SLEEP = auto()
 
 
@@ -157,6 +158,7 @@ _NUMBERS: Mapping[WaitKind | State, Mapping[str, tuple[int | None, int | None]]]
         "epoll_pwait": (281, 22),
         "epoll_pwait2": (441, 441),
     },
+    WaitKind.RING: {"io_uring_enter": (426, 426)},
     State.DISK: {"sync": (162, 81), "syncfs": (306, 267), "msync": (26, 227)},
     # they wait for the lock of the address space, or for pages
     State.MEMORY: {

@@ -61,6 +61,9 @@ class TimeByState:
         shares = look.shares if look else []
         self._seen_run_s += sum(share.run_s for share in shares)
         run_s, wait_s = run_and_wait_s(seconds, shares)
+        self._add_earlier_wait(
+            max((share.run_s + share.wait_s - seconds for share in shares), default=0.0)
+        )
         # The kernel's counts tell of all waits for a CPU where no thread came or went, and one of
         # them ran at most: of several, how long they waited at once is only estimated.
         counted = look is not None and len(shares) <= 1
@@ -88,6 +91,7 @@ class TimeByState:
         hidden_s = self._seconds[Doing(State.NOT_OBSERVED)]
         run_s = min(seconds, unseen_s * seconds / (seconds + hidden_s)) if seconds > 0 else 0.0
         wait_s = min(seconds - run_s, max(0.0, first.wait_s))
+        self._add_earlier_wait(first.wait_s - wait_s)
         is_alone = self._last is not None and len(self._last.threads) == 1
         self._divide(
             seconds,
@@ -174,6 +178,17 @@ class TimeByState:
             if doing.state and doing.object
         ]
         return tuple(heapq.nlargest(MAX_WAITS, named, key=lambda wait: wait.seconds))
+
+    def _add_earlier_wait(self, seconds: float) -> None:
+        """Add what a thread waited for a CPU before the last look, which saw it runnable.
+
+        The kernel tells of a wait when it is over.
+        """
+        moved_s = max(0.0, min(seconds, self._unknown_s))
+        self._unknown_s -= moved_s
+        uncounted_s = max(0.0, min(seconds - moved_s, self._uncounted_s))
+        self._uncounted_s -= uncounted_s
+        self.add(State.CPU_WAIT, moved_s + uncounted_s)
 
     def _divide(
         self,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from scaletest.model.activity import State
 from scaletest.observe.blocking import Blocking, ThreadLook
-from scaletest.observe.doing import RUNNABLE, Doing
+from scaletest.observe.doing import Doing
 from scaletest.processes import proc
 
 # Threads beyond these are not looked at, so that a look stays cheap whatever a request starts. Each
@@ -73,14 +73,12 @@ class _Thread:
     line: bytes = b""
     last: ThreadLook | None = None
     children: list[int] = field(default_factory=list)
-    # seconds of waiting that are counted already: the kernel counts a wait when it is over
-    counted_s: float = 0.0
     # page faults that read from a disk, and slices, when they were compared last
     faults: int = 0
     compared_slices: int = 0
     is_faulting: bool = False
-    # since it was met
-    has_run: bool = False
+    # whether it may be one of a pool that has nothing to do
+    is_spare: bool = False
 
 
 @dataclass(slots=True)
@@ -99,8 +97,8 @@ class Tree:
     ) -> None:
         """watch_ends: keep a handle of each descendant that tells of its end.
 
-        serves: the processes are a service. Of its threads those that wait for a lock, and have not
-        run since they were met, are spare ones of a pool: they wait for no request.
+        serves: the processes are a service. Of its threads those that wait for a lock from the
+        first look on, and have not run since, are spare ones of a pool: they wait for no request.
         """
         self._serves = serves
         self.root = root
@@ -111,7 +109,7 @@ class Tree:
         # of processes that ended since the last look
         self._last_shares: list[ThreadShare] = []
         self._most_threads = most_threads(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-        self._looked_s = time.monotonic()
+        self._has_looked = False
 
     def is_unchanged(self) -> bool:
         """Return whether no thread ran since the last look, so that nothing can be new.
@@ -131,8 +129,6 @@ class Tree:
 
     def look(self) -> TreeLook | None:
         """Return what the processes did since the last look, and do now; None when none is left."""
-        now_s = time.monotonic()
-        passed_s, self._looked_s = now_s - self._looked_s, now_s
         shares, self._last_shares = self._last_shares, []
         visited: set[int] = set()
         waiting = [self.root]
@@ -143,13 +139,14 @@ class Tree:
                 continue
             visited.add(pid)
             try:
-                waiting += self._visit(pid, passed_s, shares)
+                waiting += self._visit(pid, shares)
             except OSError as error:  # it is gone, or hidden
                 if isinstance(error, PermissionError):
                     self._blocking.denied("stat")
                 self._forget(pid)
         for pid in self._processes.keys() - visited:
             self._forget(pid)
+        self._has_looked = True
         threads: dict[Key, Doing] = {}
         for pid, process in self._processes.items():
             for tid, thread in process.threads.items():
@@ -188,7 +185,7 @@ class Tree:
             process.end_handle = -1
             for tid, thread in process.threads.items():
                 with suppress(OSError):
-                    self._look_at(pid, tid, thread, 0.0, self._last_shares)
+                    self._look_at(pid, tid, thread, self._last_shares)
         return all(share.slices <= ENDING_SLICES for share in self._last_shares)
 
     @property
@@ -211,9 +208,9 @@ class Tree:
         last = proc.parse_schedule(line)
         if last is None:
             return NOTHING_RAN
-        before, counted_s = (thread.schedule, thread.counted_s) if thread else (_NEVER_RAN, 0.0)
+        before = thread.schedule if thread else _NEVER_RAN
         return ThreadShare(
-            max(0.0, last.run_s - before.run_s), max(0.0, last.wait_s - before.wait_s - counted_s)
+            max(0.0, last.run_s - before.run_s), max(0.0, last.wait_s - before.wait_s)
         )
 
     def close(self) -> None:
@@ -221,7 +218,7 @@ class Tree:
         for pid in list(self._processes):
             self._forget(pid)
 
-    def _visit(self, pid: int, passed_s: float, shares: list[ThreadShare]) -> Iterator[int]:
+    def _visit(self, pid: int, shares: list[ThreadShare]) -> Iterator[int]:
         """Look at a process's threads, and return the ids of its children. Raises OSError."""
         process = self._processes.get(pid)
         is_new = process is None
@@ -234,7 +231,7 @@ class Tree:
             if self._watch_ends and pid != self.root:
                 with suppress(OSError):
                     process.end_handle = os.pidfd_open(pid)
-        if is_new or self._look_at_known(pid, process, passed_s, shares):
+        if is_new or self._look_at_known(pid, process, shares):
             # A folder and its parent are links to it, and a folder for each thread; a list costs
             # several times as much.
             folder = f"/proc/{pid}/task"
@@ -246,23 +243,24 @@ class Tree:
                     except OSError:
                         continue
                     process.threads[tid] = _Thread(
-                        handle, self._blocking.open(pid, tid), _NEVER_RAN
+                        handle,
+                        self._blocking.open(pid, tid),
+                        _NEVER_RAN,
+                        is_spare=self._serves and not self._has_looked,
                     )
                     self._threads += 1
                     try:
-                        self._look_at(pid, tid, process.threads[tid], 0.0, shares)
+                        self._look_at(pid, tid, process.threads[tid], shares)
                     except OSError:
                         self._drop(process, tid)
         return chain.from_iterable(thread.children for thread in process.threads.values())
 
-    def _look_at_known(
-        self, pid: int, process: _Process, passed_s: float, shares: list[ThreadShare]
-    ) -> bool:
+    def _look_at_known(self, pid: int, process: _Process, shares: list[ThreadShare]) -> bool:
         """Look at known threads; whether any of them ran, and so may have started others."""
         has_run = has_ended = False
         for tid, thread in list(process.threads.items()):
             try:
-                has_run |= self._look_at(pid, tid, thread, passed_s, shares)
+                has_run |= self._look_at(pid, tid, thread, shares)
             except OSError:
                 self._drop(process, tid)
                 has_ended = True
@@ -271,9 +269,7 @@ class Tree:
                 thread.children = self._children(pid, tid)
         return has_run or has_ended
 
-    def _look_at(
-        self, pid: int, tid: int, thread: _Thread, passed_s: float, shares: list[ThreadShare]
-    ) -> bool:
+    def _look_at(self, pid: int, tid: int, thread: _Thread, shares: list[ThreadShare]) -> bool:
         """Look at one thread; whether it ran. Raises OSError when it is gone or hidden."""
         thread.line = os.pread(thread.handle, 128, 0)
         schedule = proc.parse_schedule(thread.line) or thread.schedule
@@ -283,9 +279,7 @@ class Tree:
             # less than before: another thread, which called exec, has this one's id now
             run_s = max(0.0, schedule.run_s - thread.schedule.run_s)
             slices = max(1, schedule.slices - thread.schedule.slices)
-            share = ThreadShare(run_s, max(0.0, waited_s - thread.counted_s), slices)
-            thread.counted_s = 0.0
-            shares.append(share)
+            shares.append(ThreadShare(run_s, max(0.0, waited_s), slices))
             status = proc.read_status(f"/proc/{pid}/task/{tid}") if slices > FEW_SLICES else None
             thread.is_faulting = False
             if status is not None:
@@ -295,15 +289,12 @@ class Tree:
                 thread.is_faulting = status.major_faults - thread.faults >= FAULTING_PART * waits
                 thread.faults, thread.compared_slices = status.major_faults, schedule.slices
         thread.schedule = schedule
-        thread.has_run = thread.has_run or (ran and before is not None)
+        thread.is_spare = thread.is_spare and (before is None or not ran)
         thread.last = self._blocking.look(pid, tid, thread.call_handle, None if ran else before)
         if thread.last is None:
             raise ProcessLookupError(tid)
-        if self._serves and not thread.has_run and thread.last.doing.state is State.LOCK:
+        if thread.is_spare and thread.last.doing.state is State.LOCK:
             thread.last = thread.last._replace(doing=Doing(State.IDLE))
-        if before is not None and not ran and before.doing == thread.last.doing == RUNNABLE:
-            thread.counted_s += passed_s
-            shares.append(ThreadShare(0.0, passed_s, 0))
         if ran or before is None:
             thread.children = self._children(pid, tid)
         return ran or before is None

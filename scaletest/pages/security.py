@@ -1,6 +1,7 @@
 """Checks of every HTTP request, and security headers of every response. Refusals have a reason.
 
-* bodies are not accepted: every value is in the query, as scripts have always sent it
+* bodies are not accepted, but of forms that say so: every value is in the query, as scripts have
+  always sent it
 * request lines have at most 2 KiB
 * host names that a stranger may register are refused, except with the token. Such a
   name may point at this server's address (DNS rebinding), and then a browser lets the stranger's
@@ -85,6 +86,7 @@ class Access:
     prefix: str
     hosts: Collection[str]  # names that need no token
     changing: Mapping[str, str]  # endpoints that change something
+    forms: Collection[str] = ()  # endpoints that take a body
 
 
 def install_checks(app: Flask, counts: HttpCounts, access: Access) -> None:
@@ -97,8 +99,9 @@ def install_checks(app: Flask, counts: HttpCounts, access: Access) -> None:
         g.root = forwarded if PREFIX.fullmatch(forwarded) else access.prefix
         if len(request.environ.get("REQUEST_URI", request.full_path)) > LONGEST_URI:
             raise RequestURITooLarge(f"the address is longer than {LONGEST_URI} characters")
-        if request.content_length or "Transfer-Encoding" in request.headers:
-            raise BadRequest("a body is not accepted; put values into the query, as in ?value=4")
+        has_body = request.content_length or "Transfer-Encoding" in request.headers
+        if has_body and request.endpoint not in access.forms:
+            raise BadRequest("a body is not accepted; put values into the query, e.g. ?value=4")
         _check_host(access)
         if access.changing.get(request.endpoint or "", "\0") in ("", *request.args):
             _check_change(access)
@@ -231,7 +234,7 @@ def check_hosts(names: Iterable[str]) -> frozenset[str]:
         if not HOST.fullmatch(host):
             raise InvalidValue(
                 f"the host name is {host!r}",
-                hint="write it without a port, as in client.validation",
+                hint="write it without a port, e.g. client.validation",
             )
     return hosts
 
@@ -242,7 +245,7 @@ def is_inner(host: str, allowed: Collection[str] = ()) -> bool:
     Such are IP addresses, localhost, this machine, names of a cluster, and allowed ones.
     """
     try:
-        name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
+        name = _name_of(host)
     except ValueError:
         return False
     try:
@@ -252,3 +255,16 @@ def is_inner(host: str, allowed: Collection[str] = ()) -> bool:
         here = socket.gethostname().lower()
         # HTTP/1.0 has no Host, and no browser sends it
         return name in ("", "localhost", here, *allowed) or name.endswith(INNER)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a Host header has a name that always means this machine."""
+    try:
+        name = _name_of(host)
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def _name_of(host: str) -> str:
+    return (urlsplit(f"//{host}").hostname or "").rstrip(".")

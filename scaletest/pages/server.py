@@ -63,7 +63,7 @@ class Server:
             outbuf_high_watermark=1 << 20,
             outbuf_overflow=1 << 40,
             max_request_header_size=8192,
-            max_request_body_size=1024,
+            max_request_body_size=8192,
             clear_untrusted_proxy_headers=False,
         )
         self._server.channel_class = _make_channel_class(headers or {}, refused)
@@ -125,7 +125,7 @@ def parse_address(text: str) -> tuple[str, int]:
     if not separator or bare_ipv6 or not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
         raise InvalidValue(
             f"{text!r} is not an address to listen on",
-            hint="write ADDRESS:PORT, as in 127.0.0.1:9996",
+            hint="write ADDRESS:PORT, e.g. 127.0.0.1:9996",
         )
     return host.strip("[]") or "0.0.0.0", int(port)
 

@@ -21,12 +21,19 @@ from scaletest.render.svg import draw_chart
 
 FOLDER = Path(__file__).parent
 STATIC = FOLDER / "static"
-UPLOT = STATIC / "vendor" / "uPlot.iife.min.js"
 # Of foreign texts, such as errors.
 LONGEST_TEXT = 500
 READ = ("GET", "HEAD")
 # A path, its methods, and the view that answers it; its endpoint is the name of the view.
 Route = tuple[str, Sequence[str], Callable[..., Any]]
+# The pages of `scaletest ui`, which every navigation names alike: their addresses and names.
+UI_PAGES = (
+    ("/", "Overview"),
+    ("/runs", "Runs"),
+    ("/live", "Live"),
+    ("/compare", "Compare"),
+    ("/trend", "Trend"),
+)
 
 
 def check_prefix_and_hosts(prefix: str, hosts: Iterable[str]) -> tuple[str, frozenset[str]]:
@@ -36,7 +43,7 @@ def check_prefix_and_hosts(prefix: str, hosts: Iterable[str]) -> tuple[str, froz
     if prefix and not security.PREFIX.fullmatch(prefix):
         raise InvalidValue(
             f"the prefix is {prefix!r}",
-            hint="write it as in /tester: letters, digits, '.', '_', '~', '-'",
+            hint="write e.g. /tester: letters, digits, '.', '_', '~', '-'",
         )
     return prefix, names
 
@@ -66,6 +73,8 @@ def make_site(
     hosts: Collection[str] = (),
     counts: security.HttpCounts | None = None,
     changing: Mapping[str, str] | None = None,
+    pages: Sequence[tuple[str, str]] = (),
+    forms: Collection[str] = (),
 ) -> Flask:
     """Make the application of a package, whose templates are beside the common ones.
 
@@ -75,6 +84,8 @@ def make_site(
     hosts: further host names that need no token.
     changing: endpoints that change something, and the parameter without which they only read; "":
     they always change something.
+    pages: addresses and names of what stands in the navigation.
+    forms: endpoints that take a body.
     """
     prefix, names = check_prefix_and_hosts(prefix, hosts)
     app = Flask(package, static_folder=str(STATIC), template_folder="templates")
@@ -87,14 +98,14 @@ def make_site(
     security.install_checks(
         app,
         counts or security.HttpCounts(),
-        security.Access(program, token, prefix, names, changing or {}),
+        security.Access(program, token, prefix, names, changing or {}, forms),
     )
     for path, methods, view in (("/style.css", READ, style), *routes):
         app.add_url_rule(
             path, view.__name__, view, methods=methods, provide_automatic_options=False
         )
     app.jinja_env.filters.update(printable=printable_line, as_options=as_options, svg=draw_chart)
-    app.jinja_env.globals.update(version=__version__, numbers=numbers, has_uplot=has_uplot)
+    app.jinja_env.globals.update(version=__version__, numbers=numbers, site_pages=pages)
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     for name in app.jinja_env.list_templates():
         app.jinja_env.get_template(name)  # compiled now, so that the first page is fast
@@ -115,11 +126,6 @@ def make_site(
 def style() -> Response:
     """Serve the style sheet: what reports and pages have in common, then the rest of pages."""
     return Response(STYLE + (STATIC / "page.css").read_text("utf-8"), mimetype="text/css")
-
-
-def has_uplot() -> bool:
-    """Return whether this installation has the charts that follow the pointer."""
-    return UPLOT.exists()
 
 
 def answer_probe(trouble: str = "") -> Response:

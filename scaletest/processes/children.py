@@ -60,7 +60,7 @@ def end_group(
 
     The child is reaped last: as long as it is not, no other process can get its group id. Returns
     the resources that the child, with all processes that it waited for, has used; None when
-    somebody else has reaped it.
+    another thread has reaped it.
     """
     if not has_exited(process):
         _signal_group(process.pid, signal.SIGTERM)

@@ -10,7 +10,7 @@ from scaletest.processes import proc
 from scaletest.processes.children import POLL_S
 
 # Killed orphans are waited for so long: one that waits for a device may take for ever.
-ORPHANS_S = 1.0
+ORPHANS_LIMIT_S = 1.0
 # PR_SET_CHILD_SUBREAPER of prctl(2).
 _SET_CHILD_SUBREAPER = 36
 _adopting = False  # whether orphans become children of this process
@@ -42,7 +42,7 @@ def own_children() -> frozenset[int]:
 
 def end_orphans(known: Collection[int]) -> None:
     """KILL the orphans of a workload: adopted children that are not `known` from before it."""
-    deadline = time.monotonic() + ORPHANS_S
+    deadline = time.monotonic() + ORPHANS_LIMIT_S
     while _adopting and time.monotonic() < deadline:
         # a workload has a session of its own; what an RQ job started in this one is not its orphan
         orphans = []

@@ -10,7 +10,7 @@ from typing import NamedTuple
 # A line of /proc/PID/maps: first address, end address, permissions, then the file's path, if any.
 _MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \S+\s*(.*)")
 
-# Longer files are cut: whoever maps or locks thousands of things is described by the first of them.
+# Longer files are cut: of thousands of mappings or locks the first ones count.
 MOST_BYTES = 262_144
 # How much one read asks for. The kernel answers in whole lines, up to a page (4096 bytes) at a
 # time. An answer shorter than this left more than a line's room in its page, so it is the last one.
@@ -257,6 +257,12 @@ def find_mapped_file(maps: str, address: int) -> str:
     return ""
 
 
+def find_ring(maps: str) -> int:
+    """Return where the requests to io_uring are mapped, from /proc/PID/maps; 0 for nowhere."""
+    match = re.search(r"^([0-9a-f]+)-\S+ \S+ 10000000 .*\[io_uring\]$", maps, re.MULTILINE)
+    return int(match[1], 16) if match else 0
+
+
 def find_awaited_inode(locks: str, pid: int) -> int | None:
     """Return the inode of the file whose lock a process waits for, from /proc/locks.
 
@@ -317,6 +323,12 @@ def parse_pollfds(data: bytes) -> list[int]:
         for number, _, _ in struct.iter_unpack("=ihh", data[: len(data) // 8 * 8])
         if number >= 0
     ]
+
+
+def parse_ring(data: bytes) -> list[int]:
+    """Parse the descriptors in requests to io_uring, without those of requests for none (0)."""
+    requests = struct.iter_unpack("=BBHi56x", data[: len(data) // 64 * 64])
+    return [number for operation, _, _, number in requests if operation and number >= 0]
 
 
 def parse_fd_set(data: bytes) -> list[int]:

@@ -29,7 +29,7 @@ class Wake:
 
     def set(self) -> None:
         """Wake the waiters; safe in a signal handler."""
-        with suppress(OSError):  # full: it is awake already; closed: nobody waits
+        with suppress(OSError):  # full: it is awake already; closed: no thread waits
             os.write(self._write, b"x")
 
     def is_set(self) -> bool:

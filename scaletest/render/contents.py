@@ -64,17 +64,21 @@ class Section:
     title: str
     blocks: Sequence[Block]
     leads: bool = False  # whether it stands at once below the verdict, in a box
+    is_folded: bool = False  # whether a page shows its title alone until it is asked for the rest
 
 
-def make_page(parts: Mapping[str, Iterable[Block | None]], leading: str = "") -> list[Section]:
+def make_page(
+    parts: Mapping[str, Iterable[Block | None]], leading: str = "", folded: Collection[str] = ()
+) -> list[Section]:
     """Make the sections that have anything to show.
 
     parts: blocks by title. leading: the title of the one that stands first; "" for none.
+    folded: the titles of those that most readers do not need.
     """
     sections = []
     for title, blocks in parts.items():
         if content := list(lay_out(blocks)):
-            sections.append(Section(title, content, leads=title == leading))
+            sections.append(Section(title, content, title == leading, title in folded))
     return sorted(sections, key=lambda section: not section.leads)
 
 
@@ -126,6 +130,8 @@ class Head:
     labels: Labels = UNLABELLED  # what people call it
     conditions: Sequence[str] = ()  # what was asked of it, in a few words each
     elapsed_s: float = 0.0
+    statement: str = ""  # the answer in one sentence without an end
+    gains: Sequence[str] = ()  # what would be gained without what it names, and what that costs
     facts: Pairs = ()  # the few numbers beside the verdict, as (name, value)
     warnings: Sequence[str] = ()
     thresholds: Sequence[ThresholdLine] = ()
@@ -142,6 +148,11 @@ class Head:
     def word(self) -> str:
         """The words before the reason of the verdict."""
         return self.answer or str(self.verdict.kind)
+
+    @property
+    def sentence(self) -> str:
+        """The statement as a whole sentence; "" without one."""
+        return f"{self.statement[:1].upper()}{self.statement[1:]}." if self.statement else ""
 
     @property
     def reason(self) -> str:

@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 NOTHING = "n/a"
 # More digits say nothing to anyone, however narrow an interval is.
 MOST_DIGITS = 4
-_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
+_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 # Down to nanoseconds, for latencies.
-_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_WHOLE_UNITS = ((3600, "h"), (60, "min"), (1, "s"))
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
@@ -23,7 +24,7 @@ def format_seconds(duration_s: float | None) -> str:
     if duration_s <= 0:
         return "0"
     if duration_s < 0.0009995:
-        return f"{duration_s * 1e6:.0f} us"
+        return f"{duration_s * 1e6:.0f} µs"
     if duration_s < 0.9995:
         return f"{duration_s * 1e3:.3g} ms"
     return f"{duration_s:.3g} s" if duration_s < 999.5 else f"{duration_s:.0f} s"
@@ -49,6 +50,16 @@ def whole_duration(duration_s: float) -> str:
     if hours:
         return f"{hours} h {minutes} min"
     return f"{minutes} min {total_s % 60} s" if minutes else f"{total_s} s"
+
+
+def duration_range(least_s: float, most_s: float) -> str:
+    """Format a range of durations: about 30 s, 20 to 35 s, 2 to 9 min, up to 8 s."""
+    if most_s <= 1.1 * least_s:
+        return f"about {whole_duration(most_s)}"
+    size_s, unit = next(unit for unit in _WHOLE_UNITS if most_s >= 3 * unit[0] or unit[0] == 1)
+    # whole units: the lower end is rounded down, the upper one up
+    least, most = int(least_s // size_s), math.ceil(most_s / size_s)
+    return f"{least} to {most} {unit}" if least else f"up to {most} {unit}"
 
 
 def unit_of(largest_s: float) -> tuple[float, str]:

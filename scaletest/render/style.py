@@ -22,6 +22,7 @@ font:12px/1 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 .spark{display:inline-block;width:7em;height:1.4em;vertical-align:middle;overflow:visible}
 .c-spark{stroke:var(--data);stroke-width:1.6;fill:none;stroke-linejoin:round;stroke-linecap:round;
 vector-effect:non-scaling-stroke}
+.spark .c-ideal{stroke-width:1.2;stroke-dasharray:3 2;vector-effect:non-scaling-stroke}
 .c-grid{stroke:var(--grid);fill:none}
 .c-axis{stroke:var(--edge);fill:none}
 .c-tick,.c-label{fill:var(--soft)}
@@ -92,6 +93,19 @@ COMMON = """
 *{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);
 font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
+.site{display:flex;flex-wrap:wrap;gap:.125rem .25rem;align-items:center;margin:0 0 .75rem;
+padding:0 0 .375rem;border-bottom:1px solid var(--edge)}
+.site a{padding:.35rem .6rem;border-radius:6px;color:var(--ink);text-decoration:none}
+.site a:hover{text-decoration:underline}
+.site a[aria-current]{background:var(--panel);font-weight:600;
+box-shadow:inset 0 0 0 1px var(--edge)}
+.site .brand{padding-left:0;margin-right:.75rem;font-size:1.125rem;font-weight:700}
+.brand svg{width:1.25rem;height:1.25rem;margin-right:.5rem;vertical-align:-.2rem}
+.brand rect{fill:var(--data)}
+.brand path{fill:none;stroke:var(--paper);stroke-width:1.8;
+stroke-linecap:round;stroke-linejoin:round}
+@media (max-width:40rem){.site{gap:0}.site .brand{flex-basis:100%}.site a{padding:.3rem .4rem}}
+@media print{.site{display:none}}
 h1{margin:0;font-size:1.5rem;line-height:1.25;overflow-wrap:anywhere}
 h2{margin:1.75rem 0 .5rem;font-size:1.125rem}
 h3{margin:0;font-size:1rem}

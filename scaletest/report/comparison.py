@@ -55,6 +55,7 @@ def comparison_report(comparison: Comparison) -> Report:
     ]
     reasons = _undecided_reasons(comparison)
     notes = _notes(comparison, is_repeated=all(change.repeated for change in deciding))
+    causes = _cause_change(comparison)
     names = [candidate.candidate.name for candidate in comparison.candidates]
     # the command that gives the same comparison
     command = ["scaletest", "compare", comparison.base.name, *names]
@@ -64,6 +65,7 @@ def comparison_report(comparison: Comparison) -> Report:
         command.append("--force")
     return Report(
         head=Head(
+            statement=causes,
             title=f"compare {comparison.base.name} with {', '.join(names)}",
             verdict=comparison.verdict,
             folder="",
@@ -74,6 +76,7 @@ def comparison_report(comparison: Comparison) -> Report:
         ),
         summary=lambda: [
             *tables,
+            Text([causes]),
             Text(reasons, most=MOST_REASONS, rest="undecided measure"),
             Text(notes, "soft", label="note", most=MOST_NOTES, rest="note"),
         ],
@@ -86,6 +89,19 @@ def comparison_report(comparison: Comparison) -> Report:
         cases=lambda: _cases(comparison),
         data=comparison.to_dict,
     )
+
+
+def _cause_change(comparison: Comparison) -> str:
+    """Return whether the runs have the same cause; "" where nothing limits any of them."""
+    base = comparison.base
+    parts = []
+    for candidate in (candidate.candidate for candidate in comparison.candidates):
+        if base.cause == candidate.cause != "":
+            parts.append(f"{candidate.name} has the same cause as {base.name}: {base.cause}")
+        elif base.cause != candidate.cause:
+            before, after = base.cause or "none", candidate.cause or "none"
+            parts.append(f"the cause changed: {before} in {base.name}, {after} in {candidate.name}")
+    return clean_text("; ".join(parts), limit=300)
 
 
 def _notes(comparison: Comparison, *, is_repeated: bool) -> list[str]:
@@ -103,7 +119,10 @@ def _notes(comparison: Comparison, *, is_repeated: bool) -> list[str]:
             if names:
                 notes.append(f"only {run} has {', '.join(names)}")
     if not is_repeated:
-        notes.append("the intervals do not cover differences between runs; repeats do")
+        notes.append(
+            "intervals cover variation within a run only; measure with more <repeats> to include"
+            " run-to-run variation"
+        )
     return [clean_text(note, limit=300) for note in dict.fromkeys(notes)]
 
 

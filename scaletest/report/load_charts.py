@@ -21,7 +21,7 @@ MOST_MARKS = 5
 TIMES = {
     "wait": ("Wait in the queue", "From enqueue to start, by the clock of Redis."),
     "run": ("Run", "Around the workload, in the worker."),
-    "overhead": ("Overhead of the tester", "Total, less wait and run."),
+    "overhead": ("Overhead of scaletest", "Total, less wait and run."),
     "total": (
         "Total",
         "At the client, from the start to the reply; in open load, from the intended start.",

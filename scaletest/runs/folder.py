@@ -150,7 +150,7 @@ class RunFolder:
         except OSError as error:
             raise UsageError(
                 f"run {self.name} cannot be {verb}: {error.strerror or error}",
-                hint=f"check the disk and the permissions of {self.path}",
+                hint=f"free some space, or check the permissions of {self.path}",
             ) from error
         except InvalidValue as error:
             raise InvalidValue(

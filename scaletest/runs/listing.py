@@ -13,6 +13,9 @@ from scaletest.runs.registry import judge_run, type_of
 
 # The worst stands last, where a terminal leaves the eye.
 VERDICTS = ("none", "RUNNING", "PASS", "INVALID", "FAIL")
+# The beginning of a folder's name that was not chosen; `runs.places` makes it. The end will do for
+# commands that ask for a run.
+AUTOMATIC_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z-(?=\w+\Z)")
 SORTS: dict[str, Callable[["ListedRun"], str | float]] = {
     "began": lambda run: run.began or "",
     "name": lambda run: run.name or run.run,
@@ -59,8 +62,15 @@ class ListedRun:
     # as it was stored with the run; where it was not, as the report gives it
     verdict: str | None = None
     elapsed_s: float | None = None
+    finding: str = ""  # its result in a few words, as in "7.9x at 8"
     curve: list[float] = field(default_factory=list)  # its main measure, step by step
+    ideal: list[float] = field(default_factory=list)  # the same, if it grew with the workers
     problem: str = ""
+
+    @property
+    def short_name(self) -> str:
+        """The name that people gave it, else that of its folder without the time in it."""
+        return self.name or AUTOMATIC_NAME.sub("", self.run)
 
     @property
     def when(self) -> str:
@@ -114,5 +124,7 @@ def read_listed_run(folder: RunFolder) -> ListedRun:
         verdict=running or verdict or None,
         problem=problem,
         elapsed_s=elapsed_s if isinstance(elapsed_s, int | float) else None,
+        finding=cut_text(str(result.get("finding") or ""), limit=80),
         curve=curve,
+        ideal=run_type.ideal_curve(result, curve),
     )

@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import Lock
 
 from scaletest.broker.connection import prepare_connection
@@ -19,11 +19,12 @@ from scaletest.model.run_progress import (
     WORKLOAD,
     ProgressChange,
     RunProgress,
+    TimeLeft,
 )
 from scaletest.model.verdict import VerdictKind
 from scaletest.model.wording import as_options
 from scaletest.processes.periodic import Periodic
-from scaletest.render.numbers import whole_duration
+from scaletest.render.numbers import duration_range
 from scaletest.render.text import clean_text
 from scaletest.runs.folder import PROGRESS, RunFolder
 
@@ -64,13 +65,14 @@ class Progress:
         self._redis_url, self._begun, self._every_s = redis_url, begun, every_s
         self._lock = Lock()
         self._state = RunProgress("", "", "")
+        self._measured_line = ""  # of a step that is not shown yet
         self._begun_step = 0  # the last step whose begin was shown, from 1
         self._folder: RunFolder | None = None
         self._keeper: ProgressKeeper | None = None
-        # times of this clock: when the run began, when it will end, when something was shown last
+        # times of this clock: when the run began, when something was shown last
         self._clock = clock
-        self._began_s, self._until_s, self._shown_s = clock(), 0.0, clock()
-        self._others_s = 0.0  # the part of the forecast that belongs to later steps
+        self._began_s, self._shown_s = clock(), clock()
+        self._expected_end: ExpectedEnd | None = None
 
     @contextmanager
     def of_run(self, folder: RunFolder, title: str) -> Iterator[None]:
@@ -109,18 +111,15 @@ class Progress:
         done: int,
         steps: int,
         *,
-        left_s: float | None = None,
-        is_estimate: bool = False,
+        left: TimeLeft | None = None,
         unit: str = STEP,
     ) -> None:
-        """Take note of where in its plan the run is; see RunProgress. left_s: from now on."""
-        self._until_s = self._clock() + (left_s or 0.0)
-        steps = max(done, steps)
-        # a step that takes longer than was expected leaves the others their time
-        steps_left = max(1, steps - done)
-        self._others_s = (left_s or 0.0) * (steps_left - 1) / steps_left
-        self._change(done=done, steps=steps, left_s=left_s, is_estimate=is_estimate, unit=unit)
-        if unit != WORKLOAD and self._begun_step <= done < steps:
+        """Take note of where in its plan the run is; see RunProgress. left: from now on."""
+        if left is not None:
+            self._expected_end = narrow_end(self._expected_end, left, self._clock())
+        self._change(done=done, steps=steps, unit=unit)
+        self._show_measured()
+        if unit != WORKLOAD and self._begun_step <= done and (done < steps or not steps):
             self._begun_step = done + 1
             self._show(ProgressChange.STEP_BEGUN)
 
@@ -132,8 +131,15 @@ class Progress:
     def state(self) -> RunProgress:
         """Return the state now."""
         now_s, state = self._clock(), self._state
-        left_s = None if state.left_s is None else round(max(self._others_s, self._until_s - now_s))
-        return replace(state, elapsed_s=max(0.0, round(now_s - self._began_s)), left_s=left_s)
+        state = replace(state, elapsed_s=max(0.0, round(now_s - self._began_s)))
+        if self._expected_end is None or state.ended:
+            return state
+        # one that is over has moved: nobody knows by how much
+        earliest_s = max(now_s, self._expected_end.earliest_s)
+        latest_s = max(earliest_s, self._expected_end.latest_s)
+        return replace(
+            state, left_least_s=round(earliest_s - now_s), left_most_s=round(latest_s - now_s)
+        )
 
     def phase(self, line: str) -> None:
         """Take note that a step entered a phase."""
@@ -147,13 +153,16 @@ class Progress:
             self._show(ProgressChange.STATE, line)
 
     def step(self, line: str) -> None:
-        """Show that a step is measured, and keep the line in the log."""
+        """Show that a step is measured, with the time left after it, and keep the line."""
+        self._show_measured()
         self._log(line)
-        self._change(done=min(self._state.done + 1, self._state.steps))
-        self._show(ProgressChange.STEP_MEASURED, line)
+        done, steps = self._state.done + 1, self._state.steps
+        self._change(done=min(done, steps) if steps else done)
+        self._measured_line = line
 
     def message(self, line: str) -> None:
         """Show a message, and keep it in the log."""
+        self._show_measured()
         self._log(line)
         self._show(ProgressChange.MESSAGE, line)
 
@@ -172,15 +181,22 @@ class Progress:
         self._change(verdict=cut_text(kind, limit=10))
 
     def _begin(self, kind: str, title: str, run: str = "") -> None:
-        self._began_s, self._begun_step = self._clock(), 0
+        self._began_s, self._begun_step, self._expected_end = self._clock(), 0, None
         self._state = RunProgress(cut_text(run, limit=255), kind, _cut_line(title))
 
     def _end(self) -> None:
-        self._change(ended=True, left_s=None, phase="", line="")
+        self._show_measured()
+        self._change(ended=True, phase="", line="")
         if self._keeper is not None:
             self._keeper.close()
             self._keeper = None
         self._show(ProgressChange.END)
+
+    def _show_measured(self) -> None:
+        """Show the step that was measured last, unless it was shown."""
+        line, self._measured_line = self._measured_line, ""
+        if line:
+            self._show(ProgressChange.STEP_MEASURED, line)
 
     def _show(self, change: ProgressChange, message: str = "") -> None:
         self._shown_s = self._clock()
@@ -200,13 +216,34 @@ def _cut_line(text: str) -> str:
     return cut_text(clean_text(text).replace("\n", " "), LONGEST_LINE)
 
 
+@dataclass(frozen=True, slots=True)
+class ExpectedEnd:
+    """The times of a clock between which a run is expected to end."""
+
+    earliest_s: float
+    latest_s: float
+
+
+def narrow_end(said: ExpectedEnd | None, left: TimeLeft, now_s: float) -> ExpectedEnd:
+    """Return when a run ends, by what was said of it and by a new estimate.
+
+    What was said is only narrowed, so that nobody is told that the end has moved away, unless the
+    estimate leaves it altogether: then it was wrong.
+    """
+    end = ExpectedEnd(now_s + left.least_s, now_s + left.most_s)
+    if said is None or end.earliest_s > said.latest_s or end.latest_s < said.earliest_s:
+        return end
+    return ExpectedEnd(max(said.earliest_s, end.earliest_s), min(said.latest_s, end.latest_s))
+
+
 def time_left(state: RunProgress) -> str:
-    """Write the time left in words; "" where nobody knows it."""
-    if state.left_s is None:
+    """Write the time left in words, a range where it is one; "" where nobody knows it."""
+    least_s, most_s = state.left_least_s, state.left_most_s
+    if least_s is None or most_s is None:
         return ""
-    if state.left_s < 1:
+    if most_s < 1:
         return "nearly done"
-    return f"about {whole_duration(state.left_s)} left"
+    return f"{duration_range(least_s, most_s)} left"
 
 
 class ProgressKeeper:

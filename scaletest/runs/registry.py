@@ -126,7 +126,12 @@ def compare(folders: Sequence[RunFolder], tolerance: float, *, force: bool) -> C
             )
     judged_runs = [base_type.judge(folder) for folder in folders]
     sides = [
-        Side(folder.labels.name or folder.name, judged.folder, base_type.measures(judged))
+        Side(
+            folder.labels.name or folder.name,
+            judged.folder,
+            base_type.measures(judged),
+            base_type.cause(judged),
+        )
         for folder, judged in zip(folders, judged_runs, strict=True)
     ]
     base, *candidates = judged_runs

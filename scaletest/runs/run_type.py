@@ -82,6 +82,13 @@ class RunType(ABC):
         """
         return numbers_at(result.get("steps"), *self.curve_path)
 
+    def ideal_curve(self, result: Mapping[str, Any], curve: Sequence[float]) -> list[float]:
+        """Return `curve` as it would be if it grew with the workers; empty without workers."""
+        levels = numbers_at(result.get("steps"), "workers")
+        if len(levels) != len(curve) or not all(levels):
+            return []
+        return [curve[0] / levels[0] * level for level in levels]
+
     @abstractmethod
     def judge(self, folder: RunFolder) -> JudgedRun:
         """Judge the run in a folder: the same folder gives the same verdict anywhere.
@@ -92,6 +99,10 @@ class RunType(ABC):
     @abstractmethod
     def measures(self, judged: Any) -> Sequence[Measure]:
         """Return the numbers of a run that `judge` gave."""
+
+    def cause(self, judged: Any) -> str:
+        """Return what limits a run that `judge` gave, in a few words; "" where it does not say."""
+        return ""
 
     @abstractmethod
     def contrast(self, base: Any, candidate: Any) -> Contrast:

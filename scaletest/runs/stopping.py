@@ -62,10 +62,10 @@ def stop_on_signals(
         received.append(number)
         name = names[signal.Signals(number)]
         if len(received) == 1:
-            _say(f"{name}: finishing what runs; a second signal ends it now")
+            _say(f"{name}: stopping after what is running now; press Ctrl-C again to stop at once")
             stop(name)
         elif not unwind:
-            _say(f"{name} again: ending now")
+            _say(f"{name} again: stopping now")
             os._exit(128 + number)
         elif not closing:
             sys.exit(128 + number)

@@ -71,7 +71,7 @@ class SaturationPlan(Document):
     success: Annotated[Fraction, "part of the requests that must succeed."] = 0.99
     limit: Annotated[str, 'of a percentile, as "p95<200ms", or "".'] = ""
     wanted: Annotated[
-        _RATE, "the saturation point that is required, in requests a second, 0: none."
+        _RATE, "the saturation point that is required, in requests per second, 0: none."
     ] = 0.0
     timeout_s: Annotated[_SOME_OF_DAY, Meta(title="time-out")] = 30.0
     max_in_flight: Annotated[int, Meta(ge=1, le=MOST_PARALLEL, title="max in flight")] = 1000
@@ -116,7 +116,7 @@ def latency_limit(text: str) -> tuple[str, float]:
     if limit is None or not limit.operator.startswith("<") or not limit.unit:
         raise InvalidValue(
             f"the latency limit is {checks.cut_text(text, 40)!r}",
-            hint="write a percentile and a time, as in p95<200ms",
+            hint="write a percentile and a time, e.g. p95<200ms",
         )
     return limit.measure, limit.bound
 
@@ -143,15 +143,16 @@ class SaturationStep(Document):
     ]
     requests: int
     warmup_s: Annotated[_FIGURE, "the beginning that does not count."] = 0.0
-    cpu: Annotated[_FIGURE, "cores that each tester process used, at most."] = 0.0
-    beat_s: Annotated[_FIGURE, "how late the tester's timers fired, 99th percentile."] = 0.0
+    cpu: Annotated[_FIGURE, "cores that each load generator process used, at most."] = 0.0
+    beat_s: Annotated[_FIGURE, "how late the load generator's timers fired, 99th percentile."] = 0.0
     throttled_s: Annotated[
-        _FIGURE, "how long the tester's CPU limit kept it off the CPUs, summed over CPUs."
+        _FIGURE, "how long the load generator's CPU limit kept it off the CPUs, summed over CPUs."
     ] = 0.0
     unsent: Annotated[int, "requests that were due and never sent."] = 0
     began: str = ""
     around: Annotated[
-        MachineUse | None, "use of the tester's machine during the step; None when it was not read."
+        MachineUse | None,
+        "use of the load generator's machine during the step; None when it was not read.",
     ] = None
     throttled_periods: Annotated[_FIGURE, "part of the limit's periods in which it did."] = 0.0
     pods: Annotated[

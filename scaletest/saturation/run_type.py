@@ -1,4 +1,4 @@
-"""The search for saturation as a run type: a stored run, judged anew, and its measures."""
+"""The search for saturation as a run type: a stored run, judged again, and its measures."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ IRRELEVANT_FIELDS = {"wanted"}
 
 @dataclass(frozen=True, slots=True)
 class SaturationRun(ResultOfRun):
-    """A stored saturation run, judged anew."""
+    """A stored saturation run, judged again."""
 
     result: SaturationResult
     # the attempts on record, by the number of their step
@@ -40,7 +40,7 @@ class SaturationType(RunType):
     """How other commands read, judge and compare the runs of `scaletest saturate`."""
 
     folder = SaturationFolder
-    curve_title = "successes a second in each step"
+    curve_title = "successes per second in each step"
     curve_path = ("goodput_per_s", "value")
 
     def judge(self, folder: RunFolder) -> SaturationRun:

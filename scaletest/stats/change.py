@@ -228,7 +228,7 @@ def _judge_change(
         change = _classify(ratio, base.more_is_better, is_significant=is_significant, slack=slack)
         if change is Change.UNDECIDED:
             share = f"{100 * tolerance:.3g} %"
-            reason = f"a change for the worse of more than {share} is neither shown nor excluded"
+            reason = f"not enough data to rule out a regression of more than {share}"
     elif base.estimate == candidate.estimate and base.is_counted:
         change = Change.EQUIVALENT
     elif base.reason or candidate.reason:

@@ -48,6 +48,7 @@ class Side(Written):
     name: Annotated[str, named_in_documents("run"), "its name"]
     folder: str
     measures: Annotated[Sequence[Measure], INNER]
+    cause: Annotated[str, "what limits it in a few words; empty where nothing does"] = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ class Completions:
         if end_s - begin_s <= RESOLUTION_S:
             return 0.0
         done = sum(bisect_right(times, end_s) for times in self.by_worker.values())
-        # the first completion begins that time, so it is no part of what was done in it
+        # the first completion begins that time, so it does not belong to what was done in it
         return (done - 1) / (end_s - begin_s)
 
     @cached_property

@@ -21,18 +21,16 @@ class Measure(Written):
     """One number of a run."""
 
     name: Annotated[
-        str, named_in_documents("measure"), 'its name with its statistic, as in "run.p95"'
+        str, named_in_documents("measure"), 'its name with its statistic, e.g. "run.p95"'
     ]
-    where: Annotated[Place, "of what in the run, as in workers: 8"]
+    where: Annotated[Place, "of what in the run, e.g. workers: 8"]
     estimate: Annotated[
         Estimate,
         INNER,
         "with its 95 % interval; infinite ends where that is unknown, equal ones where it was "
         "counted.",
     ]
-    unit: Annotated[
-        str, 'the base unit, as in s, 1/s, B/s, x; "" for a plain number or a fraction.'
-    ]
+    unit: Annotated[str, 'the base unit, e.g. s, 1/s, B/s, x; "" for a plain number or a fraction.']
     more_is_better: Annotated[bool | None, INNER, "None where neither is."]
     samples: Annotated[
         Sequence[float], INNER, "the single values behind it, if there are any."

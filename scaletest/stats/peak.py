@@ -24,7 +24,7 @@ _FARTHEST = 2.0
 class Peak(Written):
     """Where throughput is highest."""
 
-    workers: Annotated[float | None, "where throughput is highest; null when that cannot be said"]
+    workers: Annotated[float | None, "where throughput is highest; null when unknown"]
     low: Annotated[
         float | None,
         "its 95 % interval when fitted (high may be infinite), the steps that enclose it when "
@@ -35,7 +35,7 @@ class Peak(Written):
         "its 95 % interval when fitted (high may be infinite), the steps that enclose it when "
         "measured.",
     ]
-    extrapolated: Annotated[bool, "whether it lies beyond the measured steps"]
+    extrapolated: Annotated[bool, "whether it is beyond the measured steps"]
     measured: Annotated[bool, "whether it was measured, not fitted"]
     reason: Annotated[str, "how it was determined, or why it was refused."]
 
@@ -77,7 +77,7 @@ def _fitted_peak(law: Law | None, interval: LawInterval | None, most_workers: fl
     if interval.coherency.low <= 0 or law.peak is None:
         return _refuse("the interval of the coherency includes 0: it may never fall")
     if law.peak > _FARTHEST * most_workers:
-        return _refuse(f"it lies beyond twice the {most_workers:g} workers tested")
+        return _refuse(f"it would be beyond twice the {most_workers:g} workers tested")
     is_extrapolated = law.peak > most_workers
     reason = "fitted within the range tested"
     if is_extrapolated:

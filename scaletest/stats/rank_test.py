@@ -15,7 +15,7 @@ from scaletest.model.writing import Written
 from scaletest.stats.student import NORMAL
 
 # With at least so many values of each sample the normal approximation is good.
-FEWEST = 8
+LEAST_SAMPLES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class RankTest(Written):
 def mann_whitney(first: Sequence[float], second: Sequence[float]) -> RankTest | None:
     """Test two samples in any order; None with fewer than eight values in either."""
     m, n = len(first), len(second)
-    if min(m, n) < FEWEST:
+    if min(m, n) < LEAST_SAMPLES:
         return None
     # the sum of the ranks of the first sample, tagged 1; equal values share their mean rank
     tagged = sorted([(value, 1) for value in first] + [(value, 0) for value in second])

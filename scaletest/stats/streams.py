@@ -18,7 +18,7 @@ class StreamFigures(Written):
     per_token: Annotated[Distribution, "(latency - time to the first token) / (tokens - 1)"]
     tokens_per_s: Annotated[float, "output tokens of all streams together"]
     output_tokens: Annotated[float, "mean length of an answer"]
-    prompt_tokens: Annotated[float | None, "mean length of a prompt; null if not told"]
+    prompt_tokens: Annotated[float | None, "mean length of a prompt; null if unknown"]
     counts_chunks: Annotated[bool, "whether chunks were counted, since the server counts no tokens"]
 
 

@@ -40,7 +40,7 @@ _KINDS = {
 class ThresholdResult(Written):
     """The judgement of one threshold, with the measured value in base units and its interval."""
 
-    text: Annotated[str, "as in efficiency(8)>=0.8"]
+    text: Annotated[str, "e.g. efficiency(8)>=0.8"]
     kind: Annotated[VerdictKind, choice(JUDGEMENTS)]
     reason: Annotated[str, "what was measured, in the threshold's unit"]
     remedy: Annotated[str, "what to do"] = ""
@@ -58,7 +58,7 @@ class Measured:
     missing: str = ""  # why there is no estimate
     remedy: str = _LONGER  # what to do about a missing estimate, or an undecided threshold
     refuted: str = LIMITED  # what to do about a refuted threshold
-    place: str = ""  # in words, "" where nobody needs to be told
+    place: str = ""  # in words, "" where it goes without saying
     workers: int | None = None  # the step; None for another place
     remark: str = ""  # what must be known of the estimate
 

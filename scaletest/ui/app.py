@@ -5,27 +5,51 @@ from collections.abc import Collection
 from flask import Flask, Response
 
 from scaletest.model.errors import Unreachable
-from scaletest.pages.site import READ, Route, answer_probe, make_site
-from scaletest.ui import live, queues, reports, runs
+from scaletest.pages.site import READ, UI_PAGES, Route, answer_probe, make_site
+from scaletest.runs.progress import time_left
+from scaletest.ui import live, queues, reports, runs, start
 from scaletest.ui.reading import QueueReader, reader
 from scaletest.ui.sources import Sources
+from scaletest.ui.start import Starter
+
+START_PAGE = ("/start", "Start")
 
 
 def make_app(
-    sources: Sources, *, token: str = "", prefix: str = "", hosts: Collection[str] = ()
+    sources: Sources,
+    *,
+    token: str = "",
+    prefix: str = "",
+    hosts: Collection[str] = (),
+    starter: Starter | None = None,
 ) -> Flask:
-    """Make the application; the options are those of `make_site`."""
+    """Make the application; the options are those of `make_site`.
+
+    starter: starts runs for its user; None where the pages only read.
+    """
     routes: list[Route] = [
         *queues.ROUTES,
         *live.ROUTES,
         *runs.ROUTES,
         *reports.ROUTES,
+        *(start.ROUTES if starter else ()),
         ("/healthz", READ, healthz),
         ("/readyz", READ, readyz),
     ]
-    app = make_site("scaletest.ui", routes, "ui", token=token, prefix=prefix, hosts=hosts)
+    app = make_site(
+        "scaletest.ui",
+        routes,
+        "ui",
+        token=token,
+        prefix=prefix,
+        hosts=hosts,
+        pages=(*UI_PAGES, *([START_PAGE] if starter else [])),
+        forms=("start", "stop"),
+    )
     app.config["SOURCES"] = sources
     app.jinja_env.globals["is_of_command"] = sources.run is not None
+    app.extensions["starter"] = starter
+    app.jinja_env.globals.update(can_start=starter is not None, time_left=time_left)
     if sources.redis_url:
         app.extensions["queues"] = QueueReader(sources.redis_url)
     return app

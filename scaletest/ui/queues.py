@@ -16,6 +16,7 @@ from scaletest.model.checks import QUEUE_NAME
 from scaletest.model.errors import Unreachable
 from scaletest.pages.site import READ, page_of, printable_line
 from scaletest.ui import rows
+from scaletest.ui.activity_chart import draw_activity
 from scaletest.ui.reading import Reading, reader
 
 # Of workers and devices in the overview; the page of a queue has all workers.
@@ -69,6 +70,7 @@ def overview_context(reading: Reading) -> dict[str, Any]:
     return {
         "reading": reading,
         "error": None,
+        "activity": draw_activity(reading.snapshot.queues, reading.snapshot.at_s),
         "queue_rows": queue_rows,
         "workers": workers,
         "devices": rows.device_rows(reading.snapshot.queues, samples),

@@ -9,8 +9,12 @@ from urllib.parse import quote
 from flask import Response, abort, g, make_response, render_template, request
 
 from scaletest.model.errors import ScaletestError, UsageError
+from scaletest.model.labels import LATEST
 from scaletest.model.wording import as_options
 from scaletest.pages.site import READ, printable_line
+from scaletest.render.blocks import Pairs
+from scaletest.render.contents import Report
+from scaletest.render.text import Markup
 from scaletest.report import formats
 from scaletest.report.comparison import comparison_report
 from scaletest.report.formats import html
@@ -23,13 +27,14 @@ from scaletest.ui.reading import PageCache
 from scaletest.ui.runs import PATIENCE_S, run_index
 from scaletest.ui.sources import of_application, sources
 
-# Forms that a run is downloaded in, with their types.
+# Forms that a run is downloaded in: their names and types.
 DOWNLOADS = {
-    "html": "text/html",
-    "md": "text/markdown",
-    "json": "application/json",
-    "csv": "text/csv",
-    "junit": "application/xml",
+    "html": ("HTML", "text/html"),
+    "md": ("Markdown", "text/markdown"),
+    "png": ("PNG", "image/png"),
+    "json": ("JSON", "application/json"),
+    "csv": ("CSV", "text/csv"),
+    "junit": ("JUnit", "application/xml"),
 }
 # Runs that may be chosen without the list, and that one comparison takes.
 MOST_CHOICES, MOST_COMPARED = 200, 20
@@ -41,11 +46,19 @@ def report_cache() -> PageCache:
 
 
 def folder_of(name: str) -> RunFolder | None:
-    """Find the run of that name in the archive, or the one that is shown beside it."""
+    """Find a run of the archive, or the one that is shown beside it.
+
+    name: that of its folder, or one that people gave it, of which the newest run counts; or LAST.
+    """
     beside = sources().run
     if beside is not None and beside.name == name:
         return beside
-    return find_named(sources().root, name)
+    folder = find_named(sources().root, name)
+    if folder is None:
+        stored, _ = run_index().look(PATIENCE_S)
+        called = [run for run in stored if name in (LATEST, run.name)]
+        folder = find_named(sources().root, called[-1].run) if called else None
+    return folder
 
 
 def stamps_of(folder: RunFolder) -> Signature:
@@ -66,18 +79,15 @@ def run(name: str) -> Response:
         report = registry.report(folder)
         if form:
             return formats.content(report, form)
-        # links back and to the other forms stand above it
-        address = quote(folder.name)
-        links = [("Runs", f"{g.root}/runs"), ("Compare", f"{g.root}/compare?run={address}")]
-        links += [(f"Download {name}", f"{g.root}/runs/{address}.{name}") for name in DOWNLOADS]
-        return html.render(report, links).encode(errors="replace")
+        links = [("Compare with another run", f"/compare?run={quote(folder.name)}")]
+        return _page_of_site(report, links, folder)
 
     try:
         content = report_cache().page((folder.path, form or g.root), stamps_of(folder), make_page)
     except (ScaletestError, OSError) as error:
         title, text = printable_line(folder.name), in_sentences(error)
         return make_response(render_template("message.html", title=title, text=text), 422)
-    response = _page_response(content, DOWNLOADS[form or "html"])
+    response = _page_response(content, DOWNLOADS[form or "html"][1])
     if form:
         file = quote(f"{folder.name}.{form}".replace(".junit", ".junit.xml"), safe="")
         response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{file}"
@@ -128,12 +138,16 @@ def compare() -> Response:
 
 def _comparison_page(folders: list[RunFolder]) -> bytes:
     comparison = registry.compare(folders, TOLERANCE, force=False)
-    links = [("Runs", f"{g.root}/runs"), ("Compare other runs", f"{g.root}/compare")]
-    links += [
-        (folder.labels.name or folder.name, f"{g.root}/runs/{quote(folder.name)}")
-        for folder in folders
-    ]
-    return html.render(comparison_report(comparison), links).encode(errors="replace")
+    links = [("Compare other runs", "/compare")]
+    for folder in folders:
+        links.append((folder.labels.name or folder.name, f"/runs/{quote(folder.name)}"))
+    return _page_of_site(comparison_report(comparison), links)
+
+
+def _page_of_site(report: Report, links: Pairs, run: RunFolder | None = None) -> bytes:
+    """Write a report below the navigation. run: what it is about, if that is a single one."""
+    navigation = render_template("report_navigation.html", links=links, run=run, forms=DOWNLOADS)
+    return html.render(report, Markup(navigation)).encode(errors="replace")
 
 
 def _ask_for_runs(names: list[str], problem: str, status: int = 200) -> Response:

@@ -6,10 +6,11 @@ from functools import lru_cache
 from itertools import repeat
 from typing import NamedTuple
 
-from scaletest.broker.snapshot import IDLE, SUSPECT, QueueSnapshot, WorkerState
+from scaletest.broker.snapshot import BUSY, IDLE, SUSPECT, QueueSnapshot, WorkerState
 from scaletest.model import NodeSample
 from scaletest.model.node_sample import DEVICE, MEMORY
 from scaletest.model.time_slots import RING, SLOT_S, RecentWindow, reach_s, window_until
+from scaletest.render.numbers import plural
 from scaletest.render.spark import sparkline
 from scaletest.render.text import Markup
 from scaletest.ui.reading import Reading
@@ -17,6 +18,8 @@ from scaletest.ui.reading import Reading
 # Rates are of the last minute. Workers beat every 2.5 s or more often.
 WINDOW_S = 60.0
 LATE_S = 10.0
+# The part of the requests from which on failures are bad, and not only worth a look.
+MANY_FAILED = 0.05
 # What a badge says, the worst first: colour is only added to it.
 LEVELS = BAD, WARNING, WELL = "bad", "warning", "well"
 
@@ -81,7 +84,19 @@ class QueueRow:
         """Its state in a word or two."""
         if self.problems:
             return self.problems[0].word
-        return "working" if self.queue.running else "idle"
+        return "working" if self.queue.running or self.window.ended else "idle"
+
+    @property
+    def busy_share(self) -> float | None:
+        """The part of its workers' time that requests took; None without workers.
+
+        It is that of the last minute, or of this moment where no request ended in it.
+        """
+        workers = len(self.queue.workers)
+        busy = float(self.queue.states[BUSY])
+        if self.window.mean_run_s is not None and self.window.ended:
+            busy = self.ended_per_s * self.window.mean_run_s
+        return min(1.0, busy / workers) if workers else None
 
     def draw_submitted(self) -> Markup:
         """Draw how many requests were submitted in each slot of the ring."""
@@ -100,7 +115,7 @@ class QueueRow:
         counts = tuple(map(by_slot.get, numbers, repeat(0)))
         minutes = len(numbers) * SLOT_S // 60
         span = f"in the last {minutes} minutes"
-        return draw_spark(counts, f"{title} {span}, at most {max(counts) / SLOT_S:g} a second")
+        return draw_spark(counts, f"{title} {span}, at most {max(counts) / SLOT_S:g} per second")
 
 
 class DeviceRow(NamedTuple):
@@ -152,11 +167,13 @@ def queue_row(queue: QueueSnapshot, reading: Reading) -> QueueRow:
         window,
         ended_per_s=window.ended / reach_s(queue.at_s, WINDOW_S),
         dead=queue.counter("lost") + queue.counter("poison") + failed_in_rq,
-        problems=tuple(find_problems(queue, workers)),
+        problems=tuple(find_problems(queue, workers, window)),
     )
 
 
-def find_problems(queue: QueueSnapshot, workers: Iterable[WorkerRow]) -> Iterable[Problem]:
+def find_problems(
+    queue: QueueSnapshot, workers: Iterable[WorkerRow], window: RecentWindow
+) -> Iterable[Problem]:
     """Yield what somebody should look at, the worst first."""
     name, suspects = queue.name, queue.states[SUSPECT]
     if queue.waiting and not queue.workers:
@@ -178,6 +195,14 @@ def find_problems(queue: QueueSnapshot, workers: Iterable[WorkerRow]) -> Iterabl
     if suspects:
         text = "1 worker is suspect" if suspects == 1 else f"{suspects} workers are suspect"
         yield Problem(BAD, "suspect", name, f"{text}: requests fail there at once")
+    if window.failed:
+        yield Problem(
+            BAD if window.failed >= MANY_FAILED * window.ended else WARNING,
+            "failing",
+            name,
+            f"{window.failed} of {plural(window.ended, 'request')} failed in the last minute",
+            f"scaletest queue show {name}",
+        )
     if queue.paused:
         yield Problem(
             WARNING,

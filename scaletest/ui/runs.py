@@ -90,11 +90,11 @@ def runs() -> str:
 
 
 def draw_curve(run: ListedRun) -> Markup | str:
-    """Draw the run's main measure step by step; "" where there is none."""
-    if not run.curve or run.kind is None:
+    """Draw the run's main measure step by step; "" where it has no course."""
+    if len(run.curve) < 2 or run.kind is None:
         return ""
     values = ", ".join(f"{value:.3g}" for value in run.curve[:12])
-    return sparkline(run.curve, f"{run_type(run.kind).curve_title}: {values}")
+    return sparkline(run.curve, f"{run_type(run.kind).curve_title}: {values}", run.ideal)
 
 
 ROUTES = (("/runs", READ, runs),)

@@ -114,7 +114,7 @@ class Plan(Document):
     per_device: Annotated[
         tuple[Annotated[int, Meta(ge=1, le=MAX_WORKERS)], ...],
         Meta(title="workers per device"),
-        "Let this many workers share one device, each with a slot of it. Several numbers are "
+        "Run this many workers per device. Several numbers are "
         "compared, with all devices full, and the best is named.",
     ] = ()
     devices: Annotated[
@@ -136,11 +136,16 @@ class Plan(Document):
     repeats: Annotated[
         int,
         Meta(ge=1, le=1000),
-        "Measure every step this many times on the way up and as often on the way down.",
+        "Measure every step in this many ascending passes and as many descending ones.",
     ] = 1
+    price: Annotated[
+        float,
+        Meta(ge=0, le=1e9),
+        "Tell what 1,000 requests cost when an hour of one worker costs this much.",
+    ] = 0.0
     thresholds: Annotated[
         tuple[str, ...],
-        "Require this condition for a PASS too, as in 'efficiency(8)>=0.8' or 'wait.p95<200ms'.",
+        "Require this condition for a PASS too, e.g. 'efficiency(8)>=0.8' or 'wait.p95<200ms'.",
     ] = ()
     background: Annotated[
         tuple[Background, ...],
@@ -160,7 +165,7 @@ class Plan(Document):
             if list(self.per_device) != sorted(set(self.per_device)):
                 raise InvalidValue(
                     f"workers per device are {' '.join(map(str, self.per_device))}",
-                    hint="give each number once, the smallest first, as in <per_device> 1,2,4",
+                    hint="give each number once, the smallest first, e.g. <per_device> 1,2,4",
                 )
             if not self.device_glob and not self.preset:
                 raise InvalidValue(

@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from scaletest.causes.statement import short_cause
 from scaletest.causes.steps import Rows
 from scaletest.model import wire
 from scaletest.runs.folder import RunFolder, elapsed_s
@@ -22,7 +23,7 @@ from scaletest.validation.judging.step_parts import group_by_pair, throughput_of
 from scaletest.validation.judging.steps import Step
 
 # Queue names are made up for each run, and requirements do not change what was measured.
-IRRELEVANT_FIELDS = {"queue", "scale", "limit", "thresholds", "tolerate_failures", "seed"}
+IRRELEVANT_FIELDS = {"queue", "scale", "limit", "thresholds", "tolerate_failures", "price", "seed"}
 DEVICES = {"devices", "per_device"}
 # From the ends of a normal 90 % interval to those of the 95 % interval.
 WIDER = 1.1915
@@ -40,7 +41,7 @@ class ValidationType(RunType):
     """The RunType of validations."""
 
     folder = ValidationFolder
-    curve_title = "requests a second at each number of workers"
+    curve_title = "requests per second at each number of workers"
     curve_path = ("throughput_per_s",)
 
     def judge(self, folder: RunFolder) -> ValidationRun:
@@ -77,6 +78,10 @@ class ValidationType(RunType):
         for name, estimate in growth.coefficients.items():
             measures.append(Measure(name, WHOLE_RUN, estimate, "", False))
         return measures
+
+    def cause(self, judged: ValidationRun) -> str:
+        """Return the main cause; "" where nothing limits the run."""
+        return short_cause(judged.result.limits)
 
     def contrast(self, base: ValidationRun, candidate: ValidationRun) -> Contrast:
         """Return how the plans of two runs differ, and what only one of them measured."""

@@ -110,7 +110,14 @@ def _archive(stack: ExitStack, folder: Path) -> Path:
             run.write(RESULT, result)
             continue
         log = ("x" * 300, "4 workers: 9 requests/s")
-        fields = {"done": 2, "steps": 8, "left_s": 40.0, "elapsed_s": 60.0, "log": log}
+        fields = {
+            "done": 2,
+            "steps": 8,
+            "left_least_s": 30.0,
+            "left_most_s": 40.0,
+            "elapsed_s": 60.0,
+            "log": log,
+        }
         progress = RunProgress(run.name, "validation", "sleep 1", **fields)
         run.replace(PROGRESS, [progress.to_json()])
         stack.enter_context(run.locked())

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,14 +12,12 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from hack.browser import Browser
-from scaletest import pages
 from scaletest.client_page.app import make_app
 from scaletest.load import ClosedLoop, LoadLoop, OpenLoop, Statistics, Steering, pace
 from scaletest.model import Outcome, Reason, Request
 from scaletest.pages.security import HttpCounts
 from scaletest.pages.server import Server
 from tests.browser.conftest import ONLINE, eventually
-from tests.conftest import missing
 from tests.unit.fakes import FakeClient, replied
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
@@ -155,8 +152,6 @@ def button(browser: Browser, key: str) -> Any:
 
 def drawn(browser: Browser) -> None:
     """Wait for the charts that follow the pointer."""
-    if not pages.site.UPLOT.exists():
-        missing("uPlot (python3 hatch_build.py, which needs npm)")
     eventually(lambda: len(browser.find_elements(By.CSS_SELECTOR, "figure .uplot canvas")) == 6)
 
 
@@ -327,20 +322,11 @@ def test_the_page_works_without_javascript(site: Site, browse: Open) -> None:
     check_quiet(browser, site)
 
 
-def test_charts_are_drawn_by_uplot_where_it_was_built_in_and_by_the_server_elsewhere(
-    site: Site, browse: Open, monkeypatch: Any
-) -> None:
+def test_charts_are_drawn_by_uplot(site: Site, browse: Open) -> None:
     eventually(lambda: len(site.statistics.snapshot().points) > 1)
     browser = browse()
-    monkeypatch.setattr(pages.site, "UPLOT", Path("/nonexistent"))
     browser.get(site.url)
-    before = inner(browser, "[data-chart='rate'] svg")
-    eventually(lambda: inner(browser, "[data-chart='rate'] svg") not in ("", before))
-    monkeypatch.undo()
-    if not pages.site.UPLOT.exists():
-        missing("uPlot (python3 hatch_build.py, which needs npm)")
-    browser.get(site.url)
-    eventually(lambda: len(browser.find_elements(By.CSS_SELECTOR, "figure .uplot canvas")) == 6)
+    drawn(browser)
     assert browser.find_elements(By.CSS_SELECTOR, "figure svg.chart") == []
     check_quiet(browser, site)
 

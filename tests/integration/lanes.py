@@ -25,7 +25,7 @@ def done(taken: Any, outcome: Outcome = Outcome.SUCCEEDED) -> FinishedRequest:
     reply = json.dumps(
         {"id": taken.id, "outcome": outcome.value, "exit_code": 0, "wait_s": 0, "run_s": 0}
     )
-    return FinishedRequest(taken, outcome.value, 1, 1, reply, False)
+    return FinishedRequest(taken, outcome.value, 1e-6, 1e-6, reply, False)
 
 
 def abandon(redis: Any, *ids: str, client: str = "dead") -> None:

@@ -113,7 +113,7 @@ def stored(
         last = max(row.reply.ended_s for row in records) - min(
             row.reply.enqueued_s for row in records
         )
-        stop = "as long as before" if records[0].repeat % 2 else "precise"
+        stop = "same duration as the first pass" if records[0].repeat % 2 else "precise"
         folder.add(Measurement(records[0].step, records[0].repeat, 0.2, last, stop), records)
     folder.write(RESULT, {"elapsed_s": 25.4, **result})
     return folder

@@ -109,6 +109,10 @@ class ToyType:
 
     curve_title = "seconds of each jump"
 
+    def cause(self, judged: ToyRun) -> str:
+        """Nothing, since a toy does not say what holds it up."""
+        return ""
+
     def curve(self, folder: RunFolder, result: Mapping[str, Any]) -> list[float]:
         """Nothing, since a toy has no steps."""
         return []

@@ -1,6 +1,6 @@
 """Check before a run on this machine what would otherwise cost a run of requests that fail.
 
-Such are a program that cannot be started, and a device that nobody may open.
+Such are a program that cannot be started, and a device that may not be opened.
 """
 
 import shlex

@@ -235,7 +235,7 @@ def permission_denied(path: str, preset: Preset | None) -> NoDevice:
     usual = f"usually {' or '.join(preset.groups)}" if preset else "that of its driver"
     number = os.stat(path).st_gid  # noqa: PTH116
     if number == 0:
-        # nobody should join root's group for this; on nodes without udev devices belong to it
+        # no user should join root's group for this; on nodes without udev devices belong to it
         hint = f"its group is root: let udev on the node give it to a group, {usual}"
     else:
         hint = (

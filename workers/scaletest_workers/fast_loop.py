@@ -18,7 +18,6 @@ from scaletest.broker.retrying import Retrying
 from scaletest.model import Outcome, Reason
 from scaletest.model.checks import cut_text
 from scaletest.model.errors import InvalidValue
-from scaletest.model.histogram import bucket_of
 from scaletest_workers import rq_jobs
 from scaletest_workers.breaker import Breaker
 from scaletest_workers.device_slot import DeviceSlot
@@ -222,9 +221,7 @@ class FastLoop:
                 stopping.forget_job()
         reply, wait_s = runtime.reply_json(taken, self._worker.name, result, run_s)
         self._note(result, run_s, reply)
-        return FinishedRequest(
-            taken, result.outcome.value, bucket_of(wait_s), bucket_of(run_s), reply, registered
-        )
+        return FinishedRequest(taken, result.outcome.value, wait_s, run_s, reply, registered)
 
     def _note(self, result: Result, run_s: float, reply: str) -> None:
         """Count a request as RQ's worker does, and publish whether this worker became suspect."""

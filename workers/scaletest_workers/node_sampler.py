@@ -20,7 +20,7 @@ from scaletest.observe.node.reader import NodeReader
 logger = logging.getLogger("scaletest.worker")
 
 # How long a stopping worker waits for a reader; one that hangs ends with the process.
-STOP_S = 1.0
+STOP_LIMIT_S = 1.0
 
 # A reader returns figures by resource.
 Resources = dict[str, dict[str, float]]
@@ -65,7 +65,7 @@ class NodeSampler:
         self._closing.set()
         self._lease.end()
         if self._thread.is_alive():
-            self._thread.join(STOP_S)
+            self._thread.join(STOP_LIMIT_S)
 
     def _run(self) -> None:
         """Sample once an interval while this worker holds the lease, until sampling ends."""

@@ -23,7 +23,7 @@ from scaletest.model.errors import InvalidValue
 # The pause between two tries to read RQ's commands.
 PUBSUB_RETRY_S = 2.0
 # How long a stopping worker waits for the thread that reads RQ's commands.
-CHANNEL_S = 1.0
+CHANNEL_LIMIT_S = 1.0
 # How long RQ's last commands may wait for an answer; more briefly when Redis has not answered the
 # lane's last call. What they would remove expires with the worker's deadline too.
 LAST_COMMANDS_S = 5.0
@@ -77,7 +77,7 @@ class OutageProofWorker(SimpleWorker):
             super().check_for_suspension(burst)
 
     def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
-        """Send RQ's heartbeat; our own goes on beside it."""
+        """Send RQ's heartbeat; our own continues beside it."""
         # with a pipeline it is a part of what RQ does not do again by itself
         with excuse_outage(self._lane is not None and pipeline is None):
             super().heartbeat(timeout, pipeline=pipeline)
@@ -104,7 +104,7 @@ class OutageProofWorker(SimpleWorker):
         # first the flag: otherwise the answer wakes the thread and it waits for the next command
         thread.stop()
         self.pubsub.unsubscribe()  # type: ignore[no-untyped-call]
-        thread.join(timeout=CHANNEL_S)
+        thread.join(timeout=CHANNEL_LIMIT_S)
 
     def _pubsub_exception_handler(
         self, exc: Exception, pubsub: PubSub, pubsub_thread: PubSubWorkerThread

@@ -5,7 +5,7 @@ leaves. A job is fetched here, refused when its function is not allowed, and cou
 done. Nothing is ever unpickled.
 
 A worker may execute its own functions, and those that the operator allowed by prefix (none by
-default). A queue is an open door: whoever can write to Redis can name any function. So everything
+default). A queue is an open door: all who can write to Redis can name any function. So everything
 that RQ would import and call for a job is checked, callbacks and methods included.
 
 RQ's tools show of a worker the fields that its heartbeat writes into RQ's hash of the worker.
@@ -74,7 +74,7 @@ def reason_to_refuse(job: Job, allowed: Sequence[str]) -> str:
     if job.instance is not None:
         return "it calls a method of an object, which this worker never does"
     if job.func_name == FUNCTION and job.webhooks:
-        job.webhooks = []  # requests of ours have none: somebody else wrote them
+        job.webhooks = []  # requests of ours have none: they were written by others
     callbacks = (getattr(job, name, None) for name in _CALLBACKS)
     for name in (job.func_name, *filter(None, callbacks)):
         is_allowed = isinstance(name, str) and any(

@@ -24,15 +24,15 @@ from scaletest.processes.periodic import Periodic
 logger = logging.getLogger("scaletest.worker")
 
 # How often due jobs are enqueued, and how often a worker without the lock asks for it.
-INTERVAL_S = 1.0
-ASK_S = 5.0
+ENQUEUE_EVERY_S = 1.0
+ASK_FOR_LOCK_EVERY_S = 5.0
 REDIS_TIMEOUT_S = 10.0
 # How the lock's value begins that a worker of ours holds.
 OWNER = "worker:"
 
 
 class _LockedRedis(Redis):
-    """A client whose transactions fail once somebody else has the lock.
+    """A client whose transactions fail once another worker has the lock.
 
     RQ reads what is due and enqueues it in two steps. A worker that was frozen in between would
     otherwise enqueue jobs again that have run meanwhile.
@@ -105,9 +105,9 @@ class Scheduling:
             scheduler._acquired_locks = set()  # it expired, or another worker has it: ask again
         except Exception:
             logger.exception("the scheduler of queue %s failed, trying again", self._queue)
-        self._pause_s = INTERVAL_S
+        self._pause_s = ENQUEUE_EVERY_S
         if not scheduler.acquired_locks:
-            self._pause_s = ASK_S
+            self._pause_s = ASK_FOR_LOCK_EVERY_S
             self._redis.connection_pool.disconnect()  # a connection a worker is too many
 
     def _release_for_dead_holder(self) -> None:

@@ -27,7 +27,7 @@ from rq.queue import Queue
 
 from scaletest.broker import Queues, connect
 from scaletest.broker.accounting import Accounting
-from scaletest.broker.connection import connect_again
+from scaletest.broker.connection import Redis, connect_again
 from scaletest.broker.fast_lane import FastLane
 from scaletest.broker.heartbeat import (
     DEFAULT_INTERVAL_S,
@@ -145,42 +145,9 @@ class Worker(OutageProofWorker):
         # the heartbeat's thread extends the worker's leases and that of its device
         heartbeat_redis = connect_again(self.connection, patience_s(interval_s))
 
-        # Before anybody counts on this worker: lease a slot of its device, and start the process of
-        # its workload, which raise NoDevice and UsageError.
-        try:
-            if self._runtime.devices.wants_slot:
-                self._device_slot = DeviceSlot(
-                    heartbeat_redis,
-                    self.name,
-                    self._runtime.node,
-                    self._runtime.devices,
-                    interval_s=interval_s,
-                    retrying=retrying,
-                    pause=lambda s: self._stopping.draining.wait(s) or self._stopping.requested,
-                )
-                self._device_slot.claim_first()
-            self._runtime.prepare()
-        except BaseException:
-            self._runtime.close()
-            if self._device_slot is not None:
-                self._device_slot.close()
-            if self._stopping.requested:  # nothing is registered yet, and nothing runs
-                raise SystemExit(0) from None
-            raise
-
-        # the lease by which this worker may sample its node, unless causes are turned off
-        sampling = None
-        if not self._runtime.settings.no_causes:
-            sampling = SamplerLease(queue, self._runtime.node, self.name)
-            devices = DeviceReader(
-                lambda _, text: logger.warning("worker %s: %s", self.name, text),
-                self._runtime.devices.paths,  # for the names that replies use
-            )
-            self._sampler = NodeSampler(
-                sampling,
-                requests_begun=lambda: self._loop.requests_begun if self._loop is not None else 0,
-                devices=devices.read,
-            )
+        # before requests count on this worker: its device, and the process of its workload
+        self._prepare_runtime(heartbeat_redis, retrying)
+        sampling = self._make_sampling(queue)
 
         # register the worker
         self._heartbeat = Heartbeat(
@@ -233,6 +200,48 @@ class Worker(OutageProofWorker):
             self._sampler.start()
         self._booting = False
         self._announce(self)
+
+    def _prepare_runtime(self, heartbeat_redis: Redis, retrying: Retrying) -> None:
+        """Lease a slot of this worker's device, and get its workload ready.
+
+        Raises NoDevice and UsageError, and SystemExit where the worker is told to stop meanwhile.
+        """
+        try:
+            if self._runtime.devices.wants_slot:
+                self._device_slot = DeviceSlot(
+                    heartbeat_redis,
+                    self.name,
+                    self._runtime.node,
+                    self._runtime.devices,
+                    interval_s=self._serving.heartbeat_s,
+                    retrying=retrying,
+                    pause=lambda s: self._stopping.draining.wait(s) or self._stopping.requested,
+                )
+                self._device_slot.claim_first()
+            self._runtime.prepare()
+        except BaseException:
+            self._runtime.close()
+            if self._device_slot is not None:
+                self._device_slot.close()
+            if self._stopping.requested:  # nothing is registered yet, and nothing runs
+                raise SystemExit(0) from None
+            raise
+
+    def _make_sampling(self, queue: str) -> SamplerLease | None:
+        """Return the lease by which this worker may sample its node; None without causes."""
+        if self._runtime.settings.no_causes:
+            return None
+        sampling = SamplerLease(queue, self._runtime.node, self.name)
+        devices = DeviceReader(
+            lambda _, text: logger.warning("worker %s: %s", self.name, text),
+            self._runtime.devices.paths,  # for the names that replies use
+        )
+        self._sampler = NodeSampler(
+            sampling,
+            requests_begun=lambda: self._loop.requests_begun if self._loop is not None else 0,
+            devices=devices.read,
+        )
+        return sampling
 
     def _start_scheduler(self, burst: bool = False, *args: Any, **options: Any) -> None:
         """Start RQ's scheduler, as a thread beside the fast lane."""

@@ -116,7 +116,7 @@ names of pods after 58 and adds a suffix.
 {{- fail (printf "\nqueues.%s.client: parallel is more than maxParallel" .name) -}}
 {{- end -}}
 {{- if and $queue.client.enabled (not $queue.command) (not $queue.client.arguments) -}}
-{{- fail (printf "\nqueues.%s.client.arguments is empty: without a command the workers sleep, and the arguments must have the seconds, as in [\"2\"]" .name) -}}
+{{- fail (printf "\nqueues.%s.client.arguments is empty: without a command the workers sleep, and the arguments must have the seconds, e.g. [\"2\"]" .name) -}}
 {{- end -}}
 {{- if and $queue.device.resource $queue.device.deviceClass -}}
 {{- fail (printf "\nqueues.%s.device: resource and deviceClass exclude each other" .name) -}}

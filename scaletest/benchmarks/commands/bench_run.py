@@ -59,7 +59,7 @@ this.
     multiple=True,
     metavar="CONDITION",
     help=(
-        "Require this condition for a PASS, as in 'bandwidth>=5Gbit/s' or"
+        "Require this condition for a PASS, e.g. 'bandwidth>=5Gbit/s' or"
         " 'bandwidth(streams=8)>=9e9'; the option may be repeated."
     ),
 )
@@ -113,7 +113,7 @@ def run(
         shared.refuse_beside(
             "--resume", allowed={"resume", "output", "form", *(field.name for field in places)}
         )
-    # without a queue it names a default that nobody chose
+    # without a queue it is a default, which was not chosen
     with watch_runs(watch, place.redis_url if place.queue else "") as progress:
         if resume:
             benchmarks = launch.resume_run(stored.find(resume), place, progress)

@@ -40,7 +40,7 @@ class SetSpec(Spec):
         Values, "What is merged into the template's spec. Lists replace, null unsets."
     ] = Values()
     matrix: Annotated[
-        Values, "Values that strings of the template can use, as in '{{ p.streams }}'."
+        Values, "Values that strings of the template can use, e.g. '{{ p.streams }}'."
     ] = Values()
     order: Annotated[
         str,
@@ -66,7 +66,7 @@ class SetSpec(Spec):
     ] = SERIAL
     thresholds: Annotated[
         tuple[str, ...],
-        "Conditions of a PASS, as in 'bandwidth>=5Gbit/s' or 'bandwidth(streams=8)>=9e9'.",
+        "Conditions of a PASS, e.g. 'bandwidth>=5Gbit/s' or 'bandwidth(streams=8)>=9e9'.",
     ] = ()
     paused: Annotated[bool, "Do not start any benchmark until this is false."] = False
 

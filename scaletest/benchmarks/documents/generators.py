@@ -68,7 +68,7 @@ def _node_names(arguments: Any, field: str, nodes: Nodes, rng: random.Random) ->
         (
             not isinstance(selector, Mapping),
             f"the selector of {field} is not a map of labels",
-            "write it as in {disktype: ssd}",
+            "write e.g. {disktype: ssd}",
         )
     )
     labels = {label: str(text) for label, text in selector.items()}

@@ -50,7 +50,7 @@ class FioSpec(CrowdSpec):
         declared.text_aliases({"rw": "readwrite", "rw,readwrite": "readwrite"}),
         "Access pattern.",
     ] = "read"
-    bs: Annotated[str, declared.text(SIZE, "a size as in 4k or 1M"), "Block size."] = "4M"
+    bs: Annotated[str, declared.text(SIZE, "a size, e.g. 4k or 1M"), "Block size."] = "4M"
     iodepth: Annotated[int, Meta(ge=1, le=65536), "Operations in flight for each job."] = 1
     ioengine: Annotated[
         str,
@@ -68,11 +68,11 @@ class FioSpec(CrowdSpec):
     direct: Annotated[int, Meta(ge=0, le=1), "1: bypass the page cache."] = 1
     runtime: Annotated[
         str,
-        declared.text(r"\d{1,9}(us|ms|s|m|h)?", "a time as in 30s"),
+        declared.text(r"\d{1,9}(us|ms|s|m|h)?", "a time, e.g. 30s"),
         "Duration of the measurement.",
     ] = "30s"
     size: Annotated[
-        str, declared.text(SIZE, "a size as in 10G"), "Total size of the files of each job."
+        str, declared.text(SIZE, "a size, e.g. 10G"), "Total size of the files of each job."
     ] = "10G"
     thread: Annotated[bool, "Use threads instead of processes."] = False
     num_workers: Annotated[int, Meta(ge=1, le=1000), "Workers, each with a fio server."] = 1
@@ -107,7 +107,7 @@ class FioSpec(CrowdSpec):
             (
                 self.directory and not re.fullmatch(r"/[^:\n]*", self.directory),
                 f"directory {self.directory!r} is not a plain path",
-                "give a path as in /data",
+                "give a path, e.g. /data",
             ),
         )
 
@@ -272,7 +272,7 @@ def _rate(row: Row, side: str, name: str, count: str) -> float:
 
 
 def _shorten(row: Row) -> dict[str, Any]:
-    """Return a row without details that nobody reads: bins, depths, samples."""
+    """Return a row without the details that no report shows: bins, depths, samples."""
     row_fields = ("jobname", "hostname", "port", "error", "usr_cpu", "sys_cpu")
     totals = ("io_bytes", "bw_bytes", "iops", "runtime", "total_ios", "short_ios", "drop_ios")
     percentiles = ("1.000000", "50.000000", "95.000000", "99.000000", "99.900000", "99.990000")

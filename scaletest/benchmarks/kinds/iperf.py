@@ -53,7 +53,7 @@ class IPerfSpec(PairSpec):
     ] = "forward"
     bitrate: Annotated[
         str,
-        declared.text(r"|\d{1,9}(\.\d{1,3})?[KMG]?", "a number of bits a second, as in 10M"),
+        declared.text(r"|\d{1,9}(\.\d{1,3})?[KMG]?", "a number of bits per second, e.g. 10M"),
         "Target rate of each stream, such as 10M or 1G; empty: no limit for TCP, 1M for UDP.",
     ] = ""
     omit: Annotated[int, Meta(ge=0, le=3600), "Seconds at the start that do not count."] = 0
@@ -220,7 +220,7 @@ def _udp_headlines(spec: IPerfSpec, report: dict[str, Any], streams: list[Any]) 
         elif lost_here < sent_here:
             headlines[headline] = _rate(report, received)
         else:
-            # nothing arrived: bytes and rate are 0, which is no error
+            # nothing arrived: bytes and rate are 0, which is fine
             headlines[headline] = parsing.number(report, "end", received, "bits_per_second")
     return headlines
 

@@ -201,7 +201,7 @@ def rows_after(text: str, header: str, columns: int, program: str) -> list[tuple
             [line],
         )
         row = tuple(map(float, cells))
-        # infinity, which 1e999 becomes, is no number from 0 to 1e18 either
+        # infinity, which 1e999 becomes, is not a number from 0 to 1e18 either
         fail_if(
             not all(0 <= number <= MOST_NUMBER for number in row),
             f"{program} wrote an impossible number",

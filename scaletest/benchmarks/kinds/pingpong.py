@@ -73,8 +73,8 @@ def tasks(spec: MPIPingPongSpec, site: ExecutionSite) -> Sequence[Task]:
 def parse(spec: MPIPingPongSpec, output: ToolOutput) -> ToolMeasurement:
     """Parse IMB's table of PingPong: a row for each message size, with time and bandwidth.
 
-    Raises BenchmarkFailed when the program failed, when this is no complete table of all sizes of
-    the spec, or when its columns contradict each other.
+    Raises BenchmarkFailed when the program failed, when this is not a complete table of all
+    sizes of the spec, or when its columns contradict each other.
     """
     parsing.check_exit(output, PROGRAM)
     # the columns with their units, and the rows

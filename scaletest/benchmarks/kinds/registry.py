@@ -31,7 +31,7 @@ def kind_of(name: object) -> Kind:
     if str(name).lower() == SET.lower():
         raise InvalidValue(
             f"{SET} is not a kind of benchmark: it sweeps a benchmark over values",
-            hint="write a file as in docs/how-to/benchmarks.md, for: scaletest bench run FILE",
+            hint="write a file, see docs/how-to/benchmarks.md, for: scaletest bench run FILE",
         )
     if kind is None:
         raise KINDS.unknown(name, "kind")

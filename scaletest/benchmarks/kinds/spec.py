@@ -94,7 +94,7 @@ class CommonSpec(Spec):
     ] = ()
     cpu_affinity: Annotated[
         str,
-        declared.text(r"|\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", "CPUs as in 0-3,8"),
+        declared.text(r"|\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", "CPUs, e.g. 0-3,8"),
         "CPUs that the tool's processes are bound to, such as 0-3,8.",
     ] = ""
     time_limit: Annotated[

@@ -49,7 +49,7 @@ def _apply_changes(document: dict[str, Any], changes: BenchmarkChanges) -> dict[
         key, sign, text = setting.partition("=")
         if not sign or not key:
             raise UsageError(
-                f"<set> {setting!r} is not KEY=VALUE", hint="write it as in <set> streams=2"
+                f"<set> {setting!r} is not KEY=VALUE", hint="write e.g. <set> streams=2"
             )
         value = reader.read(text, f"the value of <set> {setting!r}", "put quotes around it")
         nested = _nest(key.split("."), value)

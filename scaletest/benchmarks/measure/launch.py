@@ -1,4 +1,4 @@
-"""Start a run of benchmarks, or go on with one: plan, folder, executor, and the end of the run."""
+"""Start a run of benchmarks, or resume one: plan, folder, executor, and the end of the run."""
 
 import fcntl
 import os
@@ -9,7 +9,6 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
 from scaletest.benchmarks.documents import Benchmark, BenchmarkPhase, BenchmarkResult, sweep
@@ -36,7 +35,7 @@ from scaletest.cluster import connection, discovery, objects
 from scaletest.load import busy_check
 from scaletest.model import checks, errors, wire
 from scaletest.model.labels import Labels
-from scaletest.model.run_progress import BENCHMARK
+from scaletest.model.run_progress import BENCHMARK, expect_alike
 from scaletest.render.numbers import format_quantity
 from scaletest.render.text import clean_text
 from scaletest.runs import places, registry, stopping
@@ -96,7 +95,7 @@ def start_run(
 
 
 def resume_run(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> BenchmarkRun:
-    """Go on with a run; return it as it then lies on disk."""
+    """Resume a run; return it as it then lies on disk."""
     checks.raise_first_mistake(
         (
             registry.type_of(files) is not RUN_TYPE,
@@ -131,10 +130,10 @@ class _PlanProgress:
         self._show()
 
     def _show(self) -> None:
-        """Show where the run is, and the time that is left by the mean length so far."""
+        """Show where the run is, and the time that is left by the lengths so far."""
         count, lengths_s = len(self._plan.benchmarks), self._lengths_s
-        left_s = mean(lengths_s) * (count - self._ended) if lengths_s else None
-        self._progress.at(self._ended, count, left_s=left_s, unit=BENCHMARK)
+        left = expect_alike(lengths_s, count - self._ended)
+        self._progress.at(self._ended, count, left=left, unit=BENCHMARK)
 
     def __call__(
         self, benchmark: Benchmark, result: BenchmarkResult | None, phase: BenchmarkPhase
@@ -176,7 +175,7 @@ def _observe_machine(place: BenchmarkPlace) -> Callable[[], Sequence[str]]:
 
 
 def _resume_command(folder: BenchmarkFolder) -> str:
-    """Return the command that goes on: with the name where runs are, else with the path."""
+    """Return the command that resumes a run: with the name where runs are, else with the path."""
     reference = places.run_reference(folder.path, places.default_root(os.environ))
     return f"scaletest bench run --resume {reference}"
 

@@ -22,6 +22,7 @@ from scaletest.benchmarks.kinds import (
     BenchmarkFailed,
     ExecutionSite,
     Failure,
+    Part,
     PartAddress,
     ToolOutput,
     fail_if,
@@ -125,23 +126,7 @@ class LocalExecutor:
                 self._sampler,
             )
             stack.callback(processes.close)
-            # the parts' folders, and the agent that runs a command on a node; mpirun calls it as it
-            # would call ssh: a host, then a command
-            peers: dict[str, list[PartAddress]] = defaultdict(list)
-            agent_lines = ["#!/bin/sh", "host=$1; shift", 'case "$host" in']
-            for part in parts:
-                place = folder / f"{part.role}-{part.index}"
-                place.mkdir()
-                host, address = network.host(part.node), network.address(part.node)
-                peers[part.role].append(
-                    PartAddress(part.role, part.index, host, address, str(place))
-                )
-                enter = shlex.join(network.enter(part.node))
-                agent_lines.append(f'  {host}) exec {enter} /bin/sh -c "$*" ;;')
-            agent = folder / "agent"
-            agent.write_text("\n".join([*agent_lines, "esac", "exit 1", ""]), "utf-8")
-            agent.chmod(0o755)
-            site = ExecutionSite(peers, str(agent), (sys.executable,), paths)
+            site = _lay_out_site(parts, network, folder, paths)
             output = _run_parts(benchmark, site, processes, network, on_phase)
             on_phase(BenchmarkPhase.SUMMARISING)
             # the address of a peer, on another node if there is one
@@ -174,6 +159,28 @@ class LocalExecutor:
 
 def _uses_several_nodes(benchmark: Benchmark) -> bool:
     return len({part.node for part in benchmark.kind.layout(benchmark.spec)}) > 1
+
+
+def _lay_out_site(
+    parts: Sequence[Part], network: namespaces.Network, folder: Path, programs: dict[str, str]
+) -> ExecutionSite:
+    """Make the parts' folders, and the agent that runs a command on a node.
+
+    mpirun calls the agent as it would call ssh: with a host, then a command.
+    """
+    peers: dict[str, list[PartAddress]] = defaultdict(list)
+    agent_lines = ["#!/bin/sh", "host=$1; shift", 'case "$host" in']
+    for part in parts:
+        place = folder / f"{part.role}-{part.index}"
+        place.mkdir()
+        host, address = network.host(part.node), network.address(part.node)
+        peers[part.role].append(PartAddress(part.role, part.index, host, address, str(place)))
+        enter = shlex.join(network.enter(part.node))
+        agent_lines.append(f'  {host}) exec {enter} /bin/sh -c "$*" ;;')
+    agent = folder / "agent"
+    agent.write_text("\n".join([*agent_lines, "esac", "exit 1", ""]), "utf-8")
+    agent.chmod(0o755)
+    return ExecutionSite(peers, str(agent), (sys.executable,), programs)
 
 
 def _require_room(benchmark: Benchmark, folder: Path) -> None:

@@ -75,7 +75,7 @@ def build_result(
         peer and not route and (spec.mtu is not None or spec.network_name),
         "without the program ip it is unknown which network was used",
         failure=Failure.NO_BINARY,
-        remedy="install it, as in: apt install iproute2",
+        remedy="install it: apt install iproute2",
     )
     if route:
         environment = {**environment, "card": describe_card(enter, route.interface)}

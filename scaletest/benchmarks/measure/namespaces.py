@@ -19,7 +19,7 @@ from scaletest.model import checks, errors
 
 INTERFACE = "eth0"
 MOST_NODES = 200
-PATIENCE_S = 20.0
+COMMAND_LIMIT_S = 20.0
 NEEDED = (
     "run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), with"
     " iproute2 and util-linux"
@@ -176,4 +176,6 @@ def can_create_namespaces() -> bool:
 
 def run_command(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """Run a command about interfaces to its end, for PATIENCE_S at most."""
-    return subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    return subprocess.run(
+        argv, capture_output=True, text=True, timeout=COMMAND_LIMIT_S, check=False
+    )

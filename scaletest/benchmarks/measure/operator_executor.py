@@ -113,7 +113,9 @@ class OperatorExecutor:
         """Follow the object's phases to its result. Raises BenchmarkFailed without one."""
         began_s = self._clock()
         # the limit counts from the first phase after PENDING; waiting for others has no limit
-        limit_s = 2 * manifests.start_limit_s(benchmark) + benchmark.limit_s + 2 * manifests.SPARE_S
+        limit_s = (
+            2 * manifests.start_limit_s(benchmark) + benchmark.limit_s + 2 * manifests.LIMIT_SLACK_S
+        )
         started_s, phase = 0.0, ""
         while True:
             document = self._objects.find(resource, self._namespace, benchmark.name)

@@ -23,6 +23,7 @@ from scaletest.benchmarks.kinds import (
     ExecutionSite,
     Failure,
     PartAddress,
+    Task,
     fail_if,
     parsing,
 )
@@ -55,7 +56,7 @@ def run(role: str, index: int, folder: Path, scratch: Path, say: Callable[[str],
     if role != benchmark.kind.measures:
         return 5
     # so that the log can be read before the Job is over
-    time.sleep(manifests.HOLD_S)
+    time.sleep(manifests.KEEP_POD_S)
     return 0 if result.ok else 5
 
 
@@ -73,20 +74,16 @@ def _run_part(
         path.mkdir(parents=True, exist_ok=True)
     if ssh.is_needed(benchmark.kind) and measures:
         site = replace(site, ssh=ssh.write_client_config(benchmark, KEYS, SSH))
-    # its task: the kind's, else an SSH server for the measuring part, else none
-    tasks = benchmark.kind.tasks(benchmark.spec, site)
-    task = next((task for task in tasks if (task.role, task.index) == (role, index)), None)
-    if task is None and ssh.is_needed(benchmark.kind):
-        task = ssh.server_task(benchmark, site, index, KEYS, SSH)
+    task = _find_task(benchmark, site, role, index)
     if task is None:
         # keeps its node for the others until it is ended
         Path(manifests.READY).touch()
-        time.sleep(manifests.HOLD_S)
+        time.sleep(manifests.KEEP_POD_S)
         raise BenchmarkFailed(Failure.TIMED_OUT, "the node was no longer needed")
     limit_s = (
         benchmark.limit_s
         if measures
-        else manifests.start_limit_s(benchmark) + benchmark.limit_s + manifests.HOLD_S
+        else manifests.start_limit_s(benchmark) + benchmark.limit_s + manifests.KEEP_POD_S
     )
     logs = Path(f"/tmp/logs-{role}-{index}")
     logs.mkdir(exist_ok=True)
@@ -94,17 +91,7 @@ def _run_part(
     with closing(Processes(logs, time.monotonic() + limit_s, environment)) as processes:
         processes.prepare("part", task, place)
         if task.shared:
-            # copy the folder to the workers, to several at a time
-            commands = ssh.copy_commands(site, place)
-            for first in range(0, len(commands), ssh.COPIES_AT_ONCE):
-                copies = [
-                    processes.start(f"copy-{number}", argv, place, {})
-                    for number, argv in enumerate(
-                        commands[first : first + ssh.COPIES_AT_ONCE], first
-                    )
-                ]
-                for copy in copies:
-                    parsing.check_exit(processes.finish(copy), "the copy of the case to a worker")
+            _copy_to_workers(processes, site, place)
         process = processes.start("part", task.argv, place, task.environment)
         if not measures:
             processes.wait_ready(process, task)
@@ -112,7 +99,7 @@ def _run_part(
             parsing.check_exit(processes.finish(process), process.program)
             # one that ended well after it has served leaves the pod running: a pod that ends
             # before the measurement counts as a failure
-            time.sleep(manifests.HOLD_S)
+            time.sleep(manifests.KEEP_POD_S)
             raise BenchmarkFailed(Failure.TIMED_OUT, "nobody ended the server")
         output = processes.finish(process)
     addresses = [peer.address for peer in chain.from_iterable(site.peers.values())]
@@ -123,6 +110,28 @@ def _run_part(
         peer=next(filter(None, addresses), ""),
         environment={},
     )
+
+
+def _find_task(benchmark: Benchmark, site: ExecutionSite, role: str, index: int) -> Task | None:
+    """Return a part's task: the kind's, else an SSH server for the measuring part, else None."""
+    for task in benchmark.kind.tasks(benchmark.spec, site):
+        if (task.role, task.index) == (role, index):
+            return task
+    if ssh.is_needed(benchmark.kind):
+        return ssh.server_task(benchmark, site, index, KEYS, SSH)
+    return None
+
+
+def _copy_to_workers(processes: Processes, site: ExecutionSite, place: Path) -> None:
+    """Copy a folder to the workers, to several at a time. Raises BenchmarkFailed."""
+    commands = ssh.copy_commands(site, place)
+    for first in range(0, len(commands), ssh.COPIES_AT_ONCE):
+        copies = [
+            processes.start(f"copy-{number}", argv, place, {})
+            for number, argv in enumerate(commands[first : first + ssh.COPIES_AT_ONCE], first)
+        ]
+        for copy in copies:
+            parsing.check_exit(processes.finish(copy), "the copy of the case to a worker")
 
 
 def _wait_for_site(benchmark: Benchmark, folder: Path, scratch: Path) -> ExecutionSite:

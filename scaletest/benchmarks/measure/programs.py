@@ -13,7 +13,7 @@ from pathlib import Path
 from scaletest.benchmarks.documents import Benchmark
 from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, fail_if, pingpong
 
-ANSWER_S = 10.0  # time limit of --version
+VERSION_LIMIT_S = 10.0  # time limit of --version
 _WITH_VERSION = (  # the others have no option --version
     "iperf3",
     "iperf",
@@ -51,7 +51,7 @@ def find_programs(benchmark: Benchmark) -> dict[str, str]:
             shutil.which("mpicc") is None,
             f"neither {pingpong.IMB[0]} nor mpicc found",
             failure=Failure.NO_BINARY,
-            remedy="install it, as in: apt install libopenmpi-dev",
+            remedy="install it: apt install libopenmpi-dev",
         )
         program.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=program.parent) as folder:
@@ -85,7 +85,7 @@ def require_programs(benchmark: Benchmark) -> None:
         raise BenchmarkFailed(
             Failure.NO_BINARY,
             f"{', '.join(missing)} not found",
-            remedy=f"install it, as in: apt install {_PACKAGES.get(missing[0], package)}",
+            remedy=f"install it: apt install {_PACKAGES.get(missing[0], package)}",
         )
 
 
@@ -103,7 +103,7 @@ def program_versions(names: Sequence[str]) -> dict[str, str]:
                     [name, "--version"],
                     capture_output=True,
                     text=True,
-                    timeout=ANSWER_S,
+                    timeout=VERSION_LIMIT_S,
                     check=False,
                     errors="replace",
                 )

@@ -24,7 +24,7 @@ MOST_UNPACKED = 8 * 1024**2
 
 
 class Damaged(BenchmarkFailed):
-    """A ConfigMap of a benchmark was changed by somebody else and cannot be read."""
+    """A ConfigMap of a benchmark was changed by others and cannot be read."""
 
     def __init__(self, config_map: Document, reason: object) -> None:
         super().__init__(

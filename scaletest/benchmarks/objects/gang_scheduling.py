@@ -16,7 +16,7 @@ from scaletest.cluster.resources import Resource
 POD_GROUPS = Resource("PodGroup", "/apis/scheduling.volcano.sh/v1beta1", "podgroups", True)
 
 # A queue may be long, but waiting for it must end at some time.
-ADMIT_S = 24 * 3600.0
+ADMISSION_LIMIT_S = 24 * 3600.0
 # Where there is room, parts are admitted within this time; after it others may measure meanwhile.
 AT_ONCE_S = 10.0
 
@@ -28,7 +28,7 @@ def is_wanted(benchmark: Benchmark) -> bool:
 
 def admission_limit_s(benchmark: Benchmark) -> float:
     """Return the seconds within which all parts must be admitted."""
-    return float(benchmark.spec.queue_limit or ADMIT_S)
+    return float(benchmark.spec.queue_limit or ADMISSION_LIMIT_S)
 
 
 def longest_wait_s(benchmark: Benchmark) -> float:
@@ -37,7 +37,7 @@ def longest_wait_s(benchmark: Benchmark) -> float:
     Pods of a gang are created before there is a node for them, and a benchmark that is admitted may
     have to wait for its turn.
     """
-    return max(ADMIT_S, admission_limit_s(benchmark)) if is_wanted(benchmark) else 0.0
+    return max(ADMISSION_LIMIT_S, admission_limit_s(benchmark)) if is_wanted(benchmark) else 0.0
 
 
 def pod_group(benchmark: Benchmark, owner: Document) -> Document:

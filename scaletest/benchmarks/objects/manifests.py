@@ -32,9 +32,11 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 MULTUS, MULTUS_STATUS = "v1.multus-cni.io/default-network", "k8s.v1.cni.cncf.io/network-status"
 PEERS, HOSTS, DOCUMENT, MEASURING = "peers.json", "hosts", "benchmark.json", "measuring"
 FOLDER, SCRATCH, READY = "/scaletest", "/scratch", "/tmp/ready"
-START_S = 600.0  # until all parts have a node and servers are ready, unless the spec says otherwise
-SPARE_S = 60.0  # added to the benchmark's own limit, which counts from then on
-HOLD_S = 3600.0  # how long the log can be read after that
+START_LIMIT_S = (
+    600.0  # until all parts have a node and servers are ready, unless the spec says otherwise
+)
+LIMIT_SLACK_S = 60.0  # added to the benchmark's own limit, which counts from then on
+KEEP_POD_S = 3600.0  # how long the log can be read after that
 # Seconds after which a part that no node can take ends a benchmark whose spec gives no startLimit:
 # other benchmarks of its namespace wait for it, and a cluster that makes nodes or volumes on demand
 # has mostly made them by then.
@@ -61,7 +63,7 @@ def require_runnable(benchmark: Benchmark) -> None:
 
 def start_limit_s(benchmark: Benchmark) -> float:
     """Return the seconds within which all parts must have started."""
-    return float(benchmark.spec.start_limit or START_S)
+    return float(benchmark.spec.start_limit or START_LIMIT_S)
 
 
 def name_of(benchmark: Benchmark, role: str) -> str:
@@ -173,7 +175,7 @@ def job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Documen
             "backoffLimit": 0,
             "podReplacementPolicy": "Failed",
             "activeDeadlineSeconds": int(
-                start_limit_s(benchmark) + benchmark.limit_s + SPARE_S + HOLD_S
+                start_limit_s(benchmark) + benchmark.limit_s + LIMIT_SLACK_S + KEEP_POD_S
             ),
             "template": pod_template(benchmark, role, owner, image),
         },

@@ -71,14 +71,14 @@ class OwnedObjects:
         document = self._objects.find(resource, self._namespace, name)
         if document is None:
             before_create()
-            # nothing is created where somebody else was faster: then it is not owned either
+            # nothing is created where another operator was faster: then it is not owned either
             document = self._objects.create(resource, self._namespace, body) or {"metadata": {}}
             if self.find_result() is not None:
                 # another operator has ended the benchmark meanwhile
                 self.delete_all()
                 raise Conflict(
                     f"another operator has ended {self._benchmark.name}",
-                    hint="run one operator a namespace",
+                    hint="run one operator per namespace",
                 )
         if not config_maps.is_owned(document, self._owner["uid"]):
             raise NameConflict(

@@ -46,7 +46,7 @@ def pod_addresses(pod: Document, network: str) -> list[str]:
             if interface.get("name") in names:
                 ips += map(str, interface.get("ips") or ())
     except (ValueError, AttributeError, TypeError):
-        # whoever wrote this annotation, it was not Multus
+        # this annotation was not written by Multus
         return []
     return ips
 

@@ -39,8 +39,6 @@ class Observation:
     message: str = ""  # what it waits for
     pods: tuple[Document, ...] = ()  # its pods with their current status
     result: BenchmarkResult | None = None
-    # its object was changed after the first pass; the change is not measured
-    edited: bool = False
     # its parts are not admitted yet, so it may be long before it can use its turn
     queued: bool = False
 
@@ -92,51 +90,47 @@ def failure_of_pod(pod: Document, message: str, log: str) -> BenchmarkFailed:
 class _Reconciliation:
     """One reconcile pass over one benchmark."""
 
-    _benchmark: Benchmark
-    _objects: ObjectClient
-    _context: BenchmarkContext
-    _clock: Callable[[], float]
-    _owned: owned_objects.OwnedObjects
-    _pods: tuple[Document, ...] = ()
+    benchmark: Benchmark
+    objects: ObjectClient
+    context: BenchmarkContext
+    clock: Callable[[], float]
+    owned: owned_objects.OwnedObjects
+    pods: tuple[Document, ...] = ()
 
     def run(self) -> Observation:
         try:
             # the last pass: everything else is deleted once the result is stored
-            result = self._owned.find_result()
+            result = self.owned.find_result()
             if result is not None:
-                self._owned.delete_all()
+                self.owned.delete_all()
                 return Observation(result.phase, result.message, (), result)
-            peers = self._owned.ensure(
-                CONFIG_MAPS, manifests.peers_map(self._benchmark, self._context.owner)
+            peers = self.owned.ensure(
+                CONFIG_MAPS, manifests.peers_map(self.benchmark, self.context.owner)
             )
             # measure what was agreed at the first pass, whatever the object says now
             agreed = config_maps.read_agreed(peers)
-            if agreed.kind is not self._benchmark.kind:
+            if agreed.kind is not self.benchmark.kind:
                 raise config_maps.Damaged(peers, f"it is of another kind, {agreed.kind.name}")
-            edited = replace(self._benchmark.spec, paused=agreed.spec.paused) != agreed.spec
-            self._benchmark = agreed
+            self.benchmark = agreed
             is_measuring = manifests.MEASURING in peers["data"]
             if not is_measuring:
                 self._create_objects()
-            self._pods = self._owned.list_pods()
-            observation = self._find_outcome(peers) if is_measuring else self._prepare(peers)
-            return replace(observation, edited=edited)
+            self.pods = self.owned.list_pods()
+            return self._find_outcome(peers) if is_measuring else self._prepare(peers)
         except owned_objects.NameConflict as conflict:
             # the other object may be about to go
-            if self._clock() - self._context.requested_s <= manifests.start_limit_s(
-                self._benchmark
-            ):
+            if self.clock() - self.context.requested_s <= manifests.start_limit_s(self.benchmark):
                 return Observation(BenchmarkPhase.PREPARING, str(conflict))
             # the name of the result may be taken as well, so it is only returned, not stored
-            self._owned.delete_all()
+            self.owned.delete_all()
             result = self._failed_result(BenchmarkFailed(Failure.REFUSED, str(conflict)))
             return Observation(result.phase, str(conflict), (), result)
         except (BenchmarkFailed, UsageError, Refused) as error:
             return self._store(self._failed_result(error))
 
     def _failed_result(self, error: BenchmarkFailed | UsageError | Refused) -> BenchmarkResult:
-        now_s = self._clock()
-        result = self._benchmark.failed_by(error, started_s=now_s, finished_s=now_s)
+        now_s = self.clock()
+        result = self.benchmark.failed_by(error, started_s=now_s, finished_s=now_s)
         return replace(result, message=result.message[:1000], remedy=result.remedy[:1000])
 
     def _store(self, result: BenchmarkResult) -> Observation:
@@ -144,16 +138,16 @@ class _Reconciliation:
 
         Objects are deleted by the next pass only, so a crash between the two loses nothing.
         """
-        stored = self._owned.store_result(result)
+        stored = self.owned.store_result(result)
         message = (
             stored.message
             if stored
             else (
-                f"the ConfigMap {manifests.result_name(self._benchmark.name)} belongs to something"
+                f"the ConfigMap {manifests.result_name(self.benchmark.name)} belongs to something"
                 " else: delete it"
             )
         )
-        return Observation(BenchmarkPhase.SUMMARISING, message, self._pods)
+        return Observation(BenchmarkPhase.SUMMARISING, message, self.pods)
 
     # -- until everything is ready
     # ----------------------------------------------------------------------------------------------
@@ -164,15 +158,15 @@ class _Reconciliation:
         Raises NameConflict while objects of an earlier benchmark of this name exist, and UsageError
         for a gang in a cluster without Volcano.
         """
-        benchmark, owner, image = self._benchmark, self._context.owner, self._context.image
-        self._owned.ensure(SERVICES, manifests.service(benchmark, owner))
+        benchmark, owner, image = self.benchmark, self.context.owner, self.context.image
+        self.owned.ensure(SERVICES, manifests.service(benchmark, owner))
         if claim := manifests.claim(benchmark, owner):
-            self._owned.ensure(CLAIMS, claim)
+            self.owned.ensure(CLAIMS, claim)
         servers = manifests.server_parts(benchmark)
         if gang_scheduling.is_wanted(benchmark):
             group = gang_scheduling.pod_group(benchmark, owner)
             try:
-                self._owned.ensure(gang_scheduling.POD_GROUPS, group, self._owned.create_key)
+                self.owned.ensure(gang_scheduling.POD_GROUPS, group, self.owned.create_key)
             except Busy:
                 # a subclass of Unreachable that says nothing about Volcano
                 raise
@@ -182,54 +176,87 @@ class _Reconciliation:
                     hint="install it, set operator.volcano in the chart, or leave gang out",
                 ) from error
             for job in gang_scheduling.make_jobs(benchmark, owner, image):
-                self._owned.ensure(JOBS, job)
+                self.owned.ensure(JOBS, job)
         elif servers:
             job = manifests.job(benchmark, servers[0].role, owner, image)
-            self._owned.ensure(JOBS, job, self._owned.create_key)
+            self.owned.ensure(JOBS, job, self.owned.create_key)
 
     def _prepare(self, peers: Document) -> Observation:
         """Wait until all parts are ready, then create the part that measures."""
-        is_gang = gang_scheduling.is_wanted(self._benchmark)
-        created_s = pod_status.parse_time_s(peers["metadata"]["creationTimestamp"])
-        starting_since_s = created_s
-        # the parts of a gang are admitted together, and only then wait for their turn
+        starting_since_s = pod_status.parse_time_s(peers["metadata"]["creationTimestamp"])
+        is_gang = gang_scheduling.is_wanted(self.benchmark)
         if is_gang:
-            admitted_s, message = gang_scheduling.read_admission(
-                self._benchmark, self._objects, self._context.namespace
-            )
-            if not admitted_s:
-                fail_if(
-                    manifests.PEERS in peers["data"],
-                    f"the admission was withdrawn: {message}",
-                    failure=Failure.INTERRUPTED,
-                )
-                limit_s = gang_scheduling.admission_limit_s(self._benchmark)
-                waited_s = self._clock() - created_s
-                fail_if(
-                    waited_s > limit_s,
-                    f"not admitted within {limit_s:.0f} s: {message}",
-                    failure=Failure.TIMED_OUT,
-                )
-                return Observation(
-                    BenchmarkPhase.PENDING,
-                    message,
-                    self._pods,
-                    queued=waited_s > gang_scheduling.AT_ONCE_S,
-                )
-            if reason := self._context.take_turn():
-                return Observation(BenchmarkPhase.PENDING, reason, self._pods)
+            # its parts are admitted together, and only then wait for their turn
+            admitted_s, observation = self._wait_for_admission(peers, starting_since_s)
+            if observation is not None:
+                return observation
             # the time that it waited for its turn does not count against its parts
-            starting_since_s = max(admitted_s, self._context.requested_s)
-        # a server that has ended will serve nobody
-        for pod in self._pods:
+            starting_since_s = max(admitted_s, self.context.requested_s)
+        # a server that has ended will serve no client
+        for pod in self.pods:
             if pod["status"].get("phase") in ("Failed", "Succeeded"):
                 log = ""
                 with suppress(Busy):  # its node may be gone for good, and the log with it
-                    log = self._objects.log(self._context.namespace, pod_status.pod_name(pod))
+                    log = self.objects.log(self.context.namespace, pod_status.pod_name(pod))
                 raise failure_of_pod(pod, "a server ended before it was needed", log)
-        # the addresses of the servers on the network that is measured, once all are known
-        spec, addresses = self._benchmark.spec, list[PartAddress]()
-        for pod in self._pods:
+        # tell the parts who their peers are, once all are known
+        addresses = self._server_addresses()
+        is_complete = len(addresses) == len(manifests.server_parts(self.benchmark))
+        if addresses and is_complete and manifests.PEERS not in peers["data"]:
+            texts = {
+                manifests.PEERS: json.dumps([asdict(peer) for peer in addresses]),
+                manifests.HOSTS: manifests.hosts_file(addresses),
+            }
+            self._publish(peers, texts, self.pods)
+        reason = self._reason_to_wait()
+        if not reason and not is_complete:
+            reason = "pods have no address yet"
+        if reason:
+            self._require_start(starting_since_s, "not all parts started in time", reason)
+            return Observation(BenchmarkPhase.PREPARING, reason, self.pods)
+        # let the measurement begin; a gang has its measuring part already
+        if not is_gang:
+            role, context = self.benchmark.kind.measures, self.context
+            self.owned.ensure(
+                JOBS, manifests.job(self.benchmark, role, context.owner, context.image)
+            )
+        # from here on a Job that is missing was deleted by a user, and is not created again
+        texts = {manifests.MEASURING: str(self.clock())}
+        self._publish(peers, texts, self.owned.measuring_pods(self.pods))
+        return Observation(
+            BenchmarkPhase.PREPARING, "the measuring part is being started", self.pods
+        )
+
+    def _wait_for_admission(
+        self, peers: Document, created_s: float
+    ) -> tuple[float, Observation | None]:
+        """Return since when a gang may start, and None; or what it still waits for."""
+        admitted_s, message = gang_scheduling.read_admission(
+            self.benchmark, self.objects, self.context.namespace
+        )
+        if admitted_s:
+            reason = self.context.take_turn()
+            observation = Observation(BenchmarkPhase.PENDING, reason, self.pods) if reason else None
+            return admitted_s, observation
+        fail_if(
+            manifests.PEERS in peers["data"],
+            f"the admission was withdrawn: {message}",
+            failure=Failure.INTERRUPTED,
+        )
+        limit_s = gang_scheduling.admission_limit_s(self.benchmark)
+        waited_s = self.clock() - created_s
+        fail_if(
+            waited_s > limit_s,
+            f"not admitted within {limit_s:.0f} s: {message}",
+            failure=Failure.TIMED_OUT,
+        )
+        is_queued = waited_s > gang_scheduling.AT_ONCE_S
+        return 0.0, Observation(BenchmarkPhase.PENDING, message, self.pods, queued=is_queued)
+
+    def _server_addresses(self) -> list[PartAddress]:
+        """Return the addresses of servers that have one, on the network that is measured."""
+        spec, addresses = self.benchmark.spec, list[PartAddress]()
+        for pod in self.pods:
             role = pod["metadata"]["labels"][manifests.ROLE]
             index = int((pod["metadata"].get("annotations") or {}).get(manifests.INDEX, 0))
             # it may have an address of each family
@@ -239,36 +266,10 @@ class _Reconciliation:
                 for ip in pod_status.pod_addresses(pod, spec.network_name)
                 if (":" in ip) == is_ipv6
             ]
-            if role != self._benchmark.kind.measures and ips:
-                host = manifests.name_of(self._benchmark, f"{role}-{index}")
+            if role != self.benchmark.kind.measures and ips:
+                host = manifests.name_of(self.benchmark, f"{role}-{index}")
                 addresses.append(PartAddress(role, index, host, ips[0]))
-        addresses.sort(key=lambda server: (server.role, server.index))
-        is_complete = len(addresses) == len(manifests.server_parts(self._benchmark))
-        if addresses and is_complete and manifests.PEERS not in peers["data"]:
-            texts = {
-                manifests.PEERS: json.dumps([asdict(peer) for peer in addresses]),
-                manifests.HOSTS: manifests.hosts_file(addresses),
-            }
-            self._publish(peers, texts, self._pods)
-        # what is still missing
-        reason = self._reason_to_wait()
-        if not reason and not is_complete:
-            reason = "pods have no address yet"
-        if reason:
-            self._require_start(starting_since_s, "not all parts started in time", reason)
-            return Observation(BenchmarkPhase.PREPARING, reason, self._pods)
-        # let the measurement begin
-        if not is_gang:
-            role, context = self._benchmark.kind.measures, self._context
-            self._owned.ensure(
-                JOBS, manifests.job(self._benchmark, role, context.owner, context.image)
-            )
-        # from here on a Job that is missing was deleted by somebody, and is not created again
-        texts = {manifests.MEASURING: str(self._clock())}
-        self._publish(peers, texts, self._owned.measuring_pods(self._pods))
-        return Observation(
-            BenchmarkPhase.PREPARING, "the measuring part is being started", self._pods
-        )
+        return sorted(addresses, key=lambda server: (server.role, server.index))
 
     def _publish(
         self,
@@ -280,22 +281,22 @@ class _Reconciliation:
 
         texts: by their keys; the first one marks the pods.
         """
-        namespace, name = self._context.namespace, peers["metadata"]["name"]
-        self._objects.patch(CONFIG_MAPS, namespace, name, {"data": texts})
+        namespace, name = self.context.namespace, peers["metadata"]["name"]
+        self.objects.patch(CONFIG_MAPS, namespace, name, {"data": texts})
         # a kubelet looks at the ConfigMap at once when its pod changes, and else up to a minute
         # later
         mark = {"metadata": {"annotations": {"scaletest.dev/peers-written": next(iter(texts))}}}
         for pod in pods:
-            self._objects.patch(PODS, namespace, pod_status.pod_name(pod), mark)
+            self.objects.patch(PODS, namespace, pod_status.pod_name(pod), mark)
 
     def _reason_to_wait(self) -> str:
         """Name the first pod that measuring still waits for; "" when none is missing."""
         # the pods that there must be: in a gang the measuring one is created with the servers
-        roles = [part.role for part in manifests.server_parts(self._benchmark)]
-        measuring = self._owned.measuring_pods(self._pods)
-        if gang_scheduling.is_wanted(self._benchmark) and not measuring:
-            roles.append(self._benchmark.kind.measures)
-        serving = [pod for pod in self._pods if pod not in measuring]
+        roles = [part.role for part in manifests.server_parts(self.benchmark)]
+        measuring = self.owned.measuring_pods(self.pods)
+        if gang_scheduling.is_wanted(self.benchmark) and not measuring:
+            roles.append(self.benchmark.kind.measures)
+        serving = [pod for pod in self.pods if pod not in measuring]
         are_missing = len(serving) < len(roles)
         if are_missing and (denial := self._denial(self._find_job(roles[-1]))):
             return denial
@@ -305,8 +306,8 @@ class _Reconciliation:
         return "pods are being created" if are_missing else ""
 
     def _find_job(self, role: str) -> Document | None:
-        return self._objects.find(
-            JOBS, self._context.namespace, manifests.name_of(self._benchmark, role)
+        return self.objects.find(
+            JOBS, self.context.namespace, manifests.name_of(self.benchmark, role)
         )
 
     # -- until there is a result
@@ -314,8 +315,8 @@ class _Reconciliation:
 
     def _find_outcome(self, peers: Document) -> Observation:
         """Look for the result of the measuring part, or for the reason why there is none."""
-        job = self._find_job(self._benchmark.kind.measures)
-        measuring = self._owned.measuring_pods(self._pods)
+        job = self._find_job(self.benchmark.kind.measures)
+        measuring = self.owned.measuring_pods(self.pods)
         unreadable = ""
         for pod in measuring:
             try:
@@ -330,7 +331,7 @@ class _Reconciliation:
         if unreadable:
             # there may be a result in a log, which can be read later
             self._check_limit(peers, measuring, unreadable)
-            return Observation(BenchmarkPhase.RUNNING, unreadable, self._pods)
+            return Observation(BenchmarkPhase.RUNNING, unreadable, self.pods)
         if job is None:
             raise BenchmarkFailed(Failure.INTERRUPTED, "the measuring Job was deleted by somebody")
         fail_if(
@@ -345,15 +346,15 @@ class _Reconciliation:
         # no result yet: it runs, or has not started
         if any(pod["status"].get("phase") == "Running" for pod in measuring):
             self._check_limit(peers, measuring[:1], "")
-            return Observation(BenchmarkPhase.RUNNING, "", self._pods)
+            return Observation(BenchmarkPhase.RUNNING, "", self.pods)
         reason = pod_status.reason_not_running(measuring[0]) if measuring else self._denial(job)
-        limit_s = manifests.start_limit_s(self._benchmark)
+        limit_s = manifests.start_limit_s(self.benchmark)
         self._require_start(
             config_maps.measuring_since_s(peers),
             f"the measuring part did not start within {limit_s:.0f} s",
             reason,
         )
-        return Observation(BenchmarkPhase.PREPARING, reason, self._pods)
+        return Observation(BenchmarkPhase.PREPARING, reason, self.pods)
 
     def _read_result(self, pod: Document) -> BenchmarkResult | None:
         """Look for a result in the log of a pod; None while it runs without one.
@@ -364,14 +365,14 @@ class _Reconciliation:
         phase = pod["status"].get("phase")
         if phase not in ("Running", "Succeeded", "Failed"):
             return None
-        log = self._objects.log(self._context.namespace, pod_status.pod_name(pod))
+        log = self.objects.log(self.context.namespace, pod_status.pod_name(pod))
         result = read_framed_result(log)
         if result is None:
             if phase == "Running":
                 return None
             raise failure_of_pod(pod, "the measuring pod ended without a result", log)
         # the peer was reached by the network of the spec
-        spec, used = self._benchmark.spec, result.network
+        spec, used = self.benchmark.spec, result.network
         expected = pod_status.pod_addresses(pod, spec.network_name)
         fail_if(
             spec.network_name and result.ok and str(used.get("address", "")) not in expected,
@@ -383,15 +384,15 @@ class _Reconciliation:
         # only the operator sees all pods: the nodes of the first ones, the digests of the images
         # that really ran, and whether they shared a node
         places: Document = {"nodes": {}, "images": {}}
-        for placed in self._pods[:32]:
+        for placed in self.pods[:32]:
             (container, *_) = placed["status"].get("containerStatuses") or [{}]
             name = pod_status.pod_name(placed)
             places["nodes"][name] = placed["spec"].get("nodeName", "")
             places["images"][name] = container.get("imageID", "")
-        node_count = len({part.node for part in self._benchmark.kind.layout(spec)})
-        used_nodes = {placed["spec"].get("nodeName", "") for placed in self._pods}
+        node_count = len({part.node for part in self.benchmark.kind.layout(spec)})
+        used_nodes = {placed["spec"].get("nodeName", "") for placed in self.pods}
         notes = result.notes
-        if not spec.nodes and len(used_nodes) < min(node_count, len(self._pods)):
+        if not spec.nodes and len(used_nodes) < min(node_count, len(self.pods)):
             notes += (
                 f"the parts ran on {plural(len(used_nodes), 'node')} instead of {node_count}, and"
                 " what those of one node send each other crosses no network; with placement:"
@@ -399,38 +400,38 @@ class _Reconciliation:
             )
         return replace(
             result,
-            name=self._benchmark.name,
+            name=self.benchmark.name,
             environment={
                 **result.environment,
                 **places,
-                "kubernetes": self._objects.version(),
+                "kubernetes": self.objects.version(),
             },
             notes=notes,
         )
 
     def _check_limit(self, peers: Document, pods: Sequence[Document], reason: str) -> None:
         """Raise BenchmarkFailed when the measuring pods have run for longer than their limit."""
-        limit_s = self._benchmark.limit_s + manifests.SPARE_S
+        limit_s = self.benchmark.limit_s + manifests.LIMIT_SLACK_S
         since_s = max([config_maps.measuring_since_s(peers), *map(pod_status.started_s, pods)])
         message = f"no result came within {limit_s:.0f} s"
         fail_if(
-            self._clock() - since_s > limit_s,
+            self.clock() - since_s > limit_s,
             f"{message}; {reason}" if reason else message,
             failure=Failure.TIMED_OUT,
         )
 
     def _require_start(self, since_s: float, message: str, reason: str) -> None:
         """Raise BenchmarkFailed when a part should have started, or no node will ever take it."""
-        waited_s = self._clock() - since_s
+        waited_s = self.clock() - since_s
         fail_if(
-            waited_s > manifests.start_limit_s(self._benchmark),
+            waited_s > manifests.start_limit_s(self.benchmark),
             f"{message}; {reason}" if reason else message,
             failure=Failure.TIMED_OUT,
         )
         fail_if(
-            not self._benchmark.spec.start_limit
+            not self.benchmark.spec.start_limit
             and waited_s > manifests.UNSCHEDULABLE_S
-            and any(map(pod_status.is_unschedulable, self._pods)),
+            and any(map(pod_status.is_unschedulable, self.pods)),
             f"no node could take a part for {manifests.UNSCHEDULABLE_S:.0f} s; {reason}",
             failure=Failure.TIMED_OUT,
             remedy="correct what the scheduler names, or give a startLimit where nodes or volumes"
@@ -459,12 +460,12 @@ class _Reconciliation:
             return str(event.get("lastTimestamp") or event.get("eventTime") or created or "")
 
         # the last denial is in the Job's events; its status does not tell it
-        events = self._objects.list(
+        events = self.objects.list(
             EVENTS,
-            self._context.namespace,
+            self.context.namespace,
             fields=f"involvedObject.uid={job['metadata']['uid']},reason=FailedCreate",
         )
         message = str(max(events, key=event_time, default={}).get("message", ""))
-        age_s = self._clock() - pod_status.parse_time_s(job["metadata"]["creationTimestamp"])
+        age_s = self.clock() - pod_status.parse_time_s(job["metadata"]["creationTimestamp"])
         fail_if(pod_status.is_final_denial(message, age_s), message, failure=Failure.REFUSED)
         return message

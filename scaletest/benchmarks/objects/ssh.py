@@ -130,7 +130,7 @@ def server_task(
         raise BenchmarkFailed(
             Failure.NO_BINARY,
             "sshd not found",
-            remedy="install it, as in: apt install openssh-server",
+            remedy="install it: apt install openssh-server",
         )
     _check_login()
     port = _port(benchmark)

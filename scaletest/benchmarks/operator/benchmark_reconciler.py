@@ -29,7 +29,7 @@ LEASE = "scaletest-benchmarks"
 # Label of benchmarks of a set that share no node, so they do not wait for each other.
 TOGETHER = "scaletest.dev/together"
 PAUSED = "paused: set spec.paused to false to start it"
-# Names no benchmark: with a name in it, all statuses would be written anew at every turn.
+# Names no benchmark: with a name in it, all statuses would be rewritten at every turn.
 WAITING = f"waiting for its turn: the Lease {LEASE} names the benchmark that measures now"
 ADMITTED = f"all parts are admitted; {WAITING}"
 
@@ -141,7 +141,7 @@ class _BenchmarkPass(reporting.ReconcilePass):
             if agreed := self._find_agreed():
                 # its spec was made invalid after it began: the old one is measured to its end
                 benchmark = agreed
-                observation = replace(self._advance(agreed), edited=True)
+                observation = self._advance(agreed)
             else:
                 name = self.document["metadata"]["name"]
                 benchmark = Benchmark(name, self.kind, self.kind.spec())
@@ -205,7 +205,7 @@ class _BenchmarkPass(reporting.ReconcilePass):
             # a missing right or a quota may be corrected, but not for ever
             if (
                 self.settings.clock() - since_s
-                > manifests.start_limit_s(benchmark) + benchmark.limit_s + manifests.SPARE_S
+                > manifests.start_limit_s(benchmark) + benchmark.limit_s + manifests.LIMIT_SLACK_S
             ):
                 return _refused_observation(benchmark, error)
             return Observation(

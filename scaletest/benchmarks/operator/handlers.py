@@ -28,7 +28,6 @@ from scaletest.benchmarks.operator import (
     queueing,
     reporting,
     set_reconciler,
-    status,
 )
 from scaletest.cluster.objects import Document, ObjectClient
 from scaletest.cluster.resources import Resource
@@ -111,7 +110,7 @@ def make_registry(
 
     @kopf.on.startup(registry=registry)
     def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
-        # a name of our own: an operator of somebody else may watch the same objects
+        # a name of our own: another operator may watch the same objects
         prefix = f"operator.{GROUP}"
         settings.persistence.finalizer = f"{prefix}/clean-up"
         settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=prefix)
@@ -121,7 +120,7 @@ def make_registry(
         settings.posting.level = logging.CRITICAL
         # our definitions exist at the start; watching for others would need rights on all of them
         settings.scanning.disabled = True
-        # a watch whose connection died is silent for ever, so each one is opened anew after a while
+        # a watch whose connection died is silent for ever, so each one is reopened after a while
         settings.watching.server_timeout = 60
         settings.watching.client_timeout = 75
 
@@ -139,7 +138,7 @@ def make_registry(
         GROUP,
         VERSION,
         "benchmarksets",
-        interval=queueing.INTERVAL_S,
+        interval=queueing.RECONCILE_EVERY_S,
         registry=registry,
         when=_must_reconcile,
     )
@@ -174,7 +173,7 @@ def _serve_perftest(
             group,
             VERSION,
             ours.plural,
-            interval=queueing.INTERVAL_S,
+            interval=queueing.RECONCILE_EVERY_S,
             registry=registry,
             when=_must_reconcile,
         )
@@ -226,7 +225,7 @@ def _add_kind(
         GROUP,
         VERSION,
         kind.plural,
-        interval=queueing.INTERVAL_S,
+        interval=queueing.RECONCILE_EVERY_S,
         registry=registry,
         when=_must_reconcile,
     )
@@ -247,11 +246,11 @@ def _add_kind(
         try:
             benchmark_reconciler.before_deletion(kind, objects, namespace or "", dict(body))
         except errors.ScaletestError as error:
-            raise kopf.TemporaryError(error.message, delay=queueing.INTERVAL_S) from error
+            raise kopf.TemporaryError(error.message, delay=queueing.RECONCILE_EVERY_S) from error
 
 
 def _must_reconcile(body: kopf.Body, **_: Any) -> bool:
-    return not reporting.has_ended(dict(body)) or status.is_edited(body)
+    return not reporting.has_ended(dict(body))
 
 
 def _count_pass(kind: str, metrics: Metrics, reconcile: Callable[[], str]) -> None:

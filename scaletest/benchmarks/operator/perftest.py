@@ -1,7 +1,7 @@
 """Reconcile an object of kube-perftest's API group by converting it into ours.
 
 Ours has the same name, belongs to theirs, and is measured like any other; its status is copied
-back. So theirs has the fields of our status, and whoever deletes it deletes ours.
+back. So theirs has the fields of our status, and deleting it deletes ours.
 """
 
 from dataclasses import dataclass

@@ -12,12 +12,11 @@ from typing import Any
 
 from scaletest.benchmarks.documents import BenchmarkPhase
 from scaletest.benchmarks.kinds.spec import NO_GANG
-from scaletest.benchmarks.operator import status
 from scaletest.benchmarks.operator.benchmark_reconciler import ADMITTED, PAUSED, TOGETHER, WAITING
 
 # Whether it still needs its nodes, its creation time, name and uid: the smallest is the first.
 Turn = tuple[bool, str, str, str]
-INTERVAL_S = 1.0
+RECONCILE_EVERY_S = 1.0
 # Limit for all benchmarks that are in queues together.
 MOST_QUEUE_CHECKS_PER_S = 10
 
@@ -40,7 +39,7 @@ def is_paused(document: Mapping[str, Any]) -> bool:
     current = document.get("status") or {}
     is_reported = current.get("phase") == "Paused" or current.get("message") == PAUSED
     is_wanted = bool((document.get("spec") or {}).get("paused"))
-    return is_reported and is_wanted and not status.is_edited(document)
+    return is_reported and is_wanted
 
 
 class Turns:
@@ -66,7 +65,7 @@ class Turns:
         until_s, first = self._first.get(namespace, (0.0, None))
         if now_s >= until_s:
             first = min(list_turns(), default=None)
-            self._first[namespace] = (now_s + INTERVAL_S, first)
+            self._first[namespace] = (now_s + RECONCILE_EVERY_S, first)
         return first is not None and first != turn
 
     def is_too_soon(self, document: Mapping[str, Any]) -> bool:
@@ -80,11 +79,7 @@ class Turns:
             and current.get("phase") == BenchmarkPhase.PENDING
             and current.get("message") not in (None, "", WAITING, ADMITTED, PAUSED)
         )
-        if (
-            not is_queued
-            or document["metadata"].get("deletionTimestamp")
-            or status.is_edited(document)
-        ):
+        if not is_queued or document["metadata"].get("deletionTimestamp"):
             self._reconciled_s.pop(uid, None)
             return False
         pause_s = len(self._reconciled_s) / MOST_QUEUE_CHECKS_PER_S
@@ -92,7 +87,7 @@ class Turns:
             return True
         self._reconciled_s[uid] = now_s
         if len(self._reconciled_s) > MOST_QUEUE_CHECKS_PER_S:
-            # forget benchmarks that left the queue or were deleted: nobody asks for them any more
+            # forget benchmarks that left the queue or were deleted: they are not asked for any more
             oldest_s = now_s - (2 * pause_s + MOST_QUEUE_CHECKS_PER_S)
             self._reconciled_s = {
                 uid: time_s

@@ -74,16 +74,6 @@ class ReconcilePass(ABC):
         """
         before = self.document.get("status") or {}
         if has_ended(self.document):
-            if status.is_edited(self.document):
-                # only say that the change came too late
-                conditions = [
-                    condition
-                    for condition in before.get("conditions") or ()
-                    if condition["type"] != status.EDITED
-                ]
-                conditions += status.edited_conditions(before, True, self.settings.clock())
-                generation = self.document["metadata"]["generation"]
-                self._write({"observedGeneration": generation, "conditions": conditions})
             return ""
         now, message = self.act()
         phase = str(now["phase"])
@@ -102,8 +92,7 @@ class ReconcilePass(ABC):
     def _write(self, now: Document) -> bool:
         """Write the status if it differs; False when the object is gone.
 
-        Sends a warning once when the spec was changed too late. Raises Conflict when another
-        operator has written the status since.
+        Raises Conflict when another operator has written the status since.
         """
         before, name = self.document.get("status") or {}, self.document["metadata"]["name"]
         if all(before.get(key) == status.drop_nulls(part) for key, part in now.items()):
@@ -127,13 +116,6 @@ class ReconcilePass(ABC):
                     raise
                 # kopf's annotations or the spec have changed, not the status
                 newest = found
-        messages = {
-            condition["type"]: condition["message"] for condition in now.get("conditions") or ()
-        }
-        if messages.get(status.EDITED) and not status.edited_conditions(before, False, 0.0):
-            self.settings.send_event(
-                self.document, "Warning", status.EDITED, messages[status.EDITED]
-            )
         return True
 
 

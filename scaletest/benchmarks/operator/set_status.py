@@ -7,14 +7,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult, benchmark_set
+from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult
 from scaletest.benchmarks.judging.evaluation import BenchmarkRun, evaluate_benchmarks
 from scaletest.benchmarks.kinds import Failure
 from scaletest.benchmarks.objects import manifests, pod_status
 from scaletest.benchmarks.operator import reporting, status
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.cluster.objects import Document
-from scaletest.model import VerdictKind, errors, file_documents, wire
+from scaletest.model import VerdictKind, wire
 from scaletest.render import numbers, text
 
 # The whole status may have 16 KiB: the room in it for the results of the permutations.
@@ -59,16 +59,13 @@ def status_of(
         now |= {key: before[key] for key in ("results", "summary") if key in before}
     if over:
         now["finishedAt"] = status.write_time(now_s)
-    now["conditions"] = [
-        *status.make_conditions(
-            before,
-            {"Complete": phase == "Completed", "Failed": phase == "Failed"},
-            phase,
-            f"{succeeded} succeeded, {failed} failed, of {plan.count}",
-            now_s,
-        ),
-        *status.edited_conditions(before, _is_edited(document, plan), now_s),
-    ]
+    now["conditions"] = status.make_conditions(
+        before,
+        {"Complete": phase == "Completed", "Failed": phase == "Failed"},
+        phase,
+        f"{succeeded} succeeded, {failed} failed, of {plan.count}",
+        now_s,
+    )
     if generation := document["metadata"].get("generation"):
         now["observedGeneration"] = generation
     return status.bound_size(now, ("permutations", "results"))
@@ -89,13 +86,15 @@ def refused_status(before: Mapping[str, Any], message: str, now_s: float) -> Doc
 
 def hindered_status(before: Mapping[str, Any], message: str, now_s: float) -> Document:
     """Return the status while a missing right or a name in use may be corrected; later, refused."""
-    # the last condition tells since when the set cannot go on
+    # the last condition tells since when the set is hindered
     conditions = status.make_conditions(
         before, {"Complete": False, "Failed": False, "Hindered": True}, "hindered", message, now_s
     )
-    if now_s - pod_status.parse_time_s(conditions[-1]["lastTransitionTime"]) > manifests.START_S:
+    if (
+        now_s - pod_status.parse_time_s(conditions[-1]["lastTransitionTime"])
+        > manifests.START_LIMIT_S
+    ):
         return refused_status(before, message, now_s)
-    conditions += status.edited_conditions(before, False, now_s)
     return {"phase": before.get("phase") or "Pending", "conditions": conditions}
 
 
@@ -131,20 +130,6 @@ def measured_so_far(
         fields["verdict"] = str(run.verdict.kind)
         fields["verdictReason"] = text.clean_text(run.verdict.reason, 500)
     return fields
-
-
-def _is_edited(document: Document, plan: BenchmarkPlan) -> bool:
-    """Check whether the set's spec differs from that of its plan, in more than `paused`."""
-    try:
-        now, planned = (
-            file_documents.read_file_document(
-                benchmark_set.SetSpec, {**version["spec"], "paused": False}, "the spec"
-            )
-            for version in (document, plan.document)
-        )
-    except errors.InvalidValue:
-        return True
-    return now != planned
 
 
 def _fit_permutations(run: BenchmarkRun) -> list[Document]:

@@ -13,7 +13,6 @@ from scaletest.model.wording import as_options
 from scaletest.render.numbers import format_quantity
 
 MOST_BYTES = 16 * 1024
-EDITED = "SpecChangeIgnored"
 
 
 def status_of(
@@ -76,19 +75,16 @@ def status_of(
         # a benchmark that was refused stores no result
         if result.failure is not Failure.REFUSED:
             status["resultConfigMap"] = manifests.result_name(benchmark.name)
-    status["conditions"] = [
-        *make_conditions(
-            before,
-            {
-                "Complete": phase is BenchmarkPhase.COMPLETED,
-                "Failed": phase is BenchmarkPhase.FAILED,
-            },
-            str(status.get("failure") or phase),
-            status["message"],
-            now_s,
-        ),
-        *edited_conditions(before, observation.edited, now_s),
-    ]
+    status["conditions"] = make_conditions(
+        before,
+        {
+            "Complete": phase is BenchmarkPhase.COMPLETED,
+            "Failed": phase is BenchmarkPhase.FAILED,
+        },
+        str(status.get("failure") or phase),
+        status["message"],
+        now_s,
+    )
     if generation:
         status["observedGeneration"] = generation
     return bound_size(status)
@@ -117,29 +113,6 @@ def make_conditions(
         }
         for name, fact in facts.items()
     ]
-
-
-def edited_conditions(before: Mapping[str, Any], now: bool, now_s: float) -> list[Document]:
-    """Return the condition that says that the spec was changed too late; it is never taken back."""
-    reported = [
-        condition for condition in before.get("conditions") or () if condition["type"] == EDITED
-    ]
-    if now and not reported:
-        return make_conditions(
-            {},
-            {EDITED: True},
-            "TooLate",
-            "the spec was changed too late and the change is ignored; delete the object and create"
-            " a new one",
-            now_s,
-        )
-    return reported
-
-
-def is_edited(document: Mapping[str, Any]) -> bool:
-    """Check whether the object's spec was changed since its last reconcile pass."""
-    observed = (document.get("status") or {}).get("observedGeneration")
-    return observed is not None and int(document["metadata"].get("generation", 0)) > int(observed)
 
 
 def write_time(seconds: float) -> str:

@@ -4,6 +4,7 @@
 -- a slot's longest run was stands in another hash, and is written only when a run is longer than
 -- those before; up to more than 64 bytes, since Redis then keeps a hash table, and searches the
 -- list that it keeps of shorter rows from its beginning.
+-- Only failures cost a second command in a slot that has begun.
 -- key, places: that row and that hash. outcome, wait, run: the numbers that count it, as '#7'.
 -- waited, ran: microseconds.
 local function count_ended(key, places, outcome, wait, run, waited, ran, reply)
@@ -17,6 +18,8 @@ local function count_ended(key, places, outcome, wait, run, waited, ran, reply)
   if row.err then return end
   local of, longest_wait, longest_run, longest = row[6], row[7], row[8], row[9]
   waited, ran = tonumber(waited), tonumber(ran)
+  local has_failed = outcome == ENDED_FAILED or outcome == ENDED_TIMED_OUT
+  if has_failed and of == slot then redis.pcall('BITFIELD', key, 'INCRBY', 'i64', '#7' .. ii, '1') end
   if of == slot and waited <= longest_wait and ran <= longest_run and waited + ran <= longest then
     return
   end
@@ -24,7 +27,7 @@ local function count_ended(key, places, outcome, wait, run, waited, ran, reply)
     longest_wait, longest_run, longest = 0, -1, 0
     redis.pcall('BITFIELD', key,
       'SET', 'i64', '#1' .. ii, slot, 'SET', 'i64', '#2' .. ii, '1',
-      'SET', 'i64', '#3' .. ii, ran)
+      'SET', 'i64', '#3' .. ii, ran, 'SET', 'i64', '#7' .. ii, has_failed and '1' or '0')
   end
   redis.pcall('BITFIELD', key, 'SET', 'i64', '#4' .. ii, math.max(waited, longest_wait),
     'SET', 'i64', '#5' .. ii, math.max(ran, longest_run),

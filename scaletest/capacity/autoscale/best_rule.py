@@ -12,7 +12,7 @@ from scaletest.capacity.autoscale.rule import Rule
 from scaletest.capacity.autoscale.simulation import SimulationResult
 
 # Mean waits are equally short when they differ by less than this part of a request's run time:
-# nobody notices less, and a rule that never shrinks would win otherwise.
+# users do not notice less, and a rule that never shrinks would win otherwise.
 EQUAL_WAIT = 0.1
 
 

@@ -81,7 +81,7 @@ class Hpa:
         spec, behavior = self.spec, self.spec.behavior
         if not self.recommendations:
             self.recommendations.append((now_s, replicas))
-        # somebody scaled it to none: the controller leaves that alone
+        # a user scaled it to none: the controller leaves that alone
         if replicas == 0 and spec.minimum != 0:
             return 0
         if not spec.minimum <= replicas <= spec.maximum:

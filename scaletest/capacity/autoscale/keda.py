@@ -21,7 +21,7 @@ class ScaledObject:
         if metric > 0:
             self.active_at_s = now_s
             return replicas or max(self.minimum, 1)
-        # its cooldownPeriod, where nobody set another
+        # its cooldownPeriod, unless another is set
         if self.minimum == 0 and replicas > 0 and now_s - self.active_at_s > 300.0:
             return 0
         return replicas

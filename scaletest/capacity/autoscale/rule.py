@@ -129,7 +129,7 @@ def parse_rule(text: str) -> Rule:
         except ValueError as error:
             raise InvalidValue(
                 f"rule {text!r}: invalid {key} {setting!r}",
-                hint="write NAME:KEY=VALUE, as in demand:target=2",
+                hint="write NAME:KEY=VALUE, e.g. demand:target=2",
             ) from error
     return rule
 

@@ -11,7 +11,7 @@ from scaletest.capacity.autoscale.simulation import SimulationResult
 from scaletest.model.desired_workers import Targets
 
 # The share of the requests that must not wait longer than the target.
-SHARE = 0.95
+SHARE_IN_TIME = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,5 +71,5 @@ def rank_rules(
 
 
 def _wait_s(result: SimulationResult) -> float:
-    wait_s = result.wait_s(SHARE)
+    wait_s = result.wait_s(SHARE_IN_TIME)
     return math.inf if wait_s is None else wait_s

@@ -14,7 +14,7 @@ class Scaler:
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
-        # how often the metric is read: the exporter does so by itself, whoever scrapes
+        # how often the metric is read: the exporter does so by itself, without a scrape
         self.interval_s = 2.5 if rule.metric == "desired_workers" else SYNC_S
         if rule.kind == "job":
             self.interval_s = rule.polling_s

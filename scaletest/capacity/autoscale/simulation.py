@@ -123,7 +123,7 @@ def simulate(
 
 
 class _World:
-    """The state between events."""
+    """The clock, the events to come, the queue and the pods of one simulation."""
 
     def __init__(
         self, workload: Arrivals, rule: Rule, setting: SimulationSetting, chance: Chance
@@ -177,31 +177,9 @@ class _World:
                 break
             if pod is None:
                 self.run_autoscaler()
-            elif pod not in self.pods:
-                pass  # it went before its event came
-            elif kind == READY:
-                pod.ready_s = self.now_s
-                self.idle[pod] = None
-                self.serve_waiting()
-                if self.has_jobs and pod.request < 0:  # there is nothing to serve
-                    self.remove_pod(pod)
-            elif kind == FINISH:
-                request, pod.request = pod.request, -1
-                self.busy -= 1
-                self.waits_s[request] = wait_s = pod.began_s - arrivals[request]
-                self.scaler.request_ended(self.now_s, wait_s, runs[request])
-                if pod.draining or self.has_jobs:
-                    self.remove_pod(pod)
-                else:
-                    self.idle[pod] = None
-                    self.serve_waiting()
-            else:
-                # killed at the end of the grace period: the request starts again
-                self.killed += 1
-                self.busy -= 1
-                self.waiting.appendleft(pod.request)
-                self.remove_pod(pod)
-                self.serve_waiting()
+            elif pod in self.pods:  # else it went before its event came
+                handle = {FINISH: self.end_request, KILL: self.kill, READY: self.begin_to_serve}
+                handle[kind](pod)
         self.note_point()
         return SimulationResult(
             rule=self.rule.name,
@@ -230,8 +208,36 @@ class _World:
             self.busy += 1
             self.schedule(self.now_s + self.workload.runs[pod.request], FINISH, pod)
 
+    def end_request(self, pod: SimulatedPod) -> None:
+        """End a pod's request; an idle pod takes the next one, a draining one goes."""
+        request, pod.request = pod.request, -1
+        self.busy -= 1
+        self.waits_s[request] = wait_s = pod.began_s - self.workload.arrivals[request]
+        self.scaler.request_ended(self.now_s, wait_s, self.workload.runs[request])
+        if pod.draining or self.has_jobs:
+            self.remove_pod(pod)
+        else:
+            self.idle[pod] = None
+            self.serve_waiting()
+
+    def kill(self, pod: SimulatedPod) -> None:
+        """Kill a pod whose grace period is over; its request starts again, before all others."""
+        self.killed += 1
+        self.busy -= 1
+        self.waiting.appendleft(pod.request)
+        self.remove_pod(pod)
+        self.serve_waiting()
+
     # -- pods
     # ----------------------------------------------------------------------------------------------
+
+    def begin_to_serve(self, pod: SimulatedPod) -> None:
+        """Let a pod that is ready serve; a job's pod goes where there is nothing to serve."""
+        pod.ready_s = self.now_s
+        self.idle[pod] = None
+        self.serve_waiting()
+        if self.has_jobs and pod.request < 0:
+            self.remove_pod(pod)
 
     def run_autoscaler(self) -> None:
         """Let the autoscaler read its metric, and scale."""

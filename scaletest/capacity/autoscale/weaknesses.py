@@ -49,7 +49,7 @@ def find_weaknesses(played: PlayedRule, arrivals: Arrivals) -> Iterator[Weakness
         yield Weakness(
             "it counts only what waits: when workers have taken the requests, it counts none and"
             " takes busy workers away",
-            "count running requests too: metric demand, as in <rule> demand-gentle",
+            "count running requests too: metric demand, e.g. <rule> demand-gentle",
         )
     if rule.metric == "max_wait":
         yield Weakness(

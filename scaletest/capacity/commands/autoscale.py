@@ -52,7 +52,7 @@ workload_options = shared.join_options(
         "--trace",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="Let requests come at the times in this file instead, in seconds, one a line.",
+        help="Let requests come at the times in this file instead, in seconds, one per line.",
     ),
     under_heading("Pods"),
     click.option(

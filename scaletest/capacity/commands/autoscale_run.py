@@ -1,6 +1,5 @@
 """Play a load against autoscaling rules, with progress, and print what comes of it."""
 
-import itertools
 import random
 import sys
 import time
@@ -10,7 +9,7 @@ from contextlib import contextmanager
 from scaletest.capacity.autoscale.best_rule import PlayedRule
 from scaletest.capacity.autoscale.load import Arrivals, PlayOptions
 from scaletest.capacity.autoscale.rule import Rule, parse_rule, to_values
-from scaletest.capacity.autoscale.rule_search import SHARE, candidate_rules, rank_rules
+from scaletest.capacity.autoscale.rule_search import SHARE_IN_TIME, candidate_rules, rank_rules
 from scaletest.capacity.autoscale.simulation import SimulationResult, simulate
 from scaletest.capacity.report import Simulation, make_simulation_report
 from scaletest.cli import stored
@@ -19,6 +18,7 @@ from scaletest.cli.progress_views import show_progress
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.masking import mask_passwords
+from scaletest.model.run_progress import expect_alike
 from scaletest.render.numbers import format_seconds, plural
 from scaletest.runs import registry
 from scaletest.runs.folder import RECORDS
@@ -70,7 +70,7 @@ def search_rule(options: PlayOptions, wait_target_s: float, output: Output, form
         met = sum(tried.met for tried in ranking)
         echo(f"{met} of {len(ranking)} rules keep the target; the best:", err=True)
         for tried in ranking[:5]:
-            wait_s = tried.result.wait_s(SHARE)
+            wait_s = tried.result.wait_s(SHARE_IN_TIME)
             wait = "unknown" if wait_s is None else f"{wait_s:.1f} s"
             echo(
                 f"  {'met' if tried.met else 'not'}  p95 wait {wait:>9}  pod-seconds"
@@ -108,7 +108,7 @@ def draw_requests(options: PlayOptions) -> Arrivals:
             values = sorted(float(line) for line in options.trace.read_text("utf-8").split())
         except (OSError, ValueError) as error:
             raise InvalidValue(
-                f"the trace cannot be read: {error}", hint="give a file with a number a line"
+                f"the trace cannot be read: {error}", hint="give a file with one number per line"
             ) from error
         times = [checks.seconds(value, "an arrival", maximum=1e9) for value in values]
     return options.load.draw_requests(random.Random(options.seed), run_times, times)
@@ -122,7 +122,7 @@ def rule_player(
 
     Meanwhile the progress is shown. form: see `progress_views.show_progress`.
     """
-    numbers, began_s = itertools.count(1), time.monotonic()
+    lengths_s, began_s = list[float](), time.monotonic()
     title = f"{plural(count, 'rule')} against {plural(len(arrivals.arrivals), 'request')}"
     with show_progress(form) as progress, progress.of_work("simulation", title):
 
@@ -130,9 +130,9 @@ def rule_player(
             progress.note(rule.name)
             # the same chance for every rule, so that they differ by what they decide alone
             result = simulate(arrivals, rule, options.load.setting, random.Random(options.seed))
-            number = next(numbers)
-            left_s = (time.monotonic() - began_s) * (count / number - 1)
-            progress.at(number, count, left_s=left_s, unit=RULE)
+            lengths_s.append(time.monotonic() - began_s - sum(lengths_s))
+            left = expect_alike(lengths_s, count - len(lengths_s))
+            progress.at(len(lengths_s), count, left=left, unit=RULE)
             return result
 
         progress.at(0, count, unit=RULE)

@@ -68,7 +68,7 @@ class Amounts(click.ParamType[dict[str, float]]):
             if amount is None or not math.isfinite(amount):
                 raise UsageError(
                     f"{param.opts[-1] if param else self.name}: invalid amount {part[:60]!r}",
-                    hint=f"write NAME=QUANTITY, as in cpu=500m,memory=2Gi; there are"
+                    hint=f"write NAME=QUANTITY, e.g. cpu=500m,memory=2Gi; there are"
                     f" {', '.join(self._names)}",
                 )
             amounts[name] = amount
@@ -79,19 +79,29 @@ class Amounts(click.ParamType[dict[str, float]]):
 class SizeOptions:
     """A load, pods and nodes. CPU is in cores, and memory in GiB."""
 
-    rate: float | None
+    rate: float | None  # requests a second; None for that of the run
     latency_s: float | None
     pod: dict[str, float]
-    nodes: tuple[dict[str, float], ...]
-    shared: dict[str, float]
-    headroom: float
-    spare: int
-    run: str
-    replicas: int
-    deployment: str
+    nodes: tuple[dict[str, float], ...]  # each kind is an alternative
+    shared: dict[str, float]  # front-end pods
+    headroom: float  # the fraction of the pods' capacity to use
+    spare: int  # nodes that may fail
+    run: str  # a stored saturation run, "" for none
+    replicas: int  # that served it; 0 for as many as it recorded
+    deployment: str  # whose pods and nodes count, "" for none
     namespace: str
     context: str
     output: Output
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredLoad:
+    """What a saturation run says of a load."""
+
+    rate: float  # the saturation point, in requests a second
+    latency_s: float
+    per_pod: float  # requests a second of one pod
+    notes: list[str]
 
 
 @cloup.command("size")
@@ -100,13 +110,13 @@ class SizeOptions:
     "--rate",
     type=shared.RATE,
     metavar="RATE",
-    help=("Plan for this rate of requests, as in 24/s. [default: the saturation point of --run]"),
+    help=("Plan for this rate of requests, e.g. 24/s. [default: the saturation point of --run]"),
 )
 @click.option(
     "--latency",
     type=shared.DURATION,
     metavar="TIME",
-    help="Plan for requests that take this long, as in 500ms. [default: that of --run]",
+    help="Plan for requests that take this long, e.g. 500ms. [default: that of --run]",
 )
 @under_heading("Pods")
 @click.option(
@@ -185,7 +195,7 @@ class SizeOptions:
 @shared.output()
 @shared.call_with_groups
 def command(options: SizeOptions) -> None:
-    """Tell how many pods and nodes a request rate needs.
+    """Calculate how many pods and nodes a request rate needs.
 
     \b
     scaletest size --rate 24/s --latency 500ms --pod cpu=0.5 --node cpu=4
@@ -253,39 +263,11 @@ def _read_demand(options: SizeOptions) -> tuple[CapacityDemand, list[NodeSize], 
     # rate and latency: as the options say, else as a stored run measured them
     rate, latency_s, per_pod = options.rate, options.latency_s, 0.0
     if options.run:
-        folder = stored.find(options.run)
-        run: Any = judge_run(folder) if folder.kind == "saturation" else None
-        if run is None or run.result.point is None:
-            raise UsageError(
-                f"run {options.run} has no saturation point",
-                hint="name a run of: scaletest saturate",
-            )
-        # a run without an operating point has at least the latency of one request at a time
-        step = run.result.operating or run.result.warm
-        run_latency_s = step.latency.mean if step else None
-        if run_latency_s is None:
-            raise UsageError(
-                f"run {options.run} has no latency", hint="run it to the end, or give --latency"
-            )
-        recorded = run.extra.get("replicas")
-        replicas = options.replicas or (recorded if isinstance(recorded, int) else 0)
-        if replicas < 1:
-            raise UsageError(
-                f"how many pods served run {options.run} is not on record",
-                hint="give --replicas N",
-            )
-        point, verdict = run.result.point.value, run.result.verdict
-        rate = point if rate is None else rate
-        latency_s = run_latency_s if latency_s is None else latency_s
-        per_pod = point / replicas
-        notes.append(
-            f"measured: {short_number(point, 4)} requests/s on {replicas} pods,"
-            f" {short_number(per_pod, 4)} each"
-        )
-        if verdict.kind in (VerdictKind.INVALID, VerdictKind.RUNNING):
-            notes.append(
-                f"that run is {verdict.kind}, and so is what follows from it: {verdict.reason}"
-            )
+        measured = _read_run(options.run, options.replicas)
+        rate = measured.rate if rate is None else rate
+        latency_s = measured.latency_s if latency_s is None else latency_s
+        per_pod = measured.per_pod
+        notes += measured.notes
     if rate is None or latency_s is None:
         raise UsageError(
             "size needs --rate and --latency", hint="give both, or --run RUN of a saturation run"
@@ -300,6 +282,37 @@ def _read_demand(options: SizeOptions) -> tuple[CapacityDemand, list[NodeSize], 
         per_pod=per_pod,
     )
     return demand, nodes, notes
+
+
+def _read_run(name: str, replicas: int) -> MeasuredLoad:
+    """Return what a stored saturation run measured. replicas: 0 for as many as it recorded."""
+    folder = stored.find(name)
+    run: Any = judge_run(folder) if folder.kind == "saturation" else None
+    if run is None or run.result.point is None:
+        raise UsageError(
+            f"run {name} has no saturation point", hint="name a run of: scaletest saturate"
+        )
+    # a run without an operating point has at least the latency of one request at a time
+    step = run.result.operating or run.result.warm
+    latency_s = step.latency.mean if step else None
+    if latency_s is None:
+        raise UsageError(f"run {name} has no latency", hint="run it to the end, or give --latency")
+    recorded = run.extra.get("replicas")
+    replicas = replicas or (recorded if isinstance(recorded, int) else 0)
+    if replicas < 1:
+        raise UsageError(
+            f"how many pods served run {name} is not on record", hint="give --replicas N"
+        )
+    point, verdict = run.result.point.value, run.result.verdict
+    notes = [
+        f"measured: {short_number(point, 4)} requests/s on {replicas} pods,"
+        f" {short_number(point / replicas, 4)} each"
+    ]
+    if verdict.kind in (VerdictKind.INVALID, VerdictKind.RUNNING):
+        notes.append(
+            f"that run is {verdict.kind}, and so is what follows from it: {verdict.reason}"
+        )
+    return MeasuredLoad(point, latency_s, point / replicas, notes)
 
 
 def _node_size(amounts: dict[str, float]) -> NodeSize:

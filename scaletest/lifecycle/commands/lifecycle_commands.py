@@ -32,7 +32,7 @@ def submit(output_dir: Path | None, workload: LifecycleWorkloadOptions, dry_run:
     scaletest lifecycle submit -t training -n 100 -p 5 -g 0 --delay 1s -o out
     scaletest lifecycle submit -t training -n 1 -g 0 --dry-run
 
-    Without --output-dir the run lies with all others. Exit code 0 when all were accepted, 3 when
+    Without --output-dir the run is kept with all others. Exit code 0 when all were accepted, 3 when
     some were rejected, 7 when the cluster cannot be reached.
     """
     from scaletest.lifecycle.commands import lifecycle_run

@@ -7,7 +7,8 @@ import click
 
 from scaletest.cli import stored
 from scaletest.cli.headings import Decorator, join_options, under_heading
-from scaletest.cli.options import DURATION, context
+from scaletest.cli.options import context
+from scaletest.cli.quantity import DURATION
 from scaletest.lifecycle.kinds import ALIASES, DEFAULT_PROJECT, KINDS
 from scaletest.lifecycle.plan import KIND, TOOLS, UNTIL
 from scaletest.model.errors import ScaletestError
@@ -118,7 +119,7 @@ workload = join_options(
         metavar="[RESOURCE=]N",
         help=(
             "Give each pod N devices, or a part of one, of nvidia.com/gpu or of this resource,"
-            " as in gpu.intel.com/xe=1. [default: 0; 1 for the runai types]"
+            " e.g. gpu.intel.com/xe=1. [default: 0; 1 for the runai types]"
         ),
     ),
     under_heading("Pods"),
@@ -235,7 +236,7 @@ judged_options = join_options(
         multiple=True,
         metavar="EXPR",
         help=(
-            "Require this condition for a PASS, as in 'ready.p99<30s', 'throughput>=50/s'"
+            "Require this condition for a PASS, e.g. 'ready.p99<30s', 'throughput>=50/s'"
             " or 'failed<=0'; the option may be repeated."
         ),
     ),

@@ -68,7 +68,7 @@ SAY_THEIR_END = (
     "RunaiJob",
 )
 # Durations that cannot be negative: from a milestone to another, and what is wrong if it is.
-IMPOSSIBLE = (
+IMPOSSIBLE_ORDERS = (
     ("first_pod_created", "pod_group_created", "the pod group is older than the first pod"),
     *(
         ("submitted", name, f"{MILESTONE_TEXTS[name]} came before the submission")
@@ -172,7 +172,7 @@ class WorkloadTimeline:
     passed: frozenset[str]  # all milestones that it has passed, also those without a time
 
     def stamp(self, name: str) -> Stamp | None:
-        """Return the times of a milestone; None when nobody observed it."""
+        """Return the times of a milestone; None when it was not observed."""
         return self.milestones.get(name)
 
 
@@ -282,7 +282,7 @@ def find_error(timeline: WorkloadTimeline) -> str:
 
     They cannot where a pod was replaced, or a clock was set back.
     """
-    for since, name, error in IMPOSSIBLE:
+    for since, name, error in IMPOSSIBLE_ORDERS:
         duration = duration_between(timeline.stamp(since), timeline.stamp(name))
         if duration is not None and duration.value_s < 0:
             return error

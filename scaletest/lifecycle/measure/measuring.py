@@ -71,7 +71,7 @@ def measure(
     """Submit and sample at once, and return whether that was interrupted.
 
     The submitter is in a thread of its own, which waits for the watches; the sampler in this one.
-    Nothing is submitted that nobody watches: when the time is up, submitting ends too.
+    Nothing is submitted without being watched: when the time is up, submitting ends too.
     """
     failure: list[BaseException] = []
     with (

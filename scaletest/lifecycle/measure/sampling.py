@@ -80,7 +80,7 @@ class Sampler:
     ) -> None:
         """Follow until every workload is done, or the time is up. once: list, and do not watch.
 
-        submitting: whether somebody may still submit; when nobody does, the run ends with what
+        submitting: whether objects may still be submitted; when none is, the run ends with what
         there is.
         """
         collections = collections_of(self._plan, Objects(self._api))
@@ -210,7 +210,7 @@ class ProgressReport:
 
 
 class _NewSubmissions:
-    """Reads each line of submissions.jsonl once, while somebody else writes it."""
+    """Reads each line of submissions.jsonl once, while another process writes it."""
 
     def __init__(self, store: LifecycleFolder) -> None:
         self._store = store

@@ -1,6 +1,6 @@
 """Submit exactly N workloads, in bursts of which each waits for the one before and a delay.
 
-Names follow from the plan, so an interrupted submit goes on: what is on record as accepted or
+Names follow from the plan, so an interrupted submit resumes: what is on record as accepted or
 refused for good is left alone, everything else is sent.
 
 A workload is submitted by the API itself, by kubectl, or by the Run:ai command line. The last two
@@ -28,7 +28,7 @@ from scaletest.model.errors import ScaletestError, UsageError
 
 # Submits the workload of that name, in any thread, and returns what became of it.
 Tool = Callable[[str], Applied]
-LIMIT_S = 60.0
+PROGRAM_LIMIT_S = 60.0
 # The verbs of the Run:ai command line, version 2.
 VERBS = {
     "runai-training": "training standard submit",
@@ -170,10 +170,10 @@ def _run_program(line: list[str], stdin: str = "") -> Applied:
     """Run a program that submits one workload."""
     try:
         done = subprocess.run(
-            line, input=stdin, capture_output=True, text=True, timeout=LIMIT_S, check=False
+            line, input=stdin, capture_output=True, text=True, timeout=PROGRAM_LIMIT_S, check=False
         )
     except subprocess.TimeoutExpired:
-        return _failure(124, f"it took longer than {LIMIT_S:.0f} s")
+        return _failure(124, f"it took longer than {PROGRAM_LIMIT_S:.0f} s")
     except OSError as error:
         return _failure(126, str(error))
     if done.returncode:

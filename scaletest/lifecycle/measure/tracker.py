@@ -48,7 +48,7 @@ class Tracker:
     ) -> None:
         self._tracked_names, self._bare = tracked_names, bare
         self.workloads: dict[str, LifecycleObject] = dict(workloads or {})
-        # workloads that changed; whoever reads it empties it
+        # workloads that changed; the reader empties it
         self.changed_names: set[str] = set(self.workloads)
         self.events = 0  # number of events so far
         self.untracked_events: Counter[str] = Counter()  # those of no tracked workload, by role
@@ -202,7 +202,7 @@ class Tracker:
                 self._early_milestones.setdefault(uid, {}).setdefault(pod_milestone, event_s)
 
     def _mark_missing(self, role: str, uids: Container[str], asked_s: float) -> None:
-        """Mark what a complete list does not hold as gone, since when nobody knows."""
+        """Mark what a complete list does not hold as gone, since an unknown time."""
         if role == "pod":
             for pod in chain.from_iterable(row.pods.values() for row in self.workloads.values()):
                 pod.gone = pod.gone or pod.uid not in uids

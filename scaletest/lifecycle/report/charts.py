@@ -124,9 +124,10 @@ def phase_charts(result: LifecycleResult, names: Sequence[str]) -> list[Chart]:
         if phase is None or phase.step.of_pods:
             continue
         spread = phase.spread
-        texts = [f"average {format_seconds(spread.mean)}"]
+        texts = [f"mean {format_seconds(spread.mean)}"]
         for percentile in ("p50", "p95", "p99"):
-            texts.append(f"{percentile} {format_percentile(spread, percentile)}")
+            if getattr(spread, percentile):
+                texts.append(f"{percentile} {format_percentile(spread, percentile)}")
         statistics = ", ".join(texts)
         # seconds since the first submission, and the duration in s of each workload
         zero_s = chart_data.first_submission(result.timelines)

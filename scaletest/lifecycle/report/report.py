@@ -6,6 +6,7 @@ from functools import partial
 from scaletest.lifecycle import runai
 from scaletest.lifecycle.judging.books import fate_of
 from scaletest.lifecycle.judging.chart_data import pods_by_node
+from scaletest.lifecycle.judging.figures import PhaseDurations
 from scaletest.lifecycle.judging.result import LifecycleResult
 from scaletest.lifecycle.judging.timeline import (
     BY_NAME,
@@ -27,7 +28,7 @@ from scaletest.model.times import format_time
 from scaletest.render import contents
 from scaletest.render.blocks import Block, Cell, Charts, Share, Table, Text
 from scaletest.render.contents import Case, Head, Report, Section, Sheet
-from scaletest.render.numbers import NOTHING, format_seconds, format_significant, plural
+from scaletest.render.numbers import format_seconds, format_significant, plural
 from scaletest.render.text import clean_text
 from scaletest.report.words import format_percentile
 
@@ -36,32 +37,39 @@ HEADINGS = ("phase", "values", "missing", "mean", "p50", "p95", "p99", "max", "s
 GENERAL = ("total_decided", "total_ready", "total_finished", "total_backend_job_created")
 DETAILED = tuple(phase.name for phase in PHASES if not phase.total and not phase.of_pods)
 MOST_NODES = 20
+# Sections that a page shows only when it is asked for them.
+FOLDED = ("Workloads", "Phases", "Nodes", "From submission on", "Phase by phase")
+# Values of a phase from which on charts show more than the table.
+FEWEST_DRAWN = 10
 
 
 def lifecycle_report(run: LifecycleRun) -> Report:
     """Make what every format shows of a lifecycle run."""
     result, books, throughput = run.result, run.result.books, run.result.throughput
-    facts = [
-        ("measured", str(books.measured)),
-        ("pending", str(books.pending)),
-        ("failed", str(books.failed)),
-        ("lost", str(books.lost)),
-        ("rejected", str(books.rejected)),
-        ("pods seen", str(throughput.seen)),
-        (
-            "pods scheduled a second",
-            format_significant(throughput.per_s) if throughput.per_s else NOTHING,
-        ),
-    ]
+    # the numbers that are known, and of what did not happen none
+    counts = {
+        "measured": books.measured,
+        "pending": books.pending,
+        "failed": books.failed,
+        "lost": books.lost,
+        "rejected": books.rejected,
+        "pods seen": throughput.seen,
+    }
+    facts = [(name, str(count)) for name, count in counts.items() if count or name == "measured"]
+    if throughput.per_s:
+        facts.append(("pods scheduled per second", format_significant(throughput.per_s)))
     total = result.step("total_ready")
-    if total:
+    if total and total.spread.p50:
         facts.append(("median time until ready", format_percentile(total.spread, "p50")))
+    elif total:
+        facts.append(("mean time until ready", format_seconds(total.spread.mean)))
     head = Head(
         title=run.title,
         verdict=result.verdict,
         folder=run.folder,
         name=run.name,
         facts=facts,
+        alarming={"failed", "lost", "rejected"},
         thresholds=result.thresholds,
         environment=run.environment,
         plan={key: setting for key, setting in run.plan.items() if setting},
@@ -107,7 +115,7 @@ def _describe_skipped(result: LifecycleResult) -> list[str]:
 def phase_table(result: LifecycleResult, note: str = "") -> Table:
     """Return a row for each phase."""
     rows = []
-    for phase in result.steps:
+    for phase in different_phases(result):
         spread = phase.spread
         # where all values have one source, its number is that of the values
         sources = [str(name) for name in phase.sources]
@@ -127,6 +135,18 @@ def phase_table(result: LifecycleResult, note: str = "") -> Table:
         )
     columns_of_text = map(HEADINGS.index, ("phase", "source", "measure"))
     return Table(HEADINGS, rows, tuple(columns_of_text), spare=("source",), note=note)
+
+
+def different_phases(result: LifecycleResult) -> list[PhaseDurations]:
+    """Return all phases, but where workloads have one pod, those of pods only where they differ."""
+    if any(len(timeline.workload.pods) > 1 for timeline in result.timelines):
+        return list(result.steps)
+    phases: list[PhaseDurations] = []
+    for phase in result.steps:
+        is_of_pod = phase.step.of_pods or phase.step.name == "last_pod_created"
+        if not (is_of_pod and any(other.spread == phase.spread for other in phases)):
+            phases.append(phase)
+    return phases
 
 
 def describe_books(result: LifecycleResult) -> str:
@@ -166,10 +186,14 @@ def sections(result: LifecycleResult) -> list[Section]:
     meaning = (
         "Sources: watch is the arrival of the event here; api is whole seconds of the API's fields;"
         " event is microseconds of an Event; mixed has one end of each. Missing values are counted,"
-        " not taken as zero. Thresholds call a phase by its measure, as in total_ready.p99<60s."
+        " not taken as zero. Thresholds call a phase by its measure, e.g. total_ready.p99<60s."
     )
     return contents.make_page(
         {
+            "On the way to ready": [waterfall_figure(result)],
+            "Pods over time": [pods_figure(result)],
+            "Rejected": [_reason_table(result.books.rejections)],
+            "Failed": [_reason_table(result.books.failures)],
             "Workloads": [
                 Text(
                     [
@@ -179,15 +203,12 @@ def sections(result: LifecycleResult) -> list[Section]:
                     ]
                 )
             ],
-            "Pods over time": [pods_figure(result)],
-            "On the way to ready": [waterfall_figure(result)],
             "Phases": [phase_table(result, meaning)],
             "Nodes": [_node_table(result)],
             "From submission on": _chart_blocks(result, GENERAL),
             "Phase by phase": _chart_blocks(result, DETAILED),
-            "Rejected": [_reason_table(result.books.rejections)],
-            "Failed": [_reason_table(result.books.failures)],
-        }
+        },
+        folded=FOLDED,
     )
 
 
@@ -218,8 +239,10 @@ def _node_table(result: LifecycleResult) -> Table:
 
 
 def _chart_blocks(result: LifecycleResult, names: Sequence[str]) -> list[Block]:
-    """Draw the phases that have values, each over time and how its values spread."""
-    charts = phase_charts(result, names)
+    """Draw the phases that have values enough, each over time and how its values spread."""
+    phases = filter(None, map(result.step, names))
+    many = [phase.step.name for phase in phases if phase.spread.count >= FEWEST_DRAWN]
+    charts = phase_charts(result, many)
     if not charts:
         return []
     meaning = (

@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from scaletest.observe.devices.readings import AGAIN_S, DeviceNames, Figures
+from scaletest.observe.devices.readings import LOOK_EVERY_S, DeviceNames, Figures
 from scaletest.processes import proc
 
 _I915 = (
@@ -124,7 +124,7 @@ class CardSource:
         """Look for cards now and then."""
         now_s = self._clock()
         if now_s >= self._next_s:
-            self._next_s = now_s + AGAIN_S
+            self._next_s = now_s + LOOK_EVERY_S
             self.find()
             self._names.learn({card.folder.name: card.node for card in self._cards})
         return {self._names.name_of(card.folder.name): self._read(card) for card in self._cards}

@@ -1,8 +1,6 @@
 """What the processes of one request did on graphics devices: busy time by engine, and memory.
 
-The kernel's drivers say it of open device files, in /proc/PID/fdinfo/N. The form is that of the
-kernel's page "DRM client usage stats": i915, amdgpu and others count nanoseconds of each kind of
-engine, xe counts cycles beside a clock of the device.
+The kernel's drivers say it of open device files, see `fdinfo`.
 
 A client's counters begin when it opens the device, so that a look which finds it late misses
 nothing; what it does between the last look and its end is not seen. Each client counts once,
@@ -10,28 +8,20 @@ whatever its descriptors and processes.
 """
 
 import os
-import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
+from scaletest.observe.devices.fdinfo import DrmClient, parse_fdinfo
 from scaletest.processes import proc
-
-_ROW = re.compile(r"^(drm-[^:\n]*):(.*)$", re.MULTILINE)
-_UNITS = {"": 1, "B": 1, "KIB": 1024, "MIB": 1024**2, "GIB": 1024**3}
-# Memory of the device itself, as against memory of the machine that it uses.
-_OWN_MEMORY = re.compile(r"(?:stolen-)?(?:vram|local)\d*")
-# The older name for resident memory.
-_RESIDENT = ("drm-resident-", "drm-memory-")
 
 PROCFS = "/proc"
 FOLDERS = ("/dev/dri", "/dev/accel")
 _PREFIXES = tuple(f"{folder}/" for folder in FOLDERS)
 # Of /dev/dri and /dev/accel.
 _MAJORS = (226, 261)
-# Of one process: whoever opens more devices is described by the first of them.
+# Of one process: of more devices the first ones count.
 _MOST_FILES = 16
 _MOST_DESCRIPTORS = 512
 # Kernels before 6.2 do not count a process's descriptors: there the first looks list them all.
@@ -50,39 +40,39 @@ class CycleClocks:
         self._began: dict[str, tuple[int, float]] = {}
 
     def begin(self) -> None:
-        """Measure anew: between two requests a device may sleep, and its clock with it."""
+        """Measure afresh: between two requests a device may sleep, and its clock with it."""
         self._began = {}
 
     def take(self, device: str, clock: int, at_s: float) -> None:
-        """Take in what a clock shows at a time. One that goes back begins anew."""
+        """Take in what a clock shows at a time. One that goes back starts over."""
         first, began_s = self._began.setdefault(device, (clock, at_s))
         if clock < first:
             self._began[device] = (clock, at_s)
         elif clock > first and at_s - began_s >= _LEAST_CLOCK_S:
             self._rates[device] = (clock - first) / (at_s - began_s)
 
-    def rate(self, device: str) -> float | None:
-        """Return ticks a second, None when nothing is known of the clock."""
+    def ticks_per_s(self, device: str) -> float | None:
+        """Return how fast a clock runs; None when that is not known."""
         return self._rates.get(device)
 
 
 @dataclass(slots=True)
 class _Count:
-    """One engine kind of one client: its highest counter, and its growth in this request."""
+    """What one kind of engine did for one client."""
 
-    in_cycles: bool
-    capacity: int
-    highest: int = 0
-    grown: int = 0
+    in_cycles: bool  # or in nanoseconds
+    capacity: int  # how many engines of the kind the device has
+    highest: int = 0  # of its counter
+    grown: int = 0  # in this request
 
 
 @dataclass(slots=True)
 class _Files:
-    """Descriptors of one process that are devices. open_files: how many of any kind."""
+    """Descriptors of one process."""
 
-    numbers: list[int] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)  # those that are devices
     looks: int = 0
-    open_files: int = 0
+    open_files: int = 0  # of any kind
 
 
 class Clients:
@@ -104,7 +94,7 @@ class Clients:
     def begin(self, device: str = "") -> None:
         """Begin a request. device: a file to take for a device, whatever its name.
 
-        Clients that the request before had and that live on go on from where they were.
+        Clients that the request before had and that still live continue from where they were.
         """
         self._device = device
         self._processes = {}
@@ -121,41 +111,47 @@ class Clients:
         living = sorted(processes)
         gone = [self._processes.pop(pid) for pid in self._processes.keys() - set(living)]
         if any(files.numbers for files in gone):
-            # somebody else may have to be read now for a client that they shared
+            # another process may have to be read now for a client that they shared
             self._processes = {}
-        memory: dict[Key, int] = {}
+        memory: dict[Key, int] = {}  # of the clients that were read: each is read once
         for pid in living:
             files = self._processes.setdefault(pid, _Files())
             self._find(pid, files)
-            # read each client once
             numbers = []
             for number in files.numbers[:_MOST_FILES]:
-                try:
-                    client = parse_fdinfo(
-                        proc.read(f"{self._procfs}/{pid}/fdinfo/{number}").decode(errors="replace")
-                    )
-                except PermissionError:
-                    self._denied("fdinfo")
-                    continue
-                except OSError:  # closed, or the process is gone
-                    continue
-                if client is not None and (client.device, client.id) not in memory:
+                client = self._read(pid, number)
+                if client is not None and client.key not in memory:
                     numbers.append(number)
-                    memory[client.device, client.id] = client.memory_bytes
-                    self._seen.add((client.device, client.id))
-                    now_s = time.monotonic()
-                    counts = self._counts.setdefault((client.device, client.id), {})
-                    for name, engine in client.engines.items():
-                        in_cycles = engine.busy_ns is None
-                        count = counts.setdefault(name, _Count(in_cycles, engine.capacity))
-                        # it may fall for a while and recover: only growth above the highest counts
-                        value = (engine.cycles if in_cycles else engine.busy_ns) or 0
-                        count.grown += max(0, value - count.highest)
-                        count.highest = max(count.highest, value)
-                        if engine.clock is not None:
-                            self._clocks.take(client.device, engine.clock, now_s)
+                    memory[client.key] = client.memory_bytes
+                    self._count(client)
             files.numbers = numbers
         self.memory_bytes = max(self.memory_bytes, sum(memory.values()))
+
+    def _read(self, pid: int, number: int) -> DrmClient | None:
+        """Return the client of a descriptor; None when it has none, or may not be read."""
+        try:
+            content = proc.read(f"{self._procfs}/{pid}/fdinfo/{number}")
+        except PermissionError:
+            self._denied("fdinfo")
+            return None
+        except OSError:  # closed, or the process is gone
+            return None
+        return parse_fdinfo(content.decode(errors="replace"))
+
+    def _count(self, client: DrmClient) -> None:
+        """Add to the counts what a client's engines did since the last look."""
+        self._seen.add(client.key)
+        now_s = time.monotonic()
+        counts = self._counts.setdefault(client.key, {})
+        for name, engine in client.engines.items():
+            in_cycles = engine.busy_ns is None
+            count = counts.setdefault(name, _Count(in_cycles, engine.capacity))
+            # it may fall for a while and recover: only growth above the highest counts
+            value = (engine.cycles if in_cycles else engine.busy_ns) or 0
+            count.grown += max(0, value - count.highest)
+            count.highest = max(count.highest, value)
+            if engine.clock is not None:
+                self._clocks.take(client.device, engine.clock, now_s)
 
     def busy_s(self) -> dict[str, float]:
         """Return seconds by device and kind of engine, summed over engines.
@@ -165,7 +161,7 @@ class Clients:
         sums: dict[str, float] = defaultdict(float)
         for device, client in self._seen:
             for name, count in self._counts[device, client].items():
-                per_s = self._clocks.rate(device) if count.in_cycles else 1e9
+                per_s = self._clocks.ticks_per_s(device) if count.in_cycles else 1e9
                 if per_s:
                     sums[f"{device} {name}"] += count.grown / per_s / count.capacity
         return dict(sums)
@@ -201,63 +197,3 @@ def devices_present(device: str = "") -> bool:
         return bool(device) and os.major(os.stat(device).st_rdev) in _MAJORS  # noqa: PTH116
     except OSError:
         return False
-
-
-class Engine(NamedTuple):
-    """Counters of one kind of engine since the client was opened."""
-
-    busy_ns: int | None  # None where the driver counts cycles
-    cycles: int | None  # busy ones, None where it does not count them
-    clock: int | None  # cycles that passed
-    capacity: int  # how many engines of the kind the device has
-
-
-class DrmClient(NamedTuple):
-    """One opening of one device, which several descriptors and processes may share."""
-
-    device: str  # PCI address, or the driver's name for a device that is not on PCI
-    id: str  # unique for the device
-    engines: Mapping[str, Engine]
-    memory_bytes: int  # of the device's own memory, of the machine's where the device has none
-
-
-def parse_fdinfo(text: str) -> DrmClient | None:
-    """Parse fdinfo; None when the file is no graphics driver's, or does not tell clients apart."""
-    rows = {match[1].strip(): match[2].strip() for match in _ROW.finditer(text)}
-    device = rows.get("drm-pdev") or rows.get("drm-driver", "")
-    client = rows.get("drm-client-id", "")
-    if not device or not client:
-        return None
-    names = _named(rows, "drm-engine-") | _named(rows, "drm-cycles-")
-    engines = {
-        name: Engine(
-            _number(rows.get(f"drm-engine-{name}", ""), "ns"),
-            _number(rows.get(f"drm-cycles-{name}", "")),
-            _number(rows.get(f"drm-total-cycles-{name}", "")),
-            _number(rows.get(f"drm-engine-capacity-{name}", "1")) or 1,
-        )
-        for name in sorted(names)
-        if not name.startswith("capacity-")
-    }
-    resident: dict[str, int] = {}
-    for prefix in _RESIDENT:
-        for region in _named(rows, prefix):
-            number, _, unit = rows[f"{prefix}{region}"].partition(" ")
-            size = (_number(number) or 0) * _UNITS.get(unit.strip().upper(), 0)
-            resident.setdefault(region, size)
-    device_memory = {
-        region: size for region, size in resident.items() if _OWN_MEMORY.fullmatch(region)
-    }
-    return DrmClient(
-        device, client, engines, memory_bytes=sum((device_memory or resident).values())
-    )
-
-
-def _named(rows: Mapping[str, str], prefix: str) -> set[str]:
-    return {key.removeprefix(prefix) for key in rows if key.startswith(prefix)}
-
-
-def _number(text: str, unit: str = "") -> int | None:
-    number, *units = text.split() or [""]
-    is_number = number.isascii() and number.isdigit() and units in ([], [unit])
-    return int(number) if is_number else None

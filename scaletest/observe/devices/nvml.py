@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from scaletest.observe.devices.readings import (
-    AGAIN_S,
+    LOOK_EVERY_S,
     DeviceNames,
     Figures,
     Tell,
@@ -28,7 +28,7 @@ _PASSING = frozenset((2, 6, 10, 19, 21, 27, 29, 999))
 # Without one of these there is no driver: of Linux, and of Windows' subsystem for Linux.
 _NODES = ("nvidiactl", "dxg")
 _MILLI, _PERCENT = 1e-3, 1e-2
-# Reasons for a lower clock that are none of a limit: idle, a clock that somebody chose, a display.
+# Reasons for a lower clock that are none of a limit: idle, a clock that a user chose, a display.
 _NO_LIMIT = 0x1 | 0x2 | 0x100
 
 Read = Callable[[ModuleType, Any], Figures]
@@ -66,7 +66,7 @@ class NvmlSource:
         """Look for devices now and then, unless all are there, and read those that are."""
         now_s = self._clock()
         if not self._complete and now_s >= self._next_s:
-            self._next_s = now_s + AGAIN_S
+            self._next_s = now_s + LOOK_EVERY_S
             self._find()
         return {device.name: self._ask(device) for device in list(self._devices)}
 
@@ -132,7 +132,7 @@ class NvmlSource:
                     )
                     self._devices.remove(device)
                     self._complete = False
-                    self._next_s = self._clock() + AGAIN_S
+                    self._next_s = self._clock() + LOOK_EVERY_S
                     return {}
         if "busy" in figures:
             figures["busy"] = max(

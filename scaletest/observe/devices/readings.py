@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 
 # How often to look for devices that were not there before.
-AGAIN_S = 60.0
+LOOK_EVERY_S = 60.0
 # Of one device, as `model.node_sample.FIGURES` names them.
 Figures = dict[str, float]
 # Hears of what is wrong, a key and a text; the same key may come again.

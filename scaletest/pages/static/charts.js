@@ -1,4 +1,4 @@
-// Charts with uPlot, where it was built in. Without it the drawings that the server makes stay.
+// Charts with uPlot, in the place of the drawings that the server makes for browsers without scripts.
 "use strict";
 
 const scaletestCharts = (() => {
@@ -23,7 +23,7 @@ const scaletestCharts = (() => {
   const seconds = (value) => {
     if (value === 0) return "0";
     if (value >= 1) return `${three(value)} s`;
-    return value >= 1e-3 ? `${three(value * 1e3)} ms` : `${three(value * 1e6)} us`;
+    return value >= 1e-3 ? `${three(value * 1e3)} ms` : `${three(value * 1e6)} µs`;
   };
   const unit = (kind) => (kind === "rate" || kind === "in_flight" ? three : seconds);
 
@@ -177,5 +177,5 @@ const scaletestCharts = (() => {
     });
     addEventListener("DOMContentLoaded", () => document.querySelectorAll("[data-chart]").forEach((f) => observer.observe(f)));
   }
-  return { available: typeof uPlot === "function", draw, forget };
+  return { draw, forget };
 })();

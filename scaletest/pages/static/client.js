@@ -65,7 +65,7 @@
 
   const update = async () => {
     try {
-      await Promise.all([refresh(), scaletestCharts.available ? follow() : null]);
+      await Promise.all([refresh(), follow()]);
       freshness.textContent = `· updated ${new Date().toLocaleTimeString("en-GB")}`;
     } catch {
       freshness.textContent = "· the client does not answer; trying again";

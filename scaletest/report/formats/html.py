@@ -13,7 +13,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from scaletest.model.wording import as_options
-from scaletest.render.blocks import BLOCKS, Block, Charts, Figure, Pairs, Share, Table
+from scaletest.render.blocks import BLOCKS, Block, Charts, Figure, Share, Table
 from scaletest.render.contents import Head, Report, Section, ThresholdLine
 from scaletest.render.numbers import NOTHING, format_seconds
 from scaletest.render.style import CHART, COMMON, STYLE, notebook_palette
@@ -24,6 +24,7 @@ from scaletest.report import formats
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 # A server adds what a file cannot say of itself.
 SERVED_POLICY = f"{POLICY}; frame-ancestors 'none'"
+NO_NAVIGATION = Markup("")
 # Twice the class: its rules count more than those of the notebook for any cell.
 NOTEBOOK = ".scaletest-run.scaletest-run"
 NOTEBOOK_RULES = """
@@ -35,8 +36,8 @@ SELECTOR tbody tr:nth-child(n){background:none}
 """.replace("SELECTOR", NOTEBOOK)
 
 
-def render(report: Report, links: Pairs = ()) -> str:
-    """Write the whole file. links: names and addresses above it, where it is a page of a site."""
+def render(report: Report, navigation: Markup = NO_NAVIGATION) -> str:
+    """Write the whole file. navigation: what stands above it, where it is a page of a site."""
     head = report.head
     # what is known of the machine; the command line stands elsewhere
     conditions = {}
@@ -56,7 +57,7 @@ def render(report: Report, links: Pairs = ()) -> str:
             style=Markup(STYLE),
             policy=POLICY,
             is_live=False,
-            links=links,
+            navigation=navigation,
             environment=setting_pairs(conditions),
             plan=asked,
             rest=[pair for pair in settings if pair not in asked],

@@ -25,6 +25,9 @@ def render(report: Report) -> str:
     """Write the whole text."""
     head = report.head
     lines = [f"### {SIGNS[head.verdict.kind]} {head.word}: {escape_sentence(head.reason)}", ""]
+    if head.sentence:
+        gains = escape_sentence(" ".join(head.gains))
+        lines += [f"**{escape_sentence(head.sentence)}** {gains}".rstrip(), ""]
     if head.remedy:
         lines += [f"**What to do:** {escape_sentence(head.remedy)}", ""]
     parts = [code_span(head.title), *map(escape_sentence, head.conditions)]

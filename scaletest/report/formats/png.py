@@ -3,6 +3,7 @@
 import io
 from collections.abc import Sequence
 from operator import attrgetter
+from textwrap import wrap
 from typing import Any
 
 from scaletest.model.errors import UsageError
@@ -17,6 +18,8 @@ from scaletest.render.text import clean_text
 # A pixel of a chart in points, of which an inch has 72.
 POINT = 0.75
 PIXELS_PER_INCH = 96.0
+# Characters of a line of the title.
+LONGEST_LINE = 100
 # Few charts are for slides, many for a look.
 MANY, DOTS_PER_INCH, DOTS_OF_MANY = 4, 200, 110
 
@@ -34,9 +37,10 @@ def render(report: Report) -> bytes:
             if charts:  # those of the first section that has any
                 break
     head = report.head
-    return draw_picture(
-        charts, f"{clean_text(head.title, limit=70)}: {head.word}".replace("\n", " ")
-    )
+    lines = [f"{clean_text(head.title, limit=70)}: {head.word}".replace("\n", " ")]
+    for sentence in (head.sentence, *head.gains):
+        lines += wrap(clean_text(sentence), LONGEST_LINE)
+    return draw_picture(charts, "\n".join(lines))
 
 
 def draw_picture(charts: Sequence[Chart], title: str) -> bytes:
@@ -62,8 +66,10 @@ def draw_figure(charts: Sequence[Chart], title: str) -> Any:
     heights = [max(map(attrgetter("height"), row)) for row in rows]
     width = columns * max(chart.width for chart in charts)
     figure = Canvas(
-        # half an inch is for the title
-        figsize=(width / PIXELS_PER_INCH, 0.5 + sum(heights) / PIXELS_PER_INCH),
+        figsize=(
+            width / PIXELS_PER_INCH,
+            0.3 + 0.2 * len(title.splitlines()) + sum(heights) / PIXELS_PER_INCH,
+        ),
         dpi=DOTS_PER_INCH if len(charts) < MANY else DOTS_OF_MANY,
         layout="constrained",
     )

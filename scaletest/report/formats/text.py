@@ -59,7 +59,7 @@ def print_report(report: Report, console: Console) -> None:
     if head.following:
         foot.append(f"next: {head.following}")
     # how many lines are left on a screen, or below 0 are too many
-    used = 2 + bool(head.remedy) + len(foot)
+    used = 2 + len(head.gains) + bool(head.remedy) + len(foot)
     room = MOST_LINES - used - sum(len(_block_lines(block, console.width)) for block in blocks)
     _print_line(console, heading_line(head))
     for label in filter(None, [head.labels.called, head.labels.note]):
@@ -78,6 +78,8 @@ def print_report(report: Report, console: Console) -> None:
     # PASS, FAIL, INVALID or RUNNING, in words and in colour, with the reason
     verdict = Styled(head.word, style=f"bold {COLOURS[head.verdict.kind]}")
     console.print(verdict.append(f"  {one_line(head.reason)}", style="none"), soft_wrap=True)
+    for line in head.gains:
+        _print_line(console, f"  {line}")
     if head.remedy:
         _print_line(console, f"  what to do: {head.remedy}")
     for line in foot:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import click
 
-from scaletest.cli.options import DURATION, RATE
+from scaletest.cli.quantity import DURATION, RATE
 from scaletest.cli.settings import key_of
 from scaletest.documents import reader
 from scaletest.model.declared import choice
@@ -20,7 +20,7 @@ from scaletest.model.file_documents import read_members
 from scaletest.model.json_schema import Form, Schema, class_schema
 
 NAME = "saturation-plan-file"
-# What says where the file is, who reads it, or how something is shown is no setting of a run.
+# What says where the file is, who reads it, or how something is shown is not a setting of a run.
 _NO_SETTINGS = ("file", "agent", "dry_run", "output", "form", "ui")
 
 
@@ -83,7 +83,7 @@ def _file_class(command: click.Command) -> type:
         if _takes_many(option):
             default, hint = (), str | int | float | list[str | int | float]
         elif isinstance(option.type, click.types.BoolParamType):
-            # a flag that is off has a default that is no bool
+            # a flag that is off has a default that is not a bool
             default, hint = default is True, bool
         elif isinstance(option.type, click.Choice):
             hint = Annotated[str, choice(option.type.choices)]

@@ -49,10 +49,10 @@ def command(
     """Run the command: as an agent, or to show the plan, measure, or tune."""
     # what a run needs takes a while to import, and --help needs none of it
     from scaletest.saturation.commands import saturate_run
-    from scaletest.saturation.measure.agent import be_agent
+    from scaletest.saturation.measure.agent import run_agent
 
     if agent:
-        be_agent(run.agents.redis_url, agent)
+        run_agent(run.agents.redis_url, agent)
         return 0
     checked = make_plan(run, plan)
     if dry_run:

@@ -3,7 +3,8 @@
 import click
 
 from scaletest.cli.headings import join_options, under_heading
-from scaletest.cli.options import DURATION, RATE, context, namespace_option, watch
+from scaletest.cli.options import context, namespace_option, watch
+from scaletest.cli.quantity import DURATION, RATE
 from scaletest.cli.request_options import requests
 from scaletest.saturation.commands.plan_file import take_file_first
 
@@ -76,7 +77,7 @@ options = join_options(
         default=0.0,
         metavar="X",
         help=(
-            "Begin at this level; it counts requests a second, or requests in flight."
+            "Begin at this level: requests per second, or requests in flight."
             " [default: found by the probe]"
         ),
     ),
@@ -85,7 +86,7 @@ options = join_options(
         type=float,
         default=0.0,
         metavar="X",
-        help="Go up to this level at most; it counts requests a second, or requests in flight.",
+        help="Go up to this level at most: requests per second, or requests in flight.",
     ),
     click.option(
         "--count",
@@ -142,7 +143,7 @@ options = join_options(
         "limit",
         default="",
         metavar="'p95<200ms'",
-        help="Call a level saturated when its latency breaks this limit, as in 'p95<200ms'.",
+        help="Call a level saturated when its latency breaks this limit, e.g. 'p95<200ms'.",
     ),
     under_heading("Accuracy"),
     click.option(
@@ -163,7 +164,7 @@ options = join_options(
         type=RATE,
         default=0.0,
         metavar="RATE",
-        help="Require that the service sustains this rate, as in 500/s; less is a FAIL.",
+        help="Require that the service sustains this rate, e.g. 500/s; less is a FAIL.",
     ),
     # load agents
     under_heading("Agents"),

@@ -7,10 +7,17 @@ from scaletest.cli.options import WatchOptions
 from scaletest.cli.output import Output
 from scaletest.cli.watching import watch_runs
 from scaletest.render.blocks import Table
-from scaletest.render.numbers import NOTHING, format_percent, format_seconds, format_significant
+from scaletest.render.numbers import (
+    NOTHING,
+    duration_range,
+    format_percent,
+    format_seconds,
+    format_significant,
+    whole_duration,
+)
 from scaletest.render.text_table import align_table
 from scaletest.saturation.judging.forecast import SaturationForecast, forecast
-from scaletest.saturation.judging.step_sequence import LONGEST, MOST_AGAIN
+from scaletest.saturation.judging.step_sequence import MOST_AGAIN, MOST_LENGTHS
 from scaletest.saturation.judging.tuning import parse_settings, rank_settings
 from scaletest.saturation.measure.runner import saturate
 from scaletest.saturation.measure.tuning import tune
@@ -88,22 +95,24 @@ def _plan_lines(
 ) -> Iterator[tuple[str, str]]:
     """Yield target, load, steps and duration, and their limits, in words. count: of settings."""
     yield "target", plan.target
-    first = f"{plan.start:g}" if plan.start else "found by the probe"
+    first = f"{plan.start:g}" if plan.start else "a rate found by the probe"
     yield "load", f"{plan.load}: from {first} to {plan.highest:g} {plan.unit} at most"
     length = f"{plan.count} requests" if plan.count else f"{plan.step_s:g} s"
-    yield "steps", f"{length} each, usually {expected.steps}, {expected.most} at most"
+    yield "steps", f"{length} each, {expected.most} at most"
     if count:
         yield "settings", f"{count}, all this for each"
-    if expected.usual_s is None or expected.longest_s is None:
+    least_s, most_s, longest_s = expected.least_s, expected.most_s, expected.longest_s
+    if least_s is None or most_s is None or longest_s is None:
         # steps of a fixed number of requests end when these do
         takes = "as long as that many requests take in each step, which is not known in advance"
     else:
         condition = "if requests are fast" + (" and pods ready at once" if count else "")
-        takes = f"about {expected.usual_s:.0f} s, {expected.longest_s:.0f} s at most, {condition}"
+        at_most = f"{whole_duration(longest_s)} at most"
+        takes = f"{duration_range(least_s, most_s)} as a rule, {at_most}, {condition}"
     yield "takes", takes
     if plan.limit:
         limit = f"{plan.limit}: a step that does not decide it is extended"
-        yield "limit", f"{limit}, up to {LONGEST} times as long"
-    yield "again", f"a step in which the tester was late, up to {MOST_AGAIN} times"
+        yield "limit", f"{limit}, up to {MOST_LENGTHS} times as long"
+    yield "retries", f"up to {MOST_AGAIN} for steps in which the load generator was late"
     if plan.wanted:
         yield "wanted", f"{plan.wanted:g} requests/s"

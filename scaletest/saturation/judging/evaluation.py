@@ -12,9 +12,9 @@ from scaletest.model import Verdict
 from scaletest.model.attempt import Attempt
 from scaletest.model.declared import INNER, VERSIONED, named_in_documents
 from scaletest.model.writing import Written
-from scaletest.render.numbers import plural
+from scaletest.render.numbers import format_significant, plural
 from scaletest.saturation.judging.point import proven_rate, saturation_point
-from scaletest.saturation.judging.step import FEWEST, AssessedStep, assess_step, level_text
+from scaletest.saturation.judging.step import LEAST_REQUESTS, AssessedStep, assess_step, level_text
 from scaletest.saturation.judging.step_sequence import SaturationSequence, replay, search_steps
 from scaletest.saturation.judging.tester import machine_full
 from scaletest.saturation.judging.verdict import judge_sequence, lateness_that_matters
@@ -27,7 +27,7 @@ from scaletest.stats.scaling import MeasuredThroughput, find_knee
 WIDE, NARROWEST = 2.0, 0.02
 # Levels of a curve are this factor apart at least: those of the bisection lie so close that noise
 # would bend it.
-APART = 1.1
+LEAST_LEVEL_RATIO = 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class SaturationResult(Written):
     point: Annotated[
         Estimate | None,
         named_in_documents("saturation_per_s"),
-        "requests a second, interval from the bracket and the proof of its ends.",
+        "requests per second, interval from the bracket and the proof of its ends.",
     ]
     parallel: Annotated[
         int | None,
@@ -53,7 +53,7 @@ class SaturationResult(Written):
     operating: Annotated[
         AssessedStep | None,
         named_in_documents("operating_point"),
-        "the step at 70 % of it, None when not measured, or when the tester was late in it.",
+        "the step at 70 % of it, null when not measured, or when the load generator was late",
     ]
     knee: Annotated[int | None, "level from which more load brings less, by Kneedle"]
     searched: Annotated[
@@ -63,6 +63,11 @@ class SaturationResult(Written):
     elapsed_s: float
     interrupted: str
     lost: Annotated[str, 'how a load agent was lost, "" when none was.'] = ""
+
+    @property
+    def finding(self) -> Annotated[str, 'the result in a few words, as in "80.8/s"']:
+        """The saturation point for lists; "" when there is none."""
+        return f"{format_significant(self.point.value)}/s" if self.point else ""
 
 
 def evaluate(
@@ -97,7 +102,7 @@ def conclude(
             step_by_level.setdefault(round(step.step.level), step)
     curve: list[MeasuredThroughput] = []
     for level, step in sorted(step_by_level.items()):
-        if plan.load == LoadKind.OPEN and curve and level < APART * curve[-1].workers:
+        if plan.load == LoadKind.OPEN and curve and level < LEAST_LEVEL_RATIO * curve[-1].workers:
             continue
         half = step.goodput.high - step.goodput.value
         relative = half / step.goodput.value if math.isfinite(half) else math.inf
@@ -130,12 +135,14 @@ def warnings_of(sequence: SaturationSequence, *, is_known: bool) -> list[str]:
         around = step.step.around
         full = machine_full(around) if step.saturated and around and around.service else ""
         if full and around and around.others > around.service:
-            lines.append(f"{full} while the service was saturated: alone it may hold more")
+            lines.append(f"{full} while the service was saturated: on its own it may sustain more")
             break
     few = sum(step.few for step in steps)
     if few:
         count = plural(few, "step")
-        lines.append(f"{count} had fewer than {FEWEST} requests: raise <step_time>, or <start>")
+        lines.append(
+            f"{count} had fewer than {LEAST_REQUESTS} requests: raise <step_time>, or <start>"
+        )
     if operating and operating.saturated and not operating.tester:
         lines.append(f"even the operating point was saturated: {operating.saturated}")
     # the first level that held although Kubernetes warned about its pods
@@ -185,5 +192,5 @@ def _lateness_warnings(sequence: SaturationSequence) -> list[str]:
     reasons = [machine_full(step.step.around) for step in late if step.step.around]
     reason = next((f" ({reason})" for reason in reasons if reason), "")
     return [
-        f"in {len(repeated)} steps the tester itself was late{reason}; they were measured again"
+        f"in {len(repeated)} steps the load generator was late{reason}; they were measured again"
     ]

@@ -24,7 +24,7 @@ from scaletest.saturation.plan import Phase, SaturationPlan
 # Throughput that is this part of the highest lies on the plateau.
 PLATEAU_SHARE = 0.97
 # Throughput is flat where a higher number in flight brings less than this factor.
-GAIN = 1.03
+LEAST_GAIN = 1.03
 # Throughputs by number in flight.
 Rates = dict[int, list[float]]
 
@@ -44,7 +44,7 @@ def search_closed_load(plan: SaturationPlan, start: int) -> Search:
         if trial.finding is Finding.OPEN:
             undecided.add(level)
         else:
-            flat = flat + 1 if rates and trial.per_s < rates[max(rates)][0] * GAIN else 0
+            flat = flat + 1 if rates and trial.per_s < rates[max(rates)][0] * LEAST_GAIN else 0
             rates[level] = [trial.per_s]
         if flat == 2 or level >= plan.highest:
             break

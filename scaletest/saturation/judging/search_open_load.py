@@ -14,7 +14,7 @@ the second just above. Where that fails (a service that does less when overloade
 nothing (the level failed by its latency alone, and completed all requests) the middle of the
 logarithms is taken.
 
-A level whose latency limit stayed undecided is no end of the bracket. It lies inside, and both its
+A level whose latency limit stayed undecided does not end the bracket. It lies inside, and both its
 sides are searched.
 """
 

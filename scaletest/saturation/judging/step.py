@@ -35,11 +35,11 @@ from scaletest.stats.streams import StreamFigures, summarise_streams
 # The beginning of a step that is cut off: a fifth of it, a second at most, but this many usual
 # latencies at least, since until then the requests in flight grow even where nothing is saturated.
 WARMUP_SHARE, LONGEST_WARMUP_S = 0.2, 1.0
-USUAL_WARMUP = 2.0
+WARMUP_LATENCIES = 2.0
 # A step lasts this many usual latencies at least.
-USUAL_STEP = 10.0
+STEP_LATENCIES = 10.0
 # Requests that a step needs to be judged.
-FEWEST = 20
+LEAST_REQUESTS = 20
 
 
 def step_timing(step_s: float, usual_s: float) -> tuple[float, float]:
@@ -47,9 +47,9 @@ def step_timing(step_s: float, usual_s: float) -> tuple[float, float]:
 
     usual_s: usual seconds of one request.
     """
-    duration_s = max(step_s, USUAL_STEP * usual_s)
+    duration_s = max(step_s, STEP_LATENCIES * usual_s)
     shortest_warmup_s = min(LONGEST_WARMUP_S, WARMUP_SHARE * duration_s)
-    return duration_s, max(shortest_warmup_s, USUAL_WARMUP * usual_s)
+    return duration_s, max(shortest_warmup_s, WARMUP_LATENCIES * usual_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def assess_step(
     failed = Counter(attempt.outcome for attempt in counted if not attempt.ok)
     due = sorted(attempt.due_s for attempt in samples)
     # the growth of the backlog under open load, as long as requests were due: a step of a fixed
-    # number of requests goes on until all have ended. Sending that number may take less time than
+    # number of requests continues until all have ended. Sending that number may take less time than
     # one request: then few completions show nothing
     growth: Estimate | None = None
     if step.load == LoadKind.OPEN:
@@ -162,7 +162,7 @@ def assess_step(
         overload = f"{success:.1%} succeeded, less than {plan.success:.0%}"
     elif growth is not None and growth.low > 0:
         interval = f"[{growth.low:.3g}, {growth.high:.3g}]"
-        overload = f"the backlog grew by {growth.value:.3g} {interval} requests a second"
+        overload = f"the backlog grew by {growth.value:.3g} {interval} requests per second"
     exceeded = None
     if plan.limit:
         name, limit_s = latency_limit(plan.limit)
@@ -189,7 +189,7 @@ def assess_step(
         exceeded=exceeded,
         alone=exceeded,
         tester=describe_lateness(step, lag_s, latency),
-        few=len(counted) < FEWEST,
+        few=len(counted) < LEAST_REQUESTS,
         lost=max(0, step.requests - len(samples)),
         streams=summarise_streams(succeeded, end_s - begin_s),
     )

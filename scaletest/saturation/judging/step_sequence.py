@@ -24,11 +24,11 @@ PROBED_SHARE = 0.5
 UNPROBED_RATE = 10.0
 LEAST_RATE = 1.0
 # A level with an undecided latency limit is measured longer, at most this many lengths of a step.
-LONGEST = 4
+MOST_LENGTHS = 4
 # A step in which the tester was late shows nothing; it is measured again this often at most.
 MOST_AGAIN = 2
 # After this many steps in a row without a success the service is gone: a search would only go down.
-GONE = 3
+GONE_AFTER_STEPS = 3
 # Errors of a service that is not there, however little load it has.
 REFUSED = {"refused"}
 # Phases that are no part of the search: the probe before it, and the operating point after it.
@@ -113,8 +113,12 @@ class SaturationSequence:
         self._dead_steps = self._dead_steps + 1 if is_dead else 0
         if not (step.saturated or step.tester or is_last):
             self._highest_held = max(self._highest_held, probe.level)
-        if self._dead_steps >= GONE or (is_dead and is_last):
-            times = f"{GONE} steps in a row" if self._dead_steps >= GONE else "the last step"
+        if self._dead_steps >= GONE_AFTER_STEPS or (is_dead and is_last):
+            times = (
+                f"{GONE_AFTER_STEPS} steps in a row"
+                if self._dead_steps >= GONE_AFTER_STEPS
+                else "the last step"
+            )
             kinds = ", ".join(step.errors)
             self.gone = f"the service is gone: nothing succeeded in {times} ({kinds})"
 
@@ -134,9 +138,9 @@ class SaturationSequence:
         """Whether the level is measured on, since more requests may decide its latency limit."""
         may_decide = False
         if step.undecided and step.exceeded and step.alone and probe.phase is not Phase.OPERATE:
-            further = (LONGEST - self._lengths) * step.alone.count
+            further = (MOST_LENGTHS - self._lengths) * step.alone.count
             may_decide = (
-                self._lengths < LONGEST
+                self._lengths < MOST_LENGTHS
                 and not step.tester
                 and step.exceeded.may_be_decided_by(further)
             )
@@ -147,6 +151,11 @@ class SaturationSequence:
     def usual_s(self) -> float:
         """Mean latency of one request alone in the probe, in s; 0 when that is unknown."""
         return (self.warm and self.warm.latency.mean) or 0.0
+
+    @property
+    def has_held(self) -> bool:
+        """Whether a level of the search held so far."""
+        return self._highest_held > 0
 
     @property
     def capacity(self) -> float | None:

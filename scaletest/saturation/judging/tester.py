@@ -11,7 +11,7 @@ from scaletest.stats.percentiles import Distribution, quantile
 # noticed in time.
 LATE_S, LATE_SHARE = 0.010, 0.5
 # A tester that uses less of a core than this, and has no limit, is late since other programs ran.
-BUSY = 0.5
+BUSY_CORES = 0.5
 # A machine is full when this part of its cores is used; programs that use the second part of them
 # are a reason for that.
 FULL, LARGE_PART = 0.85, 0.2
@@ -34,20 +34,18 @@ def describe_lateness(step: SaturationStep, lag_s: float, latency: Distribution)
         return ""
     throttled = ""
     if step.throttled_periods >= HARDLY_THROTTLED:
-        throttled = (
-            f", and its CPU limit throttled it in {step.throttled_periods:.0%} of the periods"
-        )
-    event = "requests were sent" if step.load == LoadKind.OPEN else "its timer fired"
+        throttled = f", throttled by its CPU limit in {step.throttled_periods:.0%} of the periods"
+    event = "sent requests" if step.load == LoadKind.OPEN else "fired its timers"
     late = (
-        f"{event} up to {1000 * lag_s:.0f} ms late (99th percentile), with {step.cpu:.0%} of a"
-        f" core{throttled}"
+        f"the load generator {event} up to {1000 * lag_s:.0f} ms late (p99), using"
+        f" {step.cpu:.0%} of a core{throttled}"
     )
     full = machine_full(step.around) if step.around else ""
     if full and not throttled:
         return f"{full}: {late}"
-    if throttled or step.cpu >= BUSY:
-        return f"the tester was the bottleneck: {late}"
-    return f"the tester was disturbed: {late}; other programs or this machine kept it from a core"
+    if throttled or step.cpu >= BUSY_CORES:
+        return f"{late}: it was the bottleneck"
+    return f"{late}: other programs or this machine kept it from a core"
 
 
 def machine_full(around: MachineUse) -> str:
@@ -58,6 +56,6 @@ def machine_full(around: MachineUse) -> str:
     if around.others >= LARGE_PART * around.cores:
         return f"the machine was busy: other programs used {around.others:.1f} {of_cores}"
     if around.service >= LARGE_PART * around.cores:
-        shares = f"the service used {around.service:.1f} and the tester {around.tester:.1f}"
+        shares = f"the service used {around.service:.1f} and the load generator {around.tester:.1f}"
         return f"the machine was full: {shares} {of_cores}"
     return ""

@@ -7,6 +7,7 @@ INVALID   it was not found: not reached, not the same when repeated, an undecide
 """
 
 from scaletest.model import Verdict
+from scaletest.render.numbers import with_interval
 from scaletest.saturation.judging.step import AssessedStep
 from scaletest.saturation.judging.step_sequence import (
     PHASES_BESIDE_SEARCH,
@@ -20,7 +21,7 @@ from scaletest.stats.verdict_order import Ground, Rank, verdict_of_grounds
 
 SIZE = "see: scaletest size, for the pods and nodes that it takes"
 # A point whose interval reaches down by more than this part of it is too imprecise.
-WIDEST = 0.25
+MOST_IMPRECISION = 0.25
 
 
 def judge_sequence(
@@ -40,11 +41,11 @@ def judge_sequence(
     late = lateness_that_matters(sequence, point)
     if late:
         remedy = (
-            "let nothing else run beside the tester, give it more CPU or <agents> N, or set a lower"
-            " <maximum>"
+            "run nothing else beside the load generator, give it more CPU or <agents> N, or set a"
+            " lower <maximum>"
         )
         if late.startswith("the machine was"):
-            remedy = "run the tester on a machine of its own, or end the other programs here"
+            remedy = "run the load generator on its own machine, or stop the other programs here"
         grounds.append(Ground(Rank.NOT_THE_SUBJECT, late, remedy))
     # the run was not measured to its end
     bracket, warm, strayed = sequence.bracket, sequence.warm, sequence.strayed
@@ -112,7 +113,7 @@ def _judge_wanted(
     limited = bracket.confirmed and (high is not None or not plan.open)
     if limited and point.high < plan.wanted:
         between = f"between {point.low:.4g} and {point.high:.4g}/s"
-        return Ground(Rank.REFUTED, f"saturated {between}, {too_little}", SIZE)
+        return Ground(Rank.REFUTED, f"saturates {between}, {too_little}", SIZE)
     return None
 
 
@@ -140,20 +141,21 @@ def _judge_search(sequence: SaturationSequence, bracket: Bracket, point: Estimat
     if plan.wanted:
         return undecided or Ground(
             Rank.OPEN,
-            f"saturated {between}, {plan.wanted:.4g}/s wanted: undecided",
+            f"saturates {between}, {plan.wanted:.4g}/s wanted: undecided",
             "give a smaller <precision> and a longer <step_time>",
         )
     # how precise it is
     above = bracket.high - point.value if bracket.high is not None else 0.0
-    if undecided is not None and (not plan.open or above > WIDEST * point.value):
+    if undecided is not None and (not plan.open or above > MOST_IMPRECISION * point.value):
         return undecided
-    if point.value - point.low > WIDEST * point.value:
+    if point.value - point.low > MOST_IMPRECISION * point.value:
         return Ground(
             Rank.OPEN,
-            f"saturated {between}: completions are too few or too uneven to know where",
-            "give a longer <step_time>, and let nothing else run beside service and tester",
+            f"saturates {between}: completions are too few or too uneven to know where",
+            "give a longer <step_time>, and run nothing else beside service and load generator",
         )
-    return Ground(Rank.MET, f"saturated {between}{_agreement(sequence, bracket)}")
+    rate = with_interval(point.value, point.low, point.high)
+    return Ground(Rank.MET, f"saturates at {rate} requests/s{_agreement(sequence, bracket)}")
 
 
 def _agreement(sequence: SaturationSequence, bracket: Bracket) -> str:
@@ -169,8 +171,8 @@ def _agreement(sequence: SaturationSequence, bracket: Bracket) -> str:
         else:
             disagreeing += not step.overload and (limit is None or limit.is_shown)
     if not disagreeing:
-        return ", and the same when repeated"
-    return f", although {disagreeing} of the {len(steps)} steps at these rates disagree"
+        return "; confirmed"
+    return f"; {disagreeing} of {len(steps)} confirmation steps disagreed"
 
 
 def _ground_without_point(sequence: SaturationSequence, bracket: Bracket) -> Ground:

@@ -89,10 +89,10 @@ def follow_orders(
                 if order is not None:
                     _follow(rendezvous, load, order, index, clock=clock, sleep=sleep)
                     followed += 1
-                elif not rendezvous.goes_on():
+                elif not rendezvous.is_open():
                     return followed
             except ScaletestError:
-                if not rendezvous.goes_on():
+                if not rendezvous.is_open():
                     return followed
                 raise
 
@@ -125,7 +125,7 @@ def _follow(
         result = LoadResult([], 1e-6, 0.0, 0.0, 0.0, 0)
     else:
         result = load.measure(part, rendezvous.is_stop_requested, lambda *_: None)
-    rendezvous.hand_in_result(
+    rendezvous.submit_result(
         order["number"],
         {
             "agent": index,
@@ -142,7 +142,7 @@ def _follow(
     )
 
 
-def be_agent(redis_url: str, name: str) -> None:
+def run_agent(redis_url: str, name: str) -> None:
     """Be an agent of the rendezvous of that name until its coordinator needs it no more."""
 
     def make(work: dict[str, Any], agent: str) -> LevelLoad:

@@ -34,10 +34,10 @@ from scaletest.saturation.options import AgentOptions
 from scaletest.saturation.plan import SaturationPlan
 
 # Seconds that agents have to bring their results after a step, and to end.
-LATE_S = 30.0
-END_S = 15.0
+RESULTS_LIMIT_S = 30.0
+END_LIMIT_S = 15.0
 # Between two looks whether they have come.
-LOOK_S = 0.05
+CHECK_EVERY_S = 0.05
 HINT = "run it again; a signal 9 that nobody sent is the kernel's, which was out of memory"
 
 
@@ -83,13 +83,13 @@ def _start_processes(count: int, name: str, url: str, stack: ExitStack) -> Calla
         )
         for _ in range(count)
     ]
-    stack.callback(end_all, processes, END_S)
+    stack.callback(end_all, processes, END_LIMIT_S)
 
     def check() -> None:
         for process in processes:
             if process.poll() is not None:
                 code = process.returncode
-                end = f"ended by itself with exit code {code}; its error stands above"
+                end = f"ended by itself with exit code {code}; its error is above"
                 if code < 0:
                     end = f"was ended by signal {-code}: one step without it says nothing"
                 raise AgentLost(f"an agent {end}", hint=HINT)
@@ -128,7 +128,7 @@ class AgentsLoad:
                         " a Job? Look at their logs"
                     ),
                 )
-            self._sleep(LOOK_S)
+            self._sleep(CHECK_EVERY_S)
 
     def measure(
         self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
@@ -143,7 +143,7 @@ class AgentsLoad:
                 [{**part, "number": self._number, "begin_s": begin_s} for part in parts]
             )
             # wait for all results
-            deadline = self._clock() + HEAD_START_S + LATE_S + order.patience_s
+            deadline = self._clock() + HEAD_START_S + RESULTS_LIMIT_S + order.patience_s
             deadline += order.seconds if not order.count else 86_400.0
             results: list[dict[str, Any]] = []
             while len(results) < self._agents:
@@ -157,7 +157,7 @@ class AgentsLoad:
                 try:
                     self._check()
                 except AgentLost:
-                    self._rendezvous.goes_on()  # raises when agents ended because Redis is gone
+                    self._rendezvous.is_open()  # raises when agents ended because Redis is gone
                     raise
                 if self._clock() > deadline:
                     left = self._agents - len(results)

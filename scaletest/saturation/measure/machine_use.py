@@ -24,7 +24,7 @@ from scaletest.observe.tree import Tree
 
 logger = logging.getLogger("scaletest.saturation")
 # Seconds between two looks at what is due, at most.
-LONGEST_S = 0.5
+LONGEST_PAUSE_S = 0.5
 
 
 class WatchedMachine:
@@ -126,7 +126,7 @@ class _MachineWatch:
         while True:
             # the sampler says when each process is due next, so that looks cost little
             due = min(watch.due for watch in watches)
-            if self._has_ended.wait(max(0.0, min(LONGEST_S, due - time.monotonic()))):
+            if self._has_ended.wait(max(0.0, min(LONGEST_PAUSE_S, due - time.monotonic()))):
                 break
             for watch in watches:
                 if watch.due <= time.monotonic():

@@ -3,7 +3,7 @@
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import structs
@@ -17,9 +17,9 @@ from scaletest.model.attempt import OK, TIMED_OUT, UNSENT, Attempt
 from scaletest.observe.node.used_time import Effort
 
 # How often a step tells what it has done.
-LOOK_S = 0.25
+CHECK_EVERY_S = 0.25
 # A submission that is later than this is late.
-IN_TIME_S = 0.010
+LATE_AFTER_S = 0.010
 
 
 class _Turns:
@@ -41,9 +41,21 @@ class _Turns:
 
     def note_lateness(self, seconds: float) -> None:
         """Note a submission; held requests are submitted over several turns."""
-        self._held = self._held and seconds > IN_TIME_S
+        self._held = self._held and seconds > LATE_AFTER_S
         self.waits_s.append(seconds)
         self.lags_s.append(0.0 if self._held else seconds)
+
+    def add_lateness(self, samples: Sequence[Attempt]) -> list[Attempt]:
+        """Return the samples by due time, with how late each was noticed and sent.
+
+        Submissions follow their pace in order, so the n-th request due is the n-th late one.
+        """
+        ordered = sorted(samples, key=lambda sample: sample.due_s)
+        ordered[: len(self.lags_s)] = [
+            structs.replace(sample, noticed_s=sample.due_s + lag, sent_s=sample.due_s + wait)
+            for sample, lag, wait in zip(ordered, self.lags_s, self.waits_s, strict=False)
+        ]
+        return ordered
 
 
 class QueueLoad:
@@ -87,38 +99,19 @@ class QueueLoad:
 
         def take(record: Record) -> None:
             has_loop.wait()  # replies may come before the loop has its name
-            ended_s = loop.read_at - began
-            due_s = max(0.0, ended_s - record.total_s)
-            reply = record.reply
-            outcome = OK if record.ok else str(reply.reason or reply.outcome)
-            if reply.outcome is Outcome.TIMED_OUT:
-                outcome = TIMED_OUT
-            pod = reply.pod or reply.worker
-            samples.append(
-                Attempt(0, due_s, due_s, due_s, ended_s, outcome, server_s=reply.run_s, pod=pod)
-            )
+            samples.append(_to_attempt(record, ended_s=loop.read_at - began))
 
-        # load the queue, until the step's time or count is over or it falls behind
-        settings: dict[str, Any] = {"observer": turns, "clock": self._clock, **self._options}
-        loop: LoadLoop
-        if order.pace is not None:
-            settings |= {"began": began, "ends_s": math.inf if order.count else order.seconds}
-            loop = OpenLoop(
-                client, self._queue, take, order.pace, maximum=self._maximum, **settings
-            )
-        else:
-            loop = ClosedLoop(client, self._queue, take, total=order.count or None, **settings)
-            loop.set_parallel(order.parallel)
+        loop = self._start_loop(client, order, take, turns, began)
         has_loop.set()
         try:
+            # until the step's time or count is over, or it falls behind
             while not stopping():
                 loop.check()
-                is_done = self._clock() - began >= order.seconds
-                if order.count:
-                    is_done = len(samples) >= order.count
+                left_s = began + order.seconds - self._clock()
+                is_done = len(samples) >= order.count if order.count else left_s <= 0
                 if is_done or loop.in_flight > order.most_behind:
                     break
-                loop.wait_idle(min(LOOK_S, max(0.01, order.seconds - (self._clock() - began))))
+                loop.wait_idle(min(CHECK_EVERY_S, max(0.01, left_s)))
                 tell(len(samples), sum(not sample.ok for sample in samples))
             seconds = min(self._clock() - began, order.seconds)
             cpu, throttling = effort.cores(), effort.throttling
@@ -128,22 +121,17 @@ class QueueLoad:
             now_s = self._clock() - began
         finally:
             loop.close()
+
         # what has no reply is backlog from when it was due, as is what was never submitted; not
         # before the loop has ended, as until then replies come in, and would be counted twice
         for since in loop.waiting_since:
             due_s = since - began
             samples.append(Attempt(0, due_s, due_s, due_s, now_s, TIMED_OUT))
         if order.pace is not None:
-            # submissions follow their pace in order, so the n-th request due is the n-th late one
-            samples.sort(key=lambda sample: sample.due_s)
-            samples[: len(turns.lags_s)] = [
-                structs.replace(sample, noticed_s=sample.due_s + lag, sent_s=sample.due_s + wait)
-                for sample, lag, wait in zip(samples, turns.lags_s, turns.waits_s, strict=False)
-            ]
+            samples = turns.add_lateness(samples)
         overdue = loop.overdue_since
         for since in overdue:
-            due_s = since - began
-            samples.append(Attempt(0, due_s, due_s, now_s, now_s, UNSENT))
+            samples.append(Attempt(0, since - began, since - began, now_s, now_s, UNSENT))
         payload = sum(len(argument.encode()) for argument in self._options["arguments"])
         return LoadResult(
             [
@@ -157,3 +145,40 @@ class QueueLoad:
             unsent=len(overdue),
             throttled_periods=throttled_periods,
         )
+
+    def _start_loop(
+        self,
+        client: Client,
+        order: LoadOrder,
+        take: Callable[[Record], None],
+        turns: _Turns,
+        began: float,
+    ) -> LoadLoop:
+        """Begin to load the queue, as open or closed load; `take` receives the records."""
+        settings: dict[str, Any] = {"observer": turns, "clock": self._clock, **self._options}
+        if order.pace is None:
+            loop = ClosedLoop(client, self._queue, take, total=order.count or None, **settings)
+            loop.set_parallel(order.parallel)
+            return loop
+        return OpenLoop(
+            client,
+            self._queue,
+            take,
+            order.pace,
+            maximum=self._maximum,
+            began=began,
+            ends_s=math.inf if order.count else order.seconds,
+            **settings,
+        )
+
+
+def _to_attempt(record: Record, ended_s: float) -> Attempt:
+    """Return the attempt of a record whose reply came at this time of the step."""
+    reply = record.reply
+    if reply.outcome is Outcome.TIMED_OUT:
+        outcome = TIMED_OUT
+    else:
+        outcome = OK if record.ok else str(reply.reason or reply.outcome)
+    due_s = max(0.0, ended_s - record.total_s)
+    pod = reply.pod or reply.worker
+    return Attempt(0, due_s, due_s, due_s, ended_s, outcome, server_s=reply.run_s, pod=pod)

@@ -25,7 +25,7 @@ from scaletest.runs.progress import Progress
 from scaletest.runs.stopping import StopRequest, stop_on_signals
 from scaletest.saturation.folder import SaturationFolder
 from scaletest.saturation.judging.evaluation import SaturationResult, conclude
-from scaletest.saturation.judging.forecast import BACK_OFF_S, forecast
+from scaletest.saturation.judging.forecast import BACK_OFF_S, time_left
 from scaletest.saturation.judging.step import AssessedStep, assess_step, level_text, step_timing
 from scaletest.saturation.judging.step_sequence import OPERATING_STEPS, SaturationSequence
 from scaletest.saturation.judging.trial import Probe
@@ -163,18 +163,16 @@ class Runner:
     def run(self) -> SaturationResult:
         """Measure the whole run, or what is left of it when it is stopped, and judge it."""
         plan, sequence, began = self._plan, SaturationSequence(self._plan), self._clock()
-        # how many steps a search takes is known afterwards, so that progress is an estimate
-        expected = forecast(plan)
-        usual_steps = expected.steps + (plan.warm_s > 0) + 1
+        search_began = began
         while sequence.next is not None and not self._stop.asked():
-            probe, done, left_s = sequence.next, len(sequence.steps), None
-            if expected.usual_s is not None and done < usual_steps:
-                left_s = (usual_steps - done) * expected.usual_s / usual_steps
-            self._progress.at(done, max(usual_steps, done + 1), left_s=left_s, is_estimate=True)
+            probe = sequence.next
+            # how many steps a search takes is known afterwards
+            left = time_left(sequence, self._clock() - search_began)
+            self._progress.at(len(sequence.steps), 0, left=left)
             try:
                 step, samples = self._measure_level(probe, sequence)
             except (AgentLost, Unreachable) as error:
-                # a step without one of its agents is no step; those before it are
+                # a step without one of its agents does not count; those before it are
                 self.lost = error
                 break
             if self._stop.asked():
@@ -186,8 +184,10 @@ class Runner:
             self._progress.step_ended()
             if assessed.saturated and sequence.next is not None:
                 self._sleep(BACK_OFF_S)
-            if probe.phase is Phase.WARM and assessed.success == 0:
-                break
+            if probe.phase is Phase.WARM:
+                search_began = self._clock()
+                if assessed.success == 0:
+                    break
         return conclude(
             sequence,
             interrupted=self._stop.reason,
@@ -247,7 +247,7 @@ class Runner:
             throttled_periods=result.throttled_periods,
             pods=result.pods,
         )
-        # judged as they are stored: whoever reads the run decides the same
+        # judged as they are stored: a later reading of the run decides the same
         return step, list(map(round_times, result.samples))
 
 

@@ -114,7 +114,7 @@ def tune(
     cluster = connect_cluster(options.agents.namespace, options.agents.context)
     deployment = Service(cluster, options.cluster.service).deployment()
     if deployment is None:
-        raise UsageError("no single Deployment stands behind this Service", hint="<tune> needs one")
+        raise UsageError("this Service has no single Deployment", hint="<tune> needs one")
     # what a tuning before this one changed and could not put back must not pass for the original
     refuse_changed(deployment)
     autoscalers, scaler_line = find_autoscalers(
@@ -129,7 +129,7 @@ def tune(
             if not amount.is_finite() or amount <= 0:
                 raise UsageError(
                     f"<tune> {name}={setting[name][:40]} is not a quantity",
-                    hint="write it as in 500m or 2Gi",
+                    hint="write e.g. 500m or 2Gi",
                 )
     progress.message(scaler_line)
     trial = _Trial(plan, options, tuning, progress)

@@ -109,6 +109,7 @@ def _make_head(run: SaturationRun) -> Head:
         name=run.name,
         conditions=(", ".join(filter(None, conditions)),),
         elapsed_s=result.elapsed_s,
+        statement=point_sentence(result),
         facts=facts,
         warnings=run_warnings(result.verdict, result.interrupted, result.warnings),
         following=following,
@@ -153,14 +154,15 @@ def sections(run: SaturationRun) -> list[Section]:
     result = run.result
     return make_page(
         {
-            "What it can take": [
+            "Capacity": [
                 Text(sentences(result), "list"),
                 draw_charts(result, point_sentence(result) or "no saturation point is known"),
             ],
             "Settings and target": [Text(_setting_lines(run), "code")],
             "Steps": step_details(result),
             "Pods under load": [Text(pod_lines(result), "list")],
-        }
+        },
+        folded=("Settings and target", "Steps"),
     )
 
 
@@ -215,7 +217,8 @@ def service_time_sentence(result: SaturationResult) -> str:
     # backwards, since of repeated steps of one level the last counts
     for assessed in reversed(result.steps):
         around = assessed.step.around
-        is_fit = not assessed.tester and assessed.step.phase != Phase.WARM
+        # the operating point is no limit, and a rate also where levels are requests in flight
+        is_fit = not assessed.tester and assessed.step.phase not in (Phase.WARM, Phase.OPERATE)
         if is_fit and around and around.activities:
             known.append((assessed, around))
     if not known:
@@ -229,6 +232,6 @@ def service_time_sentence(result: SaturationResult) -> str:
     return (
         f"at {level_text(assessed.step)} the service's time:"
         f" {states_sentence(around.activities)}; of"
-        f" {around.cores:.0f} cores it used {around.service:.2f}, the tester {around.tester:.2f},"
-        f" other programs {around.others:.2f}"
+        f" {around.cores:.0f} cores it used {around.service:.2f}, the load generator"
+        f" {around.tester:.2f}, other programs {around.others:.2f}"
     )

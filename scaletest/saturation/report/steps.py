@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 
-from scaletest.model.texts import short_number
 from scaletest.render.blocks import Block, Table
 from scaletest.render.contents import Value, column_at
 from scaletest.render.numbers import (
@@ -110,12 +109,6 @@ def step_details(result: SaturationResult) -> list[Block]:
     rows, reasons, latency_rows = [], [], []
     for assessed in result.steps:
         step, growth, first = assessed.step, assessed.growth, _first_cells(assessed)
-        backlog = ""
-        if growth:
-            backlog = (
-                f"{short_number(growth.value)} [{short_number(growth.low)},"
-                f" {short_number(growth.high)}]"
-            )
         rows.append(
             {
                 **first,
@@ -123,10 +116,10 @@ def step_details(result: SaturationResult) -> list[Block]:
                 if step.load == LoadKind.OPEN
                 else "",
                 "succeeded/s": _goodput_text(assessed),
-                "backlog/s": backlog,
+                "backlog/s": with_interval(growth.value, growth.low, growth.high) if growth else "",
                 "ok": format_percent(assessed.success),
                 "errors": errors_by_kind(assessed),
-                "tester late p99": format_seconds(assessed.lag_s),
+                "load generator late p99": format_seconds(assessed.lag_s),
                 "CPU": format_percent(step.cpu, 0),
                 "state": step_state(assessed),
             }

@@ -28,13 +28,13 @@ from scaletest.model.labels import Labels
     default="replicas",
     metavar="NAME",
     show_default=True,
-    help="Call what was doubled by this name, as in gpus or tensor-parallel.",
+    help="Call what was doubled by this name, e.g. gpus or tensor-parallel.",
 )
 @shared.under_heading("Verdict")
 @click.option(
     "--measure",
     type=click.Choice(["requests", "tokens"]),
-    help="Judge requests or output tokens a second. [default: tokens if answers differ in length]",
+    help="Judge requests or tokens per second. [default: tokens if answers differ in length]",
 )
 @click.option(
     "--scale",
@@ -53,17 +53,17 @@ from scaletest.model.labels import Labels
 )
 @click.option(
     "--price",
-    type=float,
+    type=shared.PRICE,
     default=0.0,
-    metavar="AMOUNT",
-    help="Calculate what a million output tokens cost if one replica costs this much an hour.",
+    metavar="AMOUNT/h",
+    help="Calculate what a million output tokens cost if one replica costs this much.",
 )
 @click.option(
     "--threshold",
     "thresholds",
     multiple=True,
     metavar="CONDITION",
-    help="Require this condition for a PASS too, as in 'efficiency(8)>=0.8'; the option may be"
+    help="Require this condition for a PASS too, e.g. 'efficiency(8)>=0.8'; the option may be"
     " repeated.",
 )
 @shared.labels

@@ -20,7 +20,7 @@ from scaletest.model.errors import UsageError
     "--device-glob",
     default="",
     metavar="GLOB",
-    help="Let the workers share the devices with these files, as in '/dev/dri/renderD*'.",
+    help="Let the workers share the devices with these files, e.g. '/dev/dri/renderD*'.",
 )
 @shared.preset("Let the workers share the devices of this vendor.")
 @workloads.command_of_workers("-- COMMAND [ARG...]")
@@ -37,7 +37,7 @@ def command(limit: int | None, device_glob: str, preset: str, command: tuple[str
     4 when it was interrupted.
     """
     if not command:
-        raise UsageError("no program was given", hint="write it behind --, as in -- sleep 0.2")
+        raise UsageError("no program was given", hint="write it after --, e.g. -- sleep 0.2")
     # what a run needs takes a while to import, and --help needs none of it
     from scaletest.validation.commands import quick_run
 

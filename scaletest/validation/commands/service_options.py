@@ -44,8 +44,8 @@ options = join_options(
         default="",
         metavar="COMMAND",
         help=(
-            "Command that prints the addresses of the replicas, one a line: their /metrics (vLLM's"
-            " names) are read, and they are loaded directly where their shares are uneven."
+            "Command that prints the addresses of the replicas, one per line: their /metrics"
+            " (vLLM's names) are read, and they are loaded directly where their shares are uneven."
         ),
     ),
     under_heading("Load"),
@@ -73,7 +73,7 @@ options = join_options(
         "--latency-limit",
         default="",
         metavar="'p95<2s'",
-        help="Require this latency of --service at every step, as in 'ttft.p95<500ms'.",
+        help="Require this latency of --service at every step, e.g. 'ttft.p95<500ms'.",
     ),
 )
 

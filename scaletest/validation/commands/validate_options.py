@@ -48,7 +48,8 @@ def read_plan_file(name: str) -> dict[str, Any]:
     document = reader.read_file(name, label, "give a plan file; see: scaletest schema plan-file")
     if document is None:
         raise UsageError(
-            f"{label} is empty", hint="write one KEY: VALUE a line; see: scaletest schema plan-file"
+            f"{label} is empty",
+            hint="write one KEY: VALUE per line; see: scaletest schema plan-file",
         )
     if isinstance(document, dict) and "schema_version" in document:
         document = file_values(Plan.from_dict(document))

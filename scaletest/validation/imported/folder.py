@@ -8,7 +8,7 @@ from scaletest.validation.imported.result import ToolResult
 
 
 class ImportedFolder(TypedFolder[ImportedPlan]):
-    """The results as they were read, so that the run is judged anew without the tools' files."""
+    """The results as they were read, so that the run is judged again without the tools' files."""
 
     run_type = KIND
     plan_type = ImportedPlan

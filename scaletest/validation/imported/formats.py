@@ -22,28 +22,15 @@ class Format:
 
     tool: str
     marks: Paths  # paths that all files of the format have, and no others
-    requests_per_s: Paths = ()
-    tokens_per_s: Paths = ()
-    successes: Paths = ()
-    errors: Paths = ()
-    requests: Paths = ()  # all that were sent; errors are those that did not succeed
-    in_flight: Paths = ()
-    offered_per_s: Paths = ()
-    input_tokens: Paths = ()
-    output_tokens: Paths = ()
-    input_total: Paths = ()  # tokens of all successful requests, where no mean is there
-    output_total: Paths = ()
-    late: Paths = ()
-    seed: Paths = ()
-    model: Paths = ()
-    version: Paths = ()
+    # By fields of ToolResult, and by these: requests are all that were sent (errors are those that
+    # did not succeed), late is what the client was, and input_total and output_total are the tokens
+    # of all successful requests, where no mean is there.
+    paths: Mapping[str, Paths]
     latencies: Mapping[str, str] = field(default_factory=dict)  # paths by name
     latency_unit_s: float = 1.0  # where the file does not name one
     late_unit_s: float = 1.0
     counts: Mapping[str, str] = field(default_factory=dict)  # paths by what they count
     levels: str = ""  # path to a list with one level of load a row
-    repeats: Paths = ()  # of an aggregate: runs behind it
-    deviation: Paths = ()  # of an aggregate: standard deviation over mean, of requests a second
     # whether the time of the throughput includes the start and the end of the load, in which fewer
     # requests are in flight
     whole_run: bool = False
@@ -85,18 +72,21 @@ FORMATS = (
     Format(
         tool="guidellm",
         marks=("metadata.guidellm_version", "benchmarks"),
+        paths={
+            # the means are totals over time; the medians are not
+            "requests_per_s": (_GUIDELLM.format("requests_per_second", "mean"),),
+            "tokens_per_s": (_GUIDELLM.format("output_tokens_per_second", "mean"),),
+            "successes": ("metrics.request_totals.successful",),
+            "errors": ("metrics.request_totals.errored",),
+            "in_flight": ("config.strategy.streams", "config.strategy.max_concurrency"),
+            "offered_per_s": ("config.strategy.rate",),
+            "input_tokens": (_GUIDELLM.format("prompt_token_count", "mean"),),
+            "output_tokens": (_GUIDELLM.format("output_token_count", "mean"),),
+            "late": ("scheduler_metrics.request_targeted_start_delay_avg",),
+            "model": ("config.backend.model",),
+            "version": ("metadata.guidellm_version",),  # of the whole file
+        },
         levels="benchmarks",
-        # the means are totals over time; the medians are not
-        requests_per_s=(_GUIDELLM.format("requests_per_second", "mean"),),
-        tokens_per_s=(_GUIDELLM.format("output_tokens_per_second", "mean"),),
-        successes=("metrics.request_totals.successful",),
-        errors=("metrics.request_totals.errored",),
-        in_flight=("config.strategy.streams", "config.strategy.max_concurrency"),
-        offered_per_s=("config.strategy.rate",),
-        input_tokens=(_GUIDELLM.format("prompt_token_count", "mean"),),
-        output_tokens=(_GUIDELLM.format("output_token_count", "mean"),),
-        late=("scheduler_metrics.request_targeted_start_delay_avg",),
-        model=("config.backend.model",),
         latencies={
             f"{name}.{statistic}": _GUIDELLM.format(key, path)
             for name, key in _GUIDELLM_LATENCIES.items()
@@ -108,18 +98,20 @@ FORMATS = (
     Format(
         tool="aiperf",
         marks=("schema_version", "request_throughput.avg"),
-        requests_per_s=("request_throughput.avg",),
-        tokens_per_s=("output_token_throughput.avg",),
-        successes=("request_count.avg",),
-        errors=("error_request_count.avg",),
-        # the first up to version 0.9
-        in_flight=("input_config.loadgen.concurrency", "input_config.phases.-1.concurrency"),
-        offered_per_s=("input_config.loadgen.request_rate", "input_config.phases.-1.rate"),
-        input_tokens=("input_sequence_length.avg",),
-        output_tokens=("output_sequence_length.avg",),
-        seed=("run_info.random_seed", "input_config.input.random_seed"),
-        model=("input_config.endpoint.model_names.0",),
-        version=("aiperf_version",),
+        paths={
+            "requests_per_s": ("request_throughput.avg",),
+            "tokens_per_s": ("output_token_throughput.avg",),
+            "successes": ("request_count.avg",),
+            "errors": ("error_request_count.avg",),
+            # the first up to version 0.9
+            "in_flight": ("input_config.loadgen.concurrency", "input_config.phases.-1.concurrency"),
+            "offered_per_s": ("input_config.loadgen.request_rate", "input_config.phases.-1.rate"),
+            "input_tokens": ("input_sequence_length.avg",),
+            "output_tokens": ("output_sequence_length.avg",),
+            "seed": ("run_info.random_seed", "input_config.input.random_seed"),
+            "model": ("input_config.endpoint.model_names.0",),
+            "version": ("aiperf_version",),
+        },
         latencies={
             f"{name}.{statistic}": f"{key}.{path}"
             for name, key in _AIPERF_LATENCIES.items()
@@ -132,33 +124,37 @@ FORMATS = (
     Format(
         tool="aiperf",
         marks=("metadata.num_profile_runs", "metrics.request_throughput_avg.mean"),
-        requests_per_s=("metrics.request_throughput_avg.mean",),
-        tokens_per_s=("metrics.output_token_throughput_avg.mean",),
-        successes=("metrics.request_count_avg.mean",),
-        errors=("metrics.error_request_count_avg.mean",),
-        output_tokens=("metrics.output_sequence_length_avg.mean",),
-        input_tokens=("metrics.input_sequence_length_avg.mean",),
+        paths={
+            "requests_per_s": ("metrics.request_throughput_avg.mean",),
+            "tokens_per_s": ("metrics.output_token_throughput_avg.mean",),
+            "successes": ("metrics.request_count_avg.mean",),
+            "errors": ("metrics.error_request_count_avg.mean",),
+            "output_tokens": ("metrics.output_sequence_length_avg.mean",),
+            "input_tokens": ("metrics.input_sequence_length_avg.mean",),
+            "repeats": ("metadata.num_successful_runs",),
+            "deviation": ("metrics.request_throughput_avg.cv",),
+        },
         latencies={
             f"{name}.{statistic}": f"metrics.{key}_{part}.mean"
             for name, key in {**_AIPERF_LATENCIES, "ttft": "ttft", "itl": "itl"}.items()
             for statistic, part in (("mean", "avg"), ("p99", "p99"))
         },
         latency_unit_s=MILLISECONDS,
-        repeats=("metadata.num_successful_runs",),
-        deviation=("metrics.request_throughput_avg.cv",),
         in_flight_option="--concurrency {}",
     ),
     Format(
         tool="sglang",
         marks=("output_throughput", "mean_e2e_latency_ms"),
-        requests_per_s=("request_throughput",),
-        tokens_per_s=("output_throughput",),
-        successes=("completed",),
-        requests=("num_prompts",),
-        in_flight=("max_concurrency",),
-        offered_per_s=("request_rate",),
-        input_total=("total_input_tokens",),
-        output_total=("total_output_tokens",),
+        paths={
+            "requests_per_s": ("request_throughput",),
+            "tokens_per_s": ("output_throughput",),
+            "successes": ("completed",),
+            "requests": ("num_prompts",),
+            "in_flight": ("max_concurrency",),
+            "offered_per_s": ("request_rate",),
+            "input_total": ("total_input_tokens",),
+            "output_total": ("total_output_tokens",),
+        },
         latencies=_vllm_latencies("e2e_latency"),
         latency_unit_s=MILLISECONDS,
         whole_run=True,
@@ -168,19 +164,21 @@ FORMATS = (
     Format(
         tool="vllm",
         marks=("output_throughput", "request_throughput", "completed"),
-        requests_per_s=("request_throughput",),
-        tokens_per_s=("output_throughput",),
-        successes=("completed",),
-        errors=("failed",),
-        # files of before 2025 do not count what failed
-        requests=("num_prompts",),
-        in_flight=("max_concurrency",),
-        offered_per_s=("request_rate",),
-        input_total=("total_input_tokens",),
-        output_total=("total_output_tokens",),
-        late=("mean_client_queue_time_ms",),
+        paths={
+            "requests_per_s": ("request_throughput",),
+            "tokens_per_s": ("output_throughput",),
+            "successes": ("completed",),
+            "errors": ("failed",),
+            # files of before 2025 do not count what failed
+            "requests": ("num_prompts",),
+            "in_flight": ("max_concurrency",),
+            "offered_per_s": ("request_rate",),
+            "input_total": ("total_input_tokens",),
+            "output_total": ("total_output_tokens",),
+            "late": ("mean_client_queue_time_ms",),
+            "model": ("model_id",),
+        },
         late_unit_s=MILLISECONDS,
-        model=("model_id",),
         latencies=_vllm_latencies("e2el"),
         latency_unit_s=MILLISECONDS,
         whole_run=True,
@@ -191,15 +189,17 @@ FORMATS = (
     Format(
         tool="inference-perf",
         marks=("load_summary", "successes"),
-        requests_per_s=("successes.throughput.requests_per_sec",),
-        tokens_per_s=("successes.throughput.output_tokens_per_sec",),
-        successes=("successes.count",),
-        errors=("failures.count",),
-        in_flight=("load_summary.concurrency",),
-        offered_per_s=("load_summary.requested_rate",),
-        input_tokens=("successes.prompt_len.mean",),
-        output_tokens=("successes.output_len.mean",),
-        late=("load_summary.schedule_delay.median", "load_summary.schedule_delay.mean"),
+        paths={
+            "requests_per_s": ("successes.throughput.requests_per_sec",),
+            "tokens_per_s": ("successes.throughput.output_tokens_per_sec",),
+            "successes": ("successes.count",),
+            "errors": ("failures.count",),
+            "in_flight": ("load_summary.concurrency",),
+            "offered_per_s": ("load_summary.requested_rate",),
+            "input_tokens": ("successes.prompt_len.mean",),
+            "output_tokens": ("successes.output_len.mean",),
+            "late": ("load_summary.schedule_delay.median", "load_summary.schedule_delay.mean"),
+        },
         latencies={
             f"{name}.{statistic}": f"successes.latency.{key}.{statistic}"
             for name, key in _STAGE_LATENCIES.items()
@@ -212,16 +212,18 @@ FORMATS = (
     Format(
         tool="llm-d",
         marks=("scenario", _REPORT),
-        requests_per_s=(f"{_REPORT}.throughput.request_rate.mean",),
-        tokens_per_s=(f"{_REPORT}.throughput.output_token_rate.mean",),
-        requests=(f"{_REPORT}.requests.total",),
-        errors=(f"{_REPORT}.requests.failures",),
-        in_flight=("scenario.load.standardized.concurrency",),
-        offered_per_s=("scenario.load.standardized.rate_qps",),
-        input_tokens=(f"{_REPORT}.requests.input_length.mean",),
-        output_tokens=(f"{_REPORT}.requests.output_length.mean",),
-        model=("scenario.stack.0.standardized.model.name",),
-        version=("version",),
+        paths={
+            "requests_per_s": (f"{_REPORT}.throughput.request_rate.mean",),
+            "tokens_per_s": (f"{_REPORT}.throughput.output_token_rate.mean",),
+            "requests": (f"{_REPORT}.requests.total",),
+            "errors": (f"{_REPORT}.requests.failures",),
+            "in_flight": ("scenario.load.standardized.concurrency",),
+            "offered_per_s": ("scenario.load.standardized.rate_qps",),
+            "input_tokens": (f"{_REPORT}.requests.input_length.mean",),
+            "output_tokens": (f"{_REPORT}.requests.output_length.mean",),
+            "model": ("scenario.stack.0.standardized.model.name",),
+            "version": ("version",),
+        },
         latencies={
             f"{name}.{statistic}": f"{_REPORT}.latency.{key}.{statistic}"
             for name, key in _STAGE_LATENCIES.items()
@@ -236,7 +238,9 @@ FORMATS = (
     Format(
         tool="table",
         marks=("n", "throughput"),
-        requests_per_s=("throughput",),
+        paths={
+            "requests_per_s": ("throughput",),
+        },
         counts={"": "n"},
     ),
 )

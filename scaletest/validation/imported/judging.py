@@ -36,13 +36,13 @@ SAME_LOAD, SAME_LENGTH = 0.01, 0.05
 # Requests for each that is in flight: with fewer, start and end of a run are more than 2 % of it.
 LEAST_TURNS = 50
 # A client that sends later than this measures itself (inference-perf's documentation).
-LATE_S = 0.01
+CLIENT_LATE_S = 0.01
 # Open load that is served as it was asked for shows no capacity.
-SERVED = 0.98
+SERVED_SHARE = 0.98
 # An aggregate has the options of its tool's first format.
 BY_TOOL = {form.tool: form for form in reversed(FORMATS)}
 # scaletest's own client, which measures for a time and says what to do by itself.
-NO_OPTIONS = Format("scaletest", ())
+NO_OPTIONS = Format("scaletest", (), {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class ImportedStep(Written):
     """All runs at one number of replicas."""
 
     workers: Annotated[Positive, "the number of replicas, or of what was doubled"]
-    throughput: Annotated[Estimate, "of the judged measure, a second; the mean of the runs"]
+    throughput: Annotated[Estimate, "of the judged measure, per second; the mean of the runs"]
     repeats: Annotated[Positive, "runs"]
     relative: Annotated[float, INNER, "standard error over throughput; infinite without interval"]
     freedom: Annotated[int, INNER, "degrees of freedom of that error"]
@@ -79,6 +79,14 @@ class ImportedEvaluation(Written):
     thresholds: tuple[ThresholdResult, ...]
     warnings: list[str]
     verdict: Verdict
+
+    @property
+    def finding(self) -> Annotated[str, 'the result in a few words, as in "7.9x at 8"']:
+        """The speed-up for lists; "" before there is one."""
+        scaled = [step.scaled for step in self.steps if step.scaled]
+        if len(scaled) < 2:
+            return ""
+        return f"{scaled[-1].speedup.value:.1f}x at {scaled[-1].workers}"
 
 
 def evaluate_results(
@@ -318,7 +326,7 @@ def _different_loads(plan: ImportedPlan, steps: Sequence[ImportedStep]) -> Itera
             keep_in_flight(in_flight[1]),
         )
     served = [_over(row.requests_per_s, row.offered_per_s) for row in rows]
-    if all(share is not None and share >= SERVED for share in served):
+    if all(share is not None and share >= SERVED_SHARE for share in served):
         yield _doubt(
             "all requests of an open load were served, so its rate was measured and no capacity",
             keep_in_flight(32.0),
@@ -357,7 +365,7 @@ def _faults_of_file(plan: ImportedPlan, row: ToolResult) -> Iterator[Ground]:
             f"send at least {form.longer_option.format(f'{needed:.0f}')}",
         )
     # in closed load requests wait in the client on purpose
-    if row.offered_per_s is not None and row.late_s is not None and row.late_s > LATE_S:
+    if row.offered_per_s is not None and row.late_s is not None and row.late_s > CLIENT_LATE_S:
         yield _doubt(
             f"{row.file}: the client sent requests {format_seconds(row.late_s)} late",
             "run more client processes, or on a machine of their own",

@@ -4,6 +4,7 @@ import csv
 import io
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from glob import glob
@@ -41,7 +42,9 @@ def read_results(path: Path, axis: str, count: int = 0) -> list[ToolResult]:
             if not levels:
                 raise InvalidValue(f"{path.name} contains no benchmark", hint=LEAVE_OUT)
             most = max(levels, key=lambda level: level.requests_per_s or 0.0)
-            results.append(replace(most, levels=len(levels), version=_version(document)))
+            results.append(
+                replace(most, levels=len(levels), version=_text(document, form, "version"))
+            )
         else:
             results.append(_result(document, form, path, known))
     return results
@@ -103,28 +106,24 @@ def _format_of(document: Mapping[str, Any], path: Path) -> Format:
 def _result(document: Mapping[str, Any], form: Format, path: Path, count: int) -> ToolResult:
     """Return the result that a document of this format holds."""
 
-    def number(paths: Paths) -> float | None:
-        for place in paths:
+    def number(places: Paths, least: float = 0.0) -> float | None:
+        for place in places:
             value = _at(document, place)
             if value is not None and value != "inf":
-                return _number(value, f"{place} of {path.name}")
+                return _number(value, f"{place} of {path.name}", least)
         return None
 
-    def text(paths: Paths) -> str:
-        return next((str(_at(document, place)) for place in paths if _at(document, place)), "")
-
-    successes, errors = number(form.successes), number(form.errors)
-    requests = number(form.requests)
+    paths: Mapping[str, Paths] = defaultdict(tuple, form.paths)
+    successes, errors = number(paths["successes"]), number(paths["errors"])
+    requests = number(paths["requests"])
     if requests is not None:
         errors = errors if errors is not None else max(0.0, requests - (successes or 0.0))
         successes = successes if successes is not None else max(0.0, requests - errors)
-    lengths = []
-    for mean, total in (
-        (form.input_tokens, form.input_total),
-        (form.output_tokens, form.output_total),
-    ):
-        tokens = number(total)
-        lengths.append(tokens / successes if tokens is not None and successes else number(mean))
+    lengths = {}
+    for side in ("input", "output"):
+        tokens = number(paths[f"{side}_total"])
+        mean = tokens / successes if tokens is not None and successes else None
+        lengths[side] = number(paths[f"{side}_tokens"]) if mean is None else mean
     latencies = {}
     for name, place in form.latencies.items():
         latency = number((place,))
@@ -132,43 +131,37 @@ def _result(document: Mapping[str, Any], form: Format, path: Path, count: int) -
             parent = place.rpartition(".")[0]
             unit = _at(document, f"{parent}.unit") or _at(document, f"{parent}.units")
             latencies[name] = latency * UNITS_S.get(str(unit), form.latency_unit_s)
-    known = (_at(document, place) for place in form.late)
-    late = next((value for value in known if value is not None), None)
+    late = number(paths["late"], least=-math.inf)  # below 0 where the client was early by its clock
     return ToolResult(
         count=count,
         repeat=0,
         tool=form.tool,
         file=path.name,
-        requests_per_s=number(form.requests_per_s),
-        tokens_per_s=number(form.tokens_per_s),
+        requests_per_s=number(paths["requests_per_s"]),
+        tokens_per_s=number(paths["tokens_per_s"]),
         successes=successes,
         errors=errors,
-        in_flight=number(form.in_flight),
-        offered_per_s=number(form.offered_per_s),
-        input_tokens=lengths[0],
-        output_tokens=lengths[1],
-        late_s=_late_s(late, form, path),
-        seed=number(form.seed),
-        model=text(form.model),
-        version=text(form.version),
+        in_flight=number(paths["in_flight"]),
+        offered_per_s=number(paths["offered_per_s"]),
+        input_tokens=lengths["input"],
+        output_tokens=lengths["output"],
+        late_s=None if late is None else max(0.0, late) * form.late_unit_s,
+        seed=number(paths["seed"]),
+        model=_text(document, form, "model"),
+        version=_text(document, form, "version"),
         latencies=latencies,
-        repeats=max(1, int(number(form.repeats) or 1)),
-        deviation=number(form.deviation) or 0.0,
+        repeats=max(1, int(number(paths["repeats"]) or 1)),
+        deviation=number(paths["deviation"]) or 0.0,
     )
 
 
-def _late_s(late: object, form: Format, path: Path) -> float | None:
-    """Return how late the client was; 0 where it was early by its clock."""
-    if late is None or (isinstance(late, int | float) and late < 0):
-        return None if late is None else 0.0
-    return _number(late, f"{form.late[0]} of {path.name}") * form.late_unit_s
+def _text(document: Mapping[str, Any], form: Format, name: str) -> str:
+    """Return a text of the document; "" where it has none."""
+    found = [_at(document, place) for place in form.paths.get(name, ())]
+    return next((str(text) for text in found if text), "")
 
 
-def _version(document: Mapping[str, Any]) -> str:
-    return str(_at(document, "metadata.guidellm_version") or "")
-
-
-def _number(value: object, place: str) -> float:
+def _number(value: object, place: str, least: float = 0.0) -> float:
     """Return a number that may be written as text, as CSV and old files do."""
     found = math.nan
     if isinstance(value, int | float | str) and not isinstance(value, bool):
@@ -176,7 +169,7 @@ def _number(value: object, place: str) -> float:
             found = float(value)
         except (ValueError, OverflowError):
             found = math.nan
-    if not math.isfinite(found) or found < 0:
+    if not math.isfinite(found) or found < least:
         raise InvalidValue(f"{place} is {show_value(value)}, not a number from 0", hint=LEAVE_OUT)
     return found
 
@@ -230,7 +223,7 @@ def parse_label(text: str) -> tuple[int, list[Path]]:
     number, equals, files = text.partition("=")
     if not equals or not re.fullmatch(r"0*[1-9][0-9]{0,5}", number):
         raise InvalidValue(
-            f"{cut_text(text, 60)!r} is not N=FILE", hint="write it as in 4=four.json,again.json"
+            f"{cut_text(text, 60)!r} is not N=FILE", hint="write e.g. 4=four.json,again.json"
         )
     names = [name for name in files.split(",") if name]
     files_of = [sorted(glob(name)) or [name] for name in names]  # noqa: PTH207 - also absolute ones

@@ -85,7 +85,7 @@ def imported_report(run: ImportedRun) -> Report:
 
     short: list[Block | None] = [
         _steps_table(result),
-        Text([_law_text(result)], label="law"),
+        Text([_law_text(result)], label="scaling"),
         Text(result.warnings, "warning", label="warning"),
     ]
     return Report(
@@ -170,10 +170,10 @@ def _law_text(result: ImportedEvaluation) -> str:
         if interval:
             ends = f"{format_percent(interval.low)}, {format_percent(interval.high)}"
             share = f"{share} [{ends}]"
-        return f"{law.name}: {share} of the work is done by one at a time"
+        return f"{law.name}: {share} of the work is serialised"
     if law.name == "capped":
         return f"a ceiling at {format_significant(law.ceiling)} {UNITS[result.plan.measure]}"
-    return "linear: no shared bottleneck in the tested range"
+    return "linear, no shared bottleneck found"
 
 
 def _chart(result: ImportedEvaluation) -> Figure | None:

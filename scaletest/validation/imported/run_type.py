@@ -27,7 +27,7 @@ WORKLOAD_FIELDS = {"source", "axis", "measure"}
 
 @dataclass(frozen=True, slots=True)
 class ImportedRun(ResultOfRun):
-    """A stored run, judged anew."""
+    """A stored run, judged again."""
 
     result: ImportedEvaluation
 

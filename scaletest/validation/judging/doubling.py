@@ -59,9 +59,9 @@ class Ratio(Written):
     most: Annotated[Unbounded, "upper bound for all doublings together, on which FAIL rests"]
     up: Annotated[
         float | None,
-        "the ratio on the way up, by usual requests where some were slow; null without both",
+        "the ratio of the ascending pass, slow requests left out; null without both",
     ] = None
-    down: Annotated[float | None, "the same on the way down"] = None
+    down: Annotated[float | None, "the same of the descending pass"] = None
     widened_by: Annotated[
         str,
         choice(("", WAYS, SLOW_REQUESTS)),

@@ -19,7 +19,7 @@ from scaletest.validation.plan import Plan
 
 # A smaller share of slow requests needs no mention.
 NEGLIGIBLE = 0.001
-OTHERS = "free the cores that other programs or the tester use, and run it again"
+OTHERS = "stop the other programs, or run again when the machine is idle"
 
 
 def failed_doubling(plan: Plan, steps: Sequence[Step]) -> tuple[Step, Step] | None:
@@ -89,17 +89,17 @@ def undecided_ratio(
             remedy = f"find what changed ({CHANGES})"
             if disturbances:
                 costliest = max(disturbances, key=lambda disturbance: disturbance.cost)
-                remedy = f"{costliest.sentence}: end that"
+                remedy = f"{costliest.sentence}: stop that"
             return Ground(
                 Rank.OPEN,
-                f"{workers}: ratio {ratio.up:.2f} on the way up and {ratio.down:.2f} on the way"
-                f" down{usual}, so the machine changed between them, and {ratio.wanted:.2f} is"
-                " neither reached nor missed",
+                f"{workers}: ratio {ratio.up:.2f} in the ascending pass and {ratio.down:.2f} in the"
+                f" descending one{usual}: the machine changed in between, so {ratio.wanted:.2f}"
+                " cannot be judged",
                 f"{remedy}, and run it again",
             )
         reason = (
             f"{workers}: ratio {ratio.value:.2f} [{ratio.low:.2f}, {ratio.most:.2f}] "
-            f"neither reaches nor misses {ratio.wanted:.2f}"
+            f"is too close to {ratio.wanted:.2f} to call"
         )
         if ratio.widened_by == SLOW_REQUESTS:
             counts = [

@@ -1,24 +1,30 @@
 """The evaluation of a run's records as one value, the same for a stored run as for a new one."""
 
 import itertools
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 from scaletest.causes.attribution import attribute_causes
-from scaletest.causes.causes import Causes
+from scaletest.causes.causes import NO_CAUSE, Causes
 from scaletest.causes.evidence import add_evidence
+from scaletest.causes.gain import Gain, gain_without_cause
 from scaletest.causes.interference import Interference, find_interferences
 from scaletest.causes.node_use import resources_by_step
 from scaletest.causes.resources import StepResources
+from scaletest.causes.statement import short_cause
 from scaletest.causes.steps import Rows
 from scaletest.model import Measurement, NodeSample, Record, Verdict, VerdictKind
+from scaletest.model.checks import cut_text
 from scaletest.model.declared import VERSIONED, flat, named_in_documents
 from scaletest.model.writing import Written
 from scaletest.stats.chance import Chance
 from scaletest.stats.failures import FailureGroup, groups_of
+from scaletest.stats.scaling import MeasuredThroughput
 from scaletest.stats.thresholds import ThresholdResult
 from scaletest.validation.judging.background import BackgroundStep, summarise_background
+from scaletest.validation.judging.cost import Cost, cost_of_requests
 from scaletest.validation.judging.doublings import failed_doubling
 from scaletest.validation.judging.growth import Growth, fit_growth
 from scaletest.validation.judging.judge import judge
@@ -69,6 +75,27 @@ class Evaluation(Written):
         "disturbances of the run from outside, in the order of time",
     ] = ()
     noticed: Annotated[Sequence[str], "the warnings from before the run"] = ()
+    gain: Gain | None = None
+    cost: Cost | None = None
+
+    @property
+    def limits(self) -> Causes | None:
+        """What limits the run; None where nothing does, or the machine spoilt the run."""
+        if self.causes is None or self.causes.headline in NO_CAUSE:
+            return None
+        is_spoilt = bool(self.disturbed) or self.causes.of_others
+        return None if is_spoilt and self.verdict.kind is VerdictKind.INVALID else self.causes
+
+    @property
+    def finding(self) -> Annotated[str, 'the result in a few words, as in "7.9x at 8"']:
+        """The speed-up and what limits it, for lists; "" before there is one."""
+        if self.sharing is not None:
+            return f"best: {self.sharing.best} on each device" if self.sharing.best else ""
+        if len(self.growth.scaling) < 2:
+            return ""
+        last = self.growth.scaling[-1]
+        speedup, cause = f"{last.speedup.value:.1f}x", short_cause(self.limits)
+        return cut_text(f"{speedup}: {cause}" if cause else f"{speedup} at {last.workers}", 80)
 
 
 def evaluate(
@@ -109,6 +136,13 @@ def evaluate(
         enough, doubling, records, chance, as_wanted=as_wanted, throttled=throttled
     )
     causes = add_evidence(grew, used)
+    gain = None
+    if causes and not plan.compares:
+        rates = {step.workers: _rate_of_both_ways(step) for step in enough}
+        first, before, after = (
+            rates[workers] for workers in (min(rates), causes.before, causes.after)
+        )
+        gain = gain_without_cause(causes, first, before, after)
     # what disturbed them from outside
     disturbed = find_interferences(steps, records, samples)
     worst = worst_disturbances(steps, disturbed)
@@ -144,7 +178,21 @@ def evaluate(
         resources=used,
         disturbed=disturbed,
         noticed=noticed,
+        gain=gain,
+        cost=cost_of_requests(plan, steps),
     )
+
+
+def _rate_of_both_ways(step: Step) -> MeasuredThroughput:
+    """Return the throughput of a step with an interval that reaches to both ways.
+
+    A machine that changed between them changes again before another run.
+    """
+    rates = [part.throughput.per_s for part in step.judged_parts]
+    if step.between or min(rates) <= 0:
+        return step.rate
+    apart = math.log(max(rates) / min(rates)) / 2.0
+    return replace(step.rate, relative=max(step.rate.relative, apart))
 
 
 def missing_samples(damaged: str) -> list[str]:

@@ -8,20 +8,25 @@ parts follow, up to the longest time of the run.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 from scaletest.model import Measurement
+from scaletest.model.run_progress import TimeLeft
 from scaletest.model.writing import Written
 from scaletest.validation.judging.schedule import Turn
-from scaletest.validation.judging.stopping import PARTS, SHORTEST_STEP_S
+from scaletest.validation.judging.stopping import CAUSE_S, PARTS, SHORTEST_STEP_S
 from scaletest.validation.judging.throughput import least_per_worker
 from scaletest.validation.plan import Plan
 
 # Starting a worker process, and noticing that it serves.
 START_S = 0.3
 STEADY, SCATTERED = 0.005, 0.10
+# A larger step may need this part of the time, and this factor of it.
+DECIDED_EARLY, SCATTER_MORE = 4.0, 1.5
+# Storing a step and judging it; and from when a part may end until it does, at most.
+STORE_S, LOOKS_S = 0.3, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +42,7 @@ def forecast(plan: Plan, spread: float) -> ValidationForecast:
     """Forecast how long `plan` takes if run times scatter by `spread`, at ideal scaling."""
     total, widths = 0.0, []
     for workers in plan.steps:
-        part_s = _part_load_s(plan, workers, spread)
+        part_s = _part_load_s(plan, workers, spread, plan.seconds)
         cycles = max(1.0, PARTS * workers * (part_s / max(plan.seconds, 1e-3) - 1))
         widths.append(1.96 * spread / math.sqrt(cycles))
         total += PARTS * part_s
@@ -54,15 +59,68 @@ def _without_load_s(plan: Plan) -> float:
     return plan.repeats * (PARTS * len(plan.steps) * plan.seconds + START_S * max(plan.steps))
 
 
-def left_s(plan: Plan, turns: Sequence[Turn], measurements: Sequence[Measurement]) -> float:
-    """Return the seconds that these turns take, by the forecast and by how right it was so far."""
-    measured_s = sum(measurement.measured_s for measurement in measurements)
-    expected_s = sum(
-        _part_load_s(plan, measurement.workers, STEADY) for measurement in measurements
-    )
-    pace = measured_s / (expected_s or 1.0) or 1.0
-    lengths = (turn.length_s or pace * _part_load_s(plan, turn.workers, STEADY) for turn in turns)
-    return sum(length + plan.seconds for length in lengths)
+def time_left(
+    plan: Plan,
+    turns: Sequence[Turn],
+    measurements: Sequence[Measurement],
+    request_s: Mapping[int, float],
+) -> TimeLeft | None:
+    """Return the seconds that these turns take; None before the first step was measured.
+
+    request_s: mean seconds of a request, by the number of workers that was measured.
+    """
+    if not request_s:
+        return None
+    scale_s = max(measurement.scale_s for measurement in measurements)
+    parts = _expect_parts(plan, measurements, request_s)
+    least_s = most_s = 0.0
+    for turn in turns:
+        part = parts[turn.workers]
+        least_s += turn.length_s or part.least_s
+        # afterwards requests in flight end, the step is stored, and the next workers start
+        most_s += (turn.length_s or part.most_s) + part.request_s + scale_s + STORE_S
+    return TimeLeft(least_s, most_s)
+
+
+@dataclass(frozen=True, slots=True)
+class _ExpectedPart:
+    """How long one part of a step takes under load, and at most one of its requests."""
+
+    least_s: float
+    most_s: float
+    request_s: float
+
+
+def _expect_parts(
+    plan: Plan, measurements: Sequence[Measurement], request_s: Mapping[int, float]
+) -> dict[int, _ExpectedPart]:
+    """Return what to expect of the parts of every step, by its number of workers.
+
+    A step that was measured takes as long again. In a larger one requests take as long as in the
+    last one measured, or there is no more throughput: then they take longer by the factor of
+    the workers, and with further doublings by what the last one that was measured cost.
+    """
+    taken_s = {measurement.workers: measurement.measured_s for measurement in measurements}
+    *_, before, last = [min(request_s), *sorted(request_s)]
+    growth = max(1.0, request_s[last] / request_s[before])
+    slowest_s, fewer = request_s[last], last
+    expected = {}
+    for workers in plan.steps:
+        if workers in request_s:
+            part_s = plan.fixed_part_s if plan.step_s else taken_s[workers]
+            expected[workers] = _ExpectedPart(part_s, part_s, request_s[workers])
+            continue
+        slowest_s *= workers / fewer if fewer == last else growth
+        fewer = workers
+        least_s = _part_load_s(plan, workers, STEADY, request_s[last])
+        most_s = _part_load_s(plan, workers, STEADY, slowest_s)
+        if not plan.step_s:
+            # a doubling may be decided by few requests, and those that scatter need many
+            least_s = max(least_s, taken_s[last] * last / workers / DECIDED_EARLY)
+            most_s = max(most_s, SCATTER_MORE * taken_s[last], CAUSE_S + LOOKS_S)
+            most_s = min(most_s, max(plan.longest_part_s, taken_s[last]))
+        expected[workers] = _ExpectedPart(least_s, most_s, slowest_s)
+    return expected
 
 
 def longest_load_s(plan: Plan) -> float:
@@ -73,11 +131,11 @@ def longest_load_s(plan: Plan) -> float:
     return step_s * len(plan.steps) * plan.repeats
 
 
-def _part_load_s(plan: Plan, workers: int, spread: float) -> float:
-    """Return the seconds of load of one part of a step."""
+def _part_load_s(plan: Plan, workers: int, spread: float, request_s: float) -> float:
+    """Return the seconds of load of one part of a step, with requests of this length."""
     if plan.step_s:
         return plan.fixed_part_s
     # one more, since each worker's first request only starts its cycle
     needed = math.ceil((1.96 * spread / plan.precision) ** 2 / workers / PARTS) + 1
-    seconds = (plan.warmup_s or 0.0) + max(least_per_worker(workers), needed) * plan.seconds
+    seconds = (plan.warmup_s or 0.0) + max(least_per_worker(workers), needed) * request_s
     return min(plan.longest_part_s, max(SHORTEST_STEP_S / PARTS, seconds))

@@ -40,7 +40,7 @@ class MeasuredStep(Written):
     ]
     began_s: Annotated[float, INNER]
     completions: Annotated[Completions, INNER, "all of them, those of the warm-up too."]
-    counted: Annotated[Sequence[Record], INNER, "records behind the throughput."]
+    counted: Annotated[Sequence[Record], INNER, "records that the throughput is computed from."]
     counted_completions: Annotated[Completions, INNER, "of these records."]
     lost: Annotated[
         int, INNER, "records that were written and are not there, below 0 when there are too many."

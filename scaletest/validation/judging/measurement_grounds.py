@@ -81,7 +81,7 @@ def tester_measured(steps: Sequence[Step], doubt: Rank) -> Ground | None:
         if step.overhead_share > MOST_OVERHEAD:
             return Ground(
                 Rank.NOT_THE_SUBJECT,
-                f"with {workers} the tester itself cost {step.overhead_share:.0%} of a request's"
+                f"with {workers} scaletest itself cost {step.overhead_share:.0%} of a request's"
                 " time",
                 "use longer requests, or run the client and Redis on machines of their own",
             )
@@ -158,7 +158,7 @@ def _remedy_for_change(
     """Return the remedy for a throughput that changed within one measured step."""
     disturbance = worst.get(measured.measurement.key)
     if disturbance:
-        return f"{disturbance.sentence}: end that, and run it again"
+        return f"{disturbance.sentence}: stop that, and run it again"
     at_s = measured.warmup_s + measured.drift.shift_at_s
     if measured.drift.shift > 0:
         return f"it may have been warming up: try <warmup> {math.ceil(at_s)}"

@@ -13,7 +13,7 @@ from scaletest.model import VerdictKind
 from scaletest.validation.judging.doubling import doubling_ratio
 from scaletest.validation.judging.machine_trend import trend_of_run
 from scaletest.validation.judging.step_parts import StepPart, throughput_of_parts
-from scaletest.validation.judging.stopping import PARTS, WIDER
+from scaletest.validation.judging.stopping import PARTS, WIDTH_AT_98
 from scaletest.validation.plan import Plan
 
 # A further pair is not begun when only this part of its time is left.
@@ -35,9 +35,9 @@ class Turn:
 
 
 def way_name(repeat: int) -> str:
-    """Return the name of a measurement: "way up" or "way down", and its pair beyond the first."""
-    direction = "way down" if repeat % 2 else "way up"
-    return f"{direction}, pair {repeat // 2 + 1}" if repeat > 1 else direction
+    """Return the name of a measurement: "ascending pass", or "descending pass 2"."""
+    direction = "descending pass" if repeat % 2 else "ascending pass"
+    return f"{direction} {repeat // 2 + 1}" if repeat > 1 else direction
 
 
 def planned_pairs(plan: Plan) -> list[Turn]:
@@ -67,7 +67,7 @@ def further_pair(plan: Plan, steps: Sequence[Sequence[StepPart]]) -> list[Turn]:
         if ratio and ratio.kind is VerdictKind.FAIL:
             return []  # a doubling that fails decides the run
         # measuring again may decide it: undecided by the wider interval, and still imprecise
-        wider = doubling_ratio(first, second, plan, wider=WIDER, trend=trend)
+        wider = doubling_ratio(first, second, plan, wider=WIDTH_AT_98, trend=trend)
         if wider and wider.kind is not VerdictKind.INVALID:
             continue
         relative = max(throughput_of_parts(parts).relative for parts in (first, second))

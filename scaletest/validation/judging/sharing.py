@@ -42,7 +42,7 @@ class Candidate(Written):
     relative: Annotated[
         Estimate | None, "throughput over that of the leader; the intervals hold together at 95 %"
     ]
-    worse: Annotated[bool, "whether the interval lies below 1"]
+    worse: Annotated[bool, "whether the interval is below 1"]
     excluded: Annotated[str, "why it is no candidate; empty when it is one"] = ""
 
 

@@ -57,7 +57,7 @@ class Step(Written):
     between: Annotated[
         bool,
         INNER,
-        "whether the interval is the one between pairs of ways; else it is the one within them.",
+        "whether the interval is the one between pairs of passes; else it is the one within them.",
     ]
     samples: Annotated[
         tuple[MeasuredStep, ...],
@@ -71,7 +71,7 @@ class Step(Written):
         Distribution, named_in_documents("wait_s"), "from enqueued to started, successful requests"
     ]
     run: Annotated[Distribution, named_in_documents("run_s"), "run time of successful requests"]
-    overhead_s: Annotated[float, "mean time that the tester itself added to a request"]
+    overhead_s: Annotated[float, "mean time that scaletest itself added to a request"]
     suspects: Annotated[tuple[str, ...], "workers that failed all of at least five requests"]
     fairness: Annotated[
         Mapping[str, Fairness], "by worker, node and device, where there is more than one"
@@ -90,7 +90,7 @@ class Step(Written):
     nodes: Annotated[
         Mapping[str, Count], "successful requests by node, the most first; all repeats"
     ] = field(default_factory=dict)
-    devices: Annotated[Mapping[str, Count], "the same by device, as in 'renderD128 of node-a'"] = (
+    devices: Annotated[Mapping[str, Count], "the same by device, e.g. 'renderD128 of node-a'"] = (
         field(default_factory=dict)
     )
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from scaletest.model import VerdictKind
-from scaletest.model.threshold import PERCENTILES, parse_step_threshold
+from scaletest.model.threshold import parse_step_threshold
 from scaletest.stats.completions import Completions
 from scaletest.stats.percentiles import samples_needed
 from scaletest.stats.student import spread_bound, t95
@@ -41,24 +41,26 @@ from scaletest.validation.judging.throughput import (
 from scaletest.validation.judging.warm_up import LEFT_PER_WORKER, Warmup, cut_warm_up
 from scaletest.validation.plan import Plan
 
-# The way up and the way down, and the factor of both together on the width of an interval.
+# The way up and the way down.
 PARTS = 2
-NARROWER = 1.0 / math.sqrt(PARTS)
+# The interval of both parts together is as wide as that of one, times this.
+WIDTH_OF_BOTH = 1.0 / math.sqrt(PARTS)
+# 2.326 / 1.960: from the half-width of a two-sided 95 % interval to that of 98 %, 1 % at each end.
+WIDTH_AT_98 = 1.187
+# A relative half-width beyond this comes from too little data to be trusted, whatever it decides.
+TRUSTED_WIDTH = 0.10
+# The base of another doubling keeps its share of the error within the margin: 1 / sqrt(2).
+BASE_SHARE = 0.4
 # Shorter steps would be at the mercy of one scheduling delay, however many requests they hold.
 SHORTEST_STEP_S = 2.0
+# The next check of the completions comes when there are this many times as many.
 CHECK_GROWTH = 1.2
-# A part whose doubling fails goes on for so long, so that the cause is known too.
+# A part whose doubling fails lasts so long, so that the cause is known too.
 CAUSE_S = 3.0
-# 2.326 / 1.960: from the half-width of a two-sided 95 % interval to that of 98 %, 1 % at each end.
-WIDER = 1.187
-# An interval wider than this comes from too little data to be trusted, whatever it decides.
-ROUGH = 0.10
 # While more than this part of a step is warm-up it may not have ended yet.
 MOST_WARMUP = 0.4
 # A throughput that changes by this along a part is a warm-up rather than a machine that heats up.
 WARMING, WARMING_T = 0.25, 3.0
-# The base of another doubling keeps its share of the error within the margin: 1 / sqrt(2).
-BASE_SHARE = 0.4
 # Measures whose thresholds need the plan's precision.
 RATES = ("ratio", "efficiency", "throughput", "contention", "coherency")
 # Returns the completions so far, and when the first request was submitted, on Redis' clock.
@@ -72,7 +74,7 @@ class Stop(StrEnum):
     PRECISE = "precise"
     FIXED = "fixed time"
     LONGEST = "longest step"
-    MIRRORED = "as long as before"
+    MIRRORED = "same duration as the first pass"
     FAILURES = "failures"
     ENDED = "ended early"
 
@@ -86,7 +88,7 @@ class StepRequirements:
     """
 
     requests: int  # that must be counted
-    precise: bool  # whether the step must go on to the plan's precision
+    precise: bool  # whether the step must reach the plan's precision
 
 
 def requirements_of(plan: Plan, workers: int) -> StepRequirements:
@@ -106,7 +108,7 @@ def requirements_of(plan: Plan, workers: int) -> StepRequirements:
         if workers not in rests_on:
             continue
         precise = precise or measure in RATES
-        quantile = PERCENTILES.get(measure.partition(".")[2])
+        quantile = threshold.quantile
         if measure == "drift":  # two of each worker in every batch of each part
             requests = max(requests, 2 * BATCHES * workers * PARTS)
         elif quantile:  # an interval needs twice the requests of its value
@@ -120,20 +122,14 @@ class Stopping:
 
     plan: Plan
     workers: int
-    # the measurement of the step that this one is compared with, None without one
-    before: StepPart | None
-    # whether no later step is compared with this one
-    last: bool
-    # how long it is measured, as its mirror image is or will be; 0: as long as it takes
-    length_s: float = 0.0
-    # completions from which on the next check comes
-    next_check: int = 0
-    # throughput at the last check
-    rate: Throughput | None = None
+    before: StepPart | None  # the step that this one is compared with, None without one
+    last: bool  # whether no later step is compared with this one
+    length_s: float = 0.0  # as its mirror image was measured; 0: as long as it takes
+    next_check: int = 0  # completions from which on the next check comes
+    rate: Throughput | None = None  # at the last check
     # the end of the warm-up at the check that ended the step, 0 for none; None before that
     warm_at_s: float | None = None
-    # time that a part gets back, which its warm-up took
-    _extra_s: float = 0.0
+    _extra_s: float = 0.0  # time that a part gets back, which its warm-up took
 
     @property
     def longest_s(self) -> float:
@@ -149,48 +145,44 @@ class Stopping:
         return min(plan.longest_s, plan.longest_part_s + self._extra_s)
 
     def decide(self, count: int, elapsed_s: float, read: ReadCompletions) -> Stop | None:
-        """Return why to stop now; None to go on.
+        """Return why to stop now; None to continue.
 
         count: of completions. read: called only when they are needed.
         """
-        plan = self.plan
-        if elapsed_s >= self.longest_s and not self._goes_on(elapsed_s, read):
-            return Stop.FIXED if plan.step_s else Stop.LONGEST
-        if plan.step_s or count < self.next_check:
-            return None
+        if self.plan.step_s:
+            return Stop.FIXED if elapsed_s >= self.longest_s else None
         if self.length_s:
-            # after the mirror image's length, but not before requests in flight are enough
-            if elapsed_s < self.length_s:
-                return None
-            return Stop.MIRRORED if self._will_suffice(read()[0]) else None
-        warmup_s = plan.warmup_s or 0.0
-        if elapsed_s < warmup_s:
+            return self._decide_mirrored(elapsed_s, read)
+        if elapsed_s >= self.longest_s and not self._gets_more_time(elapsed_s, read):
+            return Stop.LONGEST
+        if count < self.next_check or elapsed_s < (self.plan.warmup_s or 0.0):
             return None
-
-        # whether the completions so far are enough
         completions, began_s = read()
-        warm = cut_warm_up(completions, plan.warmup_s, began_s)
-        if plan.warmup_s is None and not self._began_steadily(warm, began_s):
+        warm = cut_warm_up(completions, self.plan.warmup_s, began_s)
+        stop = self._find_stop(count, warm, began_s=began_s, elapsed_s=elapsed_s)
+        if stop is None:
             return None
-        shortest_s = SHORTEST_STEP_S / PARTS + warmup_s
-        stop = None
-        if self._will_be_precise(warm, elapsed_s, shortest_s):
-            stop = Stop.PRECISE
-        elif elapsed_s >= shortest_s:
-            self.next_check = max(count + 1, math.ceil(count * CHECK_GROWTH))
-            stop = self._check_completions(warm)
-        if stop and elapsed_s < CAUSE_S and self._falls_short(warm.rest):
+        if elapsed_s < CAUSE_S and self._falls_short(warm.rest):
             # a second shows that a doubling fails, and too few requests to tell why
-            self.next_check = max(count + 1, math.ceil(count * CHECK_GROWTH))
+            self._postpone_check(count)
             return None
-        if stop and plan.warmup_s is None:
+        if self.plan.warmup_s is None:
             self.warm_at_s = warm.cut_s if warm.share else 0.0
         return stop
 
-    def _goes_on(self, elapsed_s: float, read: ReadCompletions) -> bool:
-        """Return whether a part goes on beyond its time: a warm-up took a share or still lasts."""
+    def _decide_mirrored(self, elapsed_s: float, read: ReadCompletions) -> Stop | None:
+        """Decide for a part whose mirror image was measured: it takes as long, and not less."""
+        if elapsed_s >= self.longest_s:
+            return Stop.LONGEST
+        # not before the requests in flight are enough
+        if elapsed_s >= self.length_s and self._will_suffice(read()[0]):
+            return Stop.MIRRORED
+        return None
+
+    def _gets_more_time(self, elapsed_s: float, read: ReadCompletions) -> bool:
+        """Return whether a part runs beyond its time: a warm-up took a share or still lasts."""
         plan = self.plan
-        if plan.step_s or self.length_s or plan.warmup_s is not None:
+        if plan.warmup_s is not None:
             return False
         completions, began_s = read()
         warm = cut_warm_up(completions, None, began_s)
@@ -199,6 +191,63 @@ class Stopping:
         elif warm.share:
             self._extra_s = max(self._extra_s, warm.cut_s - began_s)
         return elapsed_s < self.longest_s
+
+    def _postpone_check(self, count: int) -> None:
+        """Check next when there are a fifth more completions than these."""
+        self.next_check = max(count + 1, math.ceil(count * CHECK_GROWTH))
+
+    def _find_stop(
+        self, count: int, warm: Warmup, *, began_s: float, elapsed_s: float
+    ) -> Stop | None:
+        """Return why the completions so far are enough, or will be; None where they are not."""
+        plan = self.plan
+        if plan.warmup_s is None and not self._began_steadily(warm, began_s):
+            return None
+        shortest_s = SHORTEST_STEP_S / PARTS + (plan.warmup_s or 0.0)
+        if self._will_be_precise(warm, elapsed_s, shortest_s):
+            return Stop.PRECISE
+        if elapsed_s < shortest_s:
+            return None
+        self._postpone_check(count)
+        rate = throughput(warm.rest, self.workers, cautious=True)
+        self.rate = rate if rate.enough else None
+        required = requirements_of(plan, self.workers)
+        has_enough = rate.enough and PARTS * rate.completions >= required.requests
+        is_steady = has_settled(warm) and warm.share <= MOST_WARMUP
+        if not (has_enough and is_steady) or may_rise(warm.rest.with_slow_cycles_filled):
+            return None
+        if WIDTH_OF_BOTH * rate.relative <= plan.precision:
+            return Stop.PRECISE
+        if not required.precise and self._is_doubling_clear(rate, warm.rest):
+            return Stop.DECIDED
+        return None
+
+    def _is_doubling_clear(self, rate: Throughput, completions: Completions) -> bool:
+        """Return whether the ratio is decided, although neither of its steps is known precisely."""
+        before, relative = self.before, WIDTH_OF_BOTH * rate.relative
+        if before is None or not before.throughput.enough or relative > TRUSTED_WIDTH:
+            return False
+        part = StepPart(
+            workers=self.workers,
+            repeat=before.repeat,
+            seconds=1.0,
+            middle_s=0.0,
+            throughput=rate,
+            tail=find_slow(completions),
+        )
+        ratio = doubling_ratio(
+            [before],
+            [part],
+            self.plan,
+            wider=WIDTH_AT_98,
+            # not all that the second part will gain: it may well say something less clear
+            narrower=math.sqrt(WIDTH_OF_BOTH),
+        )
+        if ratio is None or ratio.kind is VerdictKind.INVALID:
+            return False
+        # and the rate must be good enough as the base of the next doubling
+        margin = abs(math.log(ratio.value / ratio.wanted))
+        return self.last or relative <= BASE_SHARE * margin
 
     def _began_steadily(self, warm: Warmup, began_s: float) -> bool:
         """Return whether first requests took as long as later ones, or a warm-up would show.
@@ -241,7 +290,7 @@ class Stopping:
         if not spreads:
             return False
         relative = t95(count - 1) * max(spreads) / math.sqrt(count)
-        return relative * NARROWER <= self.plan.precision
+        return relative * WIDTH_OF_BOTH <= self.plan.precision
 
     def _falls_short(self, completions: Completions) -> bool:
         """Return whether throughput is below what is wanted, as far as is seen."""
@@ -258,40 +307,3 @@ class Stopping:
             MIN_COMPLETIONS - self.workers,
             MIN_COMPLETIONS_PER_WORKER - 1,
         )
-
-    def _check_completions(self, warm: Warmup) -> Stop | None:
-        """Return why the completions so far are enough; None where they are not."""
-        rate = throughput(warm.rest, self.workers, cautious=True)
-        self.rate = rate if rate.enough else None
-        required = requirements_of(self.plan, self.workers)
-        if not rate.enough or PARTS * rate.completions < required.requests:
-            return None
-        if (
-            not has_settled(warm)
-            or warm.share > MOST_WARMUP
-            or may_rise(warm.rest.with_slow_cycles_filled)
-        ):
-            return None
-        relative = NARROWER * rate.relative
-        if relative <= self.plan.precision:
-            return Stop.PRECISE
-
-        # whether the doubling is clear, although neither step is known precisely
-        before = self.before
-        if required.precise or relative > ROUGH or before is None or not before.throughput.enough:
-            return None
-        part = StepPart(
-            workers=self.workers,
-            repeat=before.repeat,
-            seconds=1.0,
-            middle_s=0.0,
-            throughput=rate,
-            tail=find_slow(warm.rest),
-        )
-        narrower = math.sqrt(NARROWER)  # the part to come may well say something less clear
-        ratio = doubling_ratio([before], [part], self.plan, wider=WIDER, narrower=narrower)
-        if ratio is None or ratio.kind is VerdictKind.INVALID:
-            return None
-        # and whether the rate is good enough as the base of the next doubling
-        margin = abs(math.log(ratio.value / ratio.wanted))
-        return Stop.DECIDED if self.last or relative <= BASE_SHARE * margin else None

@@ -8,17 +8,20 @@ Their intervals:
     wait.p95 and the like          95 % by order statistics, of all successful requests of the step
     contention, coherency          bootstrap interval of the fitted law
     failures                       exact counts
+    figures.NAME                   95 % by Student's t, or as for wait.p95
     drift                          the shift within a step, 0 when it is not significant; no
                                    interval
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from scaletest.model.threshold import PERCENTILES, Threshold, parse_step_threshold
 from scaletest.render.numbers import plural
 from scaletest.stats.estimate import Estimate, exact_estimate
-from scaletest.stats.percentiles import Distribution, Percentile, samples_needed
+from scaletest.stats.percentiles import Distribution, Percentile, samples_needed, summarise_samples
+from scaletest.stats.repetitions import summarise_repetitions
 from scaletest.stats.scaling import scaling_over
 from scaletest.stats.thresholds import Measured, ThresholdResult, judge_threshold
 from scaletest.validation.judging.drift import BATCHES
@@ -85,9 +88,8 @@ def _measure(threshold: Threshold, step: Step, steps: Sequence[Step]) -> Measure
                 None, f"drift needs {2 * BATCHES} requests of every worker, there are {least}"
             )
         return Measured(exact_estimate(max(abs(sample.drift.shift) for sample in step.samples)))
-    times, _, percentile = measure.partition(".")
-    if percentile:
-        return _estimate_percentile(getattr(step, times), percentile)
+    if "." in measure:
+        return _measure_values(threshold, step)
     # what follows rests on throughput: on that of the step, and of the one it is compared with
     bases = {"efficiency": steps[0], "ratio": steps[max(0, steps.index(step) - 1)]}
     for compared in (step, bases.get(measure, step)):
@@ -96,7 +98,9 @@ def _measure(threshold: Threshold, step: Step, steps: Sequence[Step]) -> Measure
             return Measured(None, f"{workers}: not steady, or too few requests to tell")
         # a change of the machine cancels in a ratio only with the way down
         if len(compared.samples) < 2 and measure != "throughput":
-            return Measured(None, f"{workers}: the way down was not measured", "run it to the end")
+            return Measured(
+                None, f"{workers}: the descending pass was not measured", "run it to the end"
+            )
     if measure == "throughput":
         return Measured(step.throughput.estimate)
     if measure == "efficiency":
@@ -108,6 +112,29 @@ def _measure(threshold: Threshold, step: Step, steps: Sequence[Step]) -> Measure
     return Measured(
         None, "there is no step before it with a throughput", "name a later step, or raise <limit>"
     )
+
+
+def _measure_values(threshold: Threshold, step: Step) -> Measured:
+    """Return a percentile of times or of a figure of the workload, or the mean of a figure."""
+    name = threshold.figure
+    if not name:
+        times, _, percentile = threshold.measure.partition(".")
+        return _estimate_percentile(getattr(step, times), percentile)
+    values = []
+    for record in chain.from_iterable(sample.counted for sample in step.samples):
+        value = record.reply.figures.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            values.append(float(value))
+    if not values:
+        return Measured(
+            None, f"no request reported a number as {name}", "let the workload return it"
+        )
+    if threshold.quantile is not None:
+        percentile = threshold.measure.removeprefix(f"figures.{name}.")
+        return _estimate_percentile(summarise_samples(values), percentile)
+    # a figure may lie below 0, which a rate or a time does not
+    mean = summarise_repetitions(values)
+    return Measured(Estimate(mean.mean, mean.mean - mean.half_width, mean.mean + mean.half_width))
 
 
 def _estimate_percentile(times: Distribution, name: str) -> Measured:

@@ -34,8 +34,8 @@ def find_warnings(
         # the tester may cost 2 % of a request's time without a warning
         if 0.02 < step.overhead_share <= MOST_OVERHEAD:
             lines.append(
-                f"{workers}: the tester costs {step.overhead_share:.0%} of a request's time; use"
-                " longer requests"
+                f"{workers}: scaletest itself costs {step.overhead_share:.0%} of a request's time;"
+                " use longer requests"
             )
         for measured in step.samples:
             # a lasting change or short dips within one measurement
@@ -78,10 +78,11 @@ def find_warnings(
     for alike in by_kind.values():
         costliest = max(alike, key=lambda disturbance: disturbance.weight)
         if costliest.sentence not in warned:
-            more = {1: "", 2: ", and once more"}.get(
-                len(alike), f", and {len(alike) - 1} more times"
-            )
-            lines.append(costliest.sentence + more)
+            if len(alike) == 1:
+                lines.append(costliest.sentence)
+                continue
+            times = "twice" if len(alike) == 2 else f"{len(alike)} times"
+            lines.append(f"{costliest.text}, {times} ({costliest.clock_span}, …)")
     return lines
 
 
@@ -94,8 +95,8 @@ def warn_of_trend(trend_per_s: float) -> list[str]:
         return []
     return [
         f"the machine {'slowed down' if trend_per_s < 0 else 'sped up'} steadily by"
-        f" {abs(math.expm1(trend_per_s)):.2%} a second; the ratios are not affected, since steps"
-        " were measured on the way up and on the way down"
+        f" {abs(math.expm1(trend_per_s)):.2%} per second; the ratios are not affected, since every"
+        " step was measured in an ascending and in a descending pass"
     ]
 
 

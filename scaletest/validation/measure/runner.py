@@ -23,7 +23,7 @@ from scaletest.runs.progress import Progress
 from scaletest.stats.completions import Completions
 from scaletest.validation.folder import StoredValidation, ValidationFolder
 from scaletest.validation.judging.evaluation import Evaluation, evaluate, missing_samples
-from scaletest.validation.judging.forecast import left_s
+from scaletest.validation.judging.forecast import time_left
 from scaletest.validation.judging.growth import SEED
 from scaletest.validation.judging.measured_step import measure_step
 from scaletest.validation.judging.schedule import Turn, further_pair, planned_pairs, way_name
@@ -118,6 +118,7 @@ class ValidationRunner:
         self._spent_s = elapsed_s(earlier.result)
         self._measurements = list(earlier.measurements)
         self._records = defaultdict(list, earlier.records)
+        self._request_s = dict[int, float]()  # mean, by the number of workers
         self._background = list(earlier.background)
         self._stored_background = len(self._background)
         self._samples = SampleStore(folder, earlier.samples)
@@ -198,9 +199,7 @@ class ValidationRunner:
             self._progress.at(
                 len(self._measurements),
                 len(self._measurements) + len(left),
-                left_s=left_s(self._plan, left, self._measurements),
-                # another pair of ways may be needed
-                is_estimate=self._plan.repeats == 1,
+                left=time_left(self._plan, left, self._measurements, self._request_s),
             )
             self._measure_turn(turn, backend, load)
             # where every request failed, more workers would only fail faster; but each number is a
@@ -313,11 +312,13 @@ class ValidationRunner:
         self._collector.collect()
         result = self._store_result()
         for step in result.steps:
+            if step.run.mean is not None:
+                self._request_s[step.workers] = step.run.mean
             if step.workers == measurement.workers and records:
                 ratio = f", ratio {step.ratio.value:.2f}" if step.ratio else ""
                 failed = f", {step.failures} failed" if step.failures else ""
                 reason = f" ({measurement.stop}, {measurement.measured_s:.0f} s)"
-                name = f"{plural(step.workers, 'worker')} on the {way_name(measurement.repeat)}"
+                name = f"{plural(step.workers, 'worker')} in the {way_name(measurement.repeat)}"
                 rate = f"{step.throughput.per_s:.3f} requests/s"
                 self._progress.step(f"{name}: {rate}{ratio}{failed}{reason}")
         self._progress.step_ended()

@@ -1,10 +1,8 @@
 """What a report says of the causes that keep throughput from growing."""
 
 from scaletest.causes.causes import ALONE, NO_CAUSE, Cause, Causes
-from scaletest.model import VerdictKind
 from scaletest.render.blocks import Cell, Share, Table
-from scaletest.render.numbers import format_seconds
-from scaletest.validation.judging.evaluation import Evaluation
+from scaletest.render.numbers import format_percent, format_seconds
 from scaletest.validation.report.words import share_text
 
 CONFIRMED = {True: "confirmed", False: "contradicted", None: ""}
@@ -13,15 +11,6 @@ CONFIRMED = {True: "confirmed", False: "contradicted", None: ""}
 def doubling_text(causes: Causes) -> str:
     """Return between which steps it is that something grew."""
     return f"{causes.before} to {causes.after} workers"
-
-
-def known_limits(result: Evaluation) -> Causes | None:
-    """Return what limits the run; None where nothing does, or the machine spoilt the run."""
-    causes = result.causes
-    if causes is None or causes.headline in NO_CAUSE:
-        return None
-    is_spoilt = bool(result.disturbed) or causes.of_others
-    return None if is_spoilt and result.verdict.kind is VerdictKind.INVALID else causes
 
 
 def causes_note(causes: Causes) -> str:
@@ -33,16 +22,11 @@ def causes_note(causes: Causes) -> str:
         lines.append(f"From {doubling_text(causes)} {causes.headline}.")
     elif causes.headline:
         lines.append(f"The cause is {causes.headline}.")
-    elif causes.not_observed:
-        lines.append(f"{1.0 - causes.observed:.0%} of the added time was not observed.")
     if causes.slow:
         slow = causes.slow.sentence
         lines.append(f"{slow[0].upper()}{slow[1:]}; {causes.slow.remedy}.")
     if causes.covered < 1.0:
-        lines.append(
-            f"{causes.covered:.0%} of the requests say where their time went; the others are left"
-            " out."
-        )
+        lines.append(f"Based on {causes.covered:.0%} of requests (the rest were not sampled).")
     return " ".join(lines)
 
 
@@ -57,7 +41,10 @@ def evidence_text(cause: Cause, most: int | None = None) -> str:
 
 
 def causes_table(causes: Causes, *, on_page: bool, title: str = "", note: str = "") -> Table:
-    """Return a row for each cause, the largest first. A page has room for what was before."""
+    """Return a row for each cause, the largest first, and one for what was not observed.
+
+    A page has room for what was before.
+    """
     rows: list[dict[str, Cell]] = []
     for cause in causes.causes[:6]:  # a page and a comment show so many
         course = {
@@ -75,5 +62,12 @@ def causes_table(causes: Causes, *, on_page: bool, title: str = "", note: str = 
                 "what to try": cause.remedy,
             }
         )
+    if causes.not_observed:
+        unseen = 1.0 - causes.observed
+        row: dict[str, Cell] = dict.fromkeys(rows[0] if rows else (), "")
+        row["cause"] = "not observed"
+        row["share of the added time"] = Share(unseen, format_percent(unseen, 0))
+        row["added"] = format_seconds(unseen * causes.grown_s.value)
+        rows.append(row)
     texts = {"cause", "object", "measured", "what to try"}
     return Table.of_rows(rows, texts, {"object"}, layout="causes", title=title, note=note)

@@ -15,7 +15,7 @@ PANEL_SIZE = (360.0, 210.0)
 PANEL_NOTE = (
     "Each panel is one measurement of a step on a time axis of its own; the line is the throughput,"
     " the band its mean with the 95 % interval, and the grey part is the warm-up, which does not"
-    " count. An upright line is a lasting change, a dot a short dip. A line that goes on rising or"
+    " count. A vertical line is a lasting change, a dot a short dip. A line that keeps rising or"
     " falling means that the step had not settled."
 )
 

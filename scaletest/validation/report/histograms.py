@@ -54,7 +54,7 @@ def step_histograms(result: Evaluation, records: Rows) -> Charts:
         title="Run times of each step",
         note=(
             "All steps have the same axes, so that they compare: bars are parts of the step's"
-            " requests, and the upright line is the median. Two peaks instead of one usually mean"
+            " requests, and the vertical line is the median. Two peaks instead of one usually mean"
             " two kinds of requests, devices or nodes."
         ),
         narrow_size=NARROW_HISTOGRAM,

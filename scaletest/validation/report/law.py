@@ -25,7 +25,7 @@ def law_sentence(result: Evaluation) -> str:
         return ""
     vague = [str(step.level) for step in result.steps if not step.throughput.enough]
     if vague:
-        return f"unknown, since the throughput is with {', '.join(vague)} workers"
+        return f"unknown: too few requests with {', '.join(vague)} workers"
     if growth.choice is None:
         return f"too few steps to tell: {growth.remedies.get('amdahl', 'measure more steps')}"
     law = growth.choice.law
@@ -37,10 +37,7 @@ def law_sentence(result: Evaluation) -> str:
             high = f"{peak.high:.0f}" if math.isfinite(peak.high) else "no limit"
             interval = f" [{peak.low:.0f}, {high}]"
         place = " on each device" if result.plan.compares else ""
-        sentence += (
-            f"; throughput is highest with {peak.workers:.0f}{interval} workers{place},"
-            f" {peak.reason}"
-        )
+        sentence += f"; it peaks at {peak.workers:.0f}{interval} workers{place}, {peak.reason}"
     if growth.lacking:
         sentence += f" (too few steps to be sure: {next(iter(growth.remedies.values()))})"
     # by how much the law misses a step most, where it lies more than 5 % beyond its interval
@@ -63,22 +60,19 @@ def _describe_law(law: Law, interval: LawInterval | None) -> str:
     coherency = _coefficient_text(law.coherency, interval.coherency if interval else None)
     match law.name:
         case "amdahl":
-            return (
-                f"contention: {contention} of the work is done by one worker at a time (Amdahl's"
-                " law)"
-            )
+            return f"{contention} of the work is serialised (Amdahl's law)"
         case "usl":
             return (
-                f"contention and coherency: {contention} of the work is done by one worker at a"
-                f" time, and each pair of workers adds {coherency} (universal scalability law)"
+                f"{contention} of the work is serialised, and each pair of workers adds"
+                f" {coherency} (universal scalability law)"
             )
         case "capped" if math.isfinite(law.ceiling):
             ceiling = format_significant(law.ceiling)
             if interval and interval.ceiling:
                 ends = interval.ceiling
                 ceiling = with_interval(law.ceiling, ends.low, ends.high)
-            return f"a ceiling at {ceiling} requests/s"
-    return "linear: no shared bottleneck in the tested range"
+            return f"levels off at {ceiling} requests/s"
+    return "linear, no shared bottleneck found"
 
 
 def _coefficient_text(value: float, interval: Estimate | None) -> str:
@@ -93,4 +87,4 @@ def _coefficient_text(value: float, interval: Estimate | None) -> str:
         return percent_with_interval(value, interval.low, interval.high, 3)
     if interval.low >= 0.005:  # less is shown as 0 %
         return f"{format_percent(interval.low, 0)} or more"
-    return "an unknown part"
+    return "an unknown share"

@@ -27,7 +27,6 @@ from scaletest.validation.report.causes import (
     causes_note,
     causes_table,
     doubling_text,
-    known_limits,
 )
 from scaletest.validation.report.course_charts import PANEL_NOTE, course_panels
 from scaletest.validation.report.histograms import node_histograms, step_histograms
@@ -40,19 +39,28 @@ from scaletest.validation.run_type import ValidationRun
 
 # More members than this are shown from both ends: the busiest and the idlest.
 MOST_MEMBERS = 24
+# Sections for those who want to know how the answer came about.
+STATISTICS = (
+    "Resources",
+    "Steps",
+    "Throughput over time",
+    "Wait and run times",
+    "Who did how much",
+    "Other queues",
+)
 
 
 def page_sections(parts: ReportParts) -> list[Section]:
     """Return all sections that have anything to show."""
     run, result = parts.run, parts.result
-    law = Text([as_sentence(law_sentence(result), "Law: ")], "strong")
+    law = Text([as_sentence(law_sentence(result), "Scaling: ")], "strong")
     limits = "What limits it"
     # what the load beside the validation did
     others = [
         {
             "queue": step.name,
             "workers of the step": str(step.workers),
-            "measuring": way_name(step.repeat),
+            "pass": way_name(step.repeat),
             "requests/s": with_half_width(step.throughput.per_s, step.throughput.half_width),
             "mean wait": format_seconds(step.wait.mean),
             "mean run": format_seconds(step.run.mean),
@@ -61,8 +69,8 @@ def page_sections(parts: ReportParts) -> list[Section]:
         for step in result.background
     ]
     others_note = (
-        "What the load beside the validation did meanwhile. No verdict rests on it, but a change"
-        " tells how much the two share."
+        "Background load on other queues during each step. It does not affect the verdict, but a"
+        " change shows how much the two share."
     )
     return contents.make_page(
         {
@@ -74,10 +82,11 @@ def page_sections(parts: ReportParts) -> list[Section]:
             "Steps": _steps_section(parts),
             "Throughput over time": [Charts(course_panels(result), note=PANEL_NOTE)],
             "Wait and run times": _times_section(run),
-            "Who did how much": _members_section(run),
-            "Other queues": [Table.of_rows(others, {"queue", "measuring"}, note=others_note)],
+            "Work per worker": _members_section(run),
+            "Other queues": [Table.of_rows(others, {"queue", "pass"}, note=others_note)],
         },
-        limits if known_limits(result) else "",
+        limits if result.limits else "",
+        folded=STATISTICS,
     )
 
 
@@ -86,16 +95,16 @@ def _limits_section(result: Evaluation) -> list[Block | None]:
     chart, causes = draw_time_by_state(result), result.causes
     if chart is None or causes is None:
         return []
-    if causes.causes and known_limits(result) is None:
+    if causes.causes and result.limits is None:
         return [chart]
     meaning = (
-        f"From {doubling_text(causes)}: what requests spend the time on by which they take"
-        " longer, with the 95 % interval; per request: before and after."
+        f"Where the added time per request goes from {doubling_text(causes)} (95 % CI); per"
+        " request: before and after."
     )
     if any(cause.evidence for cause in causes.causes):
         meaning += (
-            " Measured: what the resources of the nodes did meanwhile, and whether that"
-            " confirms or contradicts the cause."
+            " Measured: use of the nodes' resources at that time, and whether it confirms or"
+            " contradicts the cause."
         )
     return [
         causes_table(causes, on_page=True, note=meaning),
@@ -109,9 +118,9 @@ def _resources_section(result: Evaluation) -> list[Block | None]:
     table = resources_table(
         result,
         note=(
-            "Means of the samples while each step was measured. Requests' own: cores that the"
-            " requests themselves used. Pressure: the part of the time in which some thread waited"
-            " for it. Disk, device: the part of the time in which it was busy."
+            "Mean of the samples of each step. Requests' own: cores used by the requests"
+            " themselves. Pressure: share of time in which at least one task was stalled (PSI),"
+            " worst node. Disk, device: share of time it was busy."
             f" {energy_note(result)}"
         ).rstrip(),
     )
@@ -142,11 +151,11 @@ def _sharing_section(parts: ReportParts) -> list[Block | None]:
         Text(
             [
                 (
-                    "All devices are full in every step. Percent: 95 % intervals that hold"
-                    " together, against the number with the highest throughput; the least"
-                    " number whose interval"
-                    " reaches 100% is called best. Fair: requests of the busiest over those of the"
-                    " idlest. Memory limit: requests that met the limit of a device's memory."
+                    "All devices are full in every step. Percent: simultaneous 95 % intervals,"
+                    " relative to the highest throughput; the smallest number of workers whose"
+                    " interval reaches 100% is called best. Fair: requests of the busiest over"
+                    " those of the idlest. Memory limit: requests that hit the limit of a device's"
+                    " memory."
                 )
             ],
             "soft",
@@ -172,20 +181,20 @@ def _steps_section(parts: ReportParts) -> list[Block | None]:
                 "speed-up": row.cells["speed-up"],
                 "efficiency": efficiency,
                 "failed": str(step.failures),
-                "tester": format_percent(step.overhead_share),
+                "overhead": format_percent(step.overhead_share),
                 "ended": step.stops,
                 "measured": format_seconds(step.measured_s),
             }
         )
     note = (
         f"Throughput ± {rate_interval_text(parts.result.steps)}; ratio: to the step before, with"
-        " the 90 % interval on which the verdict rests; other brackets are 95 % intervals. Tester:"
+        " the 90 % interval that decides the verdict; other brackets are 95 % intervals. Overhead:"
         " the share of a request's time that scaletest itself cost."
     )
     blocks: list[Block | None] = [Table.of_rows(rows, {"ended"}, layout="steps", note=note)]
     knee = parts.result.growth.knee
     if knee is not None and not parts.result.plan.compares:
-        text = f"Knee, the point farthest above the chord of the curve (Kneedle): {knee} workers."
+        text = f"Knee of the curve (Kneedle): {knee} workers."
         blocks.append(Text([text]))
     return blocks
 
@@ -207,8 +216,8 @@ def _times_section(run: ValidationRun) -> list[Block | None]:
             note=(
                 "Wait: from the client's submission until a worker took the request. Run: the"
                 " workload itself. Run times that grow with the workers mean that they share"
-                " something; long waits mean that the workers were not ready to take. In brackets"
-                " the 95 % interval; n/a: the step has fewer requests than the percentile needs."
+                " something; long waits mean that no worker was free. In brackets the 95 %"
+                " interval; n/a: the step has fewer requests than the percentile needs."
             ),
         ),
         step_histograms(result, run.records),
@@ -241,8 +250,8 @@ def _members_section(run: ValidationRun) -> list[Block | None]:
     if not tables:
         return []
     note = (
-        f"With {steps[-1].workers} workers. Workers and pods are those of the way up. Even"
-        " shares are fair; one that lags points at a slow device, node or pod."
+        f"With {steps[-1].workers} workers; workers and pods are those of the ascending pass."
+        " Shares should be equal; a low one suggests a slow device, node or pod."
     )
     return [
         Text([note], "soft"),

@@ -9,8 +9,7 @@ from scaletest.render.numbers import format_significant, plural
 from scaletest.render.text import clean_text
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.quick import QuickAnswer, cores_needed, quick_answer
-from scaletest.validation.report.causes import known_limits
-from scaletest.validation.report.words import speedup_bars
+from scaletest.validation.report.words import gain_texts, speedup_bars
 
 LONGEST_ERROR = 160
 
@@ -65,11 +64,12 @@ def _scaling_lines(answer: QuickAnswer, result: Evaluation) -> Iterator[str]:
             f" throughput of {answer.reached}."
         )
     # the cause, or the CPU where so many workers need more cores than there are
-    causes = known_limits(result)
+    causes = result.limits
     needed = cores_needed(result.resources, workers)
     if causes and not causes.headline:
         first = causes.causes[0]
         yield f"What stops it: {'; '.join([first.sentence, *first.evidence[:1]])}."
+        yield from (f"  {line}" for line in gain_texts(result))
         yield f"  What to try: {first.remedy}."
     elif needed:
         alone, cores = needed

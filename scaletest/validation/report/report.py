@@ -28,7 +28,6 @@ from scaletest.validation.report.causes import (
     causes_table,
     doubling_text,
     evidence_text,
-    known_limits,
 )
 from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.page import page_sections
@@ -36,7 +35,13 @@ from scaletest.validation.report.parts import ReportParts, as_sentence, spread_t
 from scaletest.validation.report.resources import energy_note, resources_table
 from scaletest.validation.report.rows import rate_text, sheet_of_rows
 from scaletest.validation.report.summary import terminal_summary
-from scaletest.validation.report.words import best_share_text, intervals_text, wanted_text
+from scaletest.validation.report.words import (
+    best_share_text,
+    gain_texts,
+    intervals_text,
+    statement_text,
+    wanted_text,
+)
 from scaletest.validation.run_type import ValidationRun
 
 MOST_FAILURES = 10
@@ -77,6 +82,8 @@ def validation_report(run: ValidationRun) -> Report:
         name=run.name,
         conditions=("closed load", wanted_text(result)),
         elapsed_s=result.elapsed_s,
+        statement=statement_text(result),
+        gains=gain_texts(result),
         facts=facts,
         warnings=run_warnings(result.verdict, result.interrupted, result.warnings),
         thresholds=result.thresholds,
@@ -135,7 +142,7 @@ def comment_blocks(parts: ReportParts) -> list[Block]:
     """Return the table of steps, what limits the run, what the nodes did, and failures."""
     result = parts.result
     # what stops the run, ranked; nothing where nothing grew
-    causes = known_limits(result)
+    causes = result.limits
     limits: list[Block] = []
     if causes:
         heading = f"What limits it, from {doubling_text(causes)}"
@@ -158,7 +165,7 @@ def comment_blocks(parts: ReportParts) -> list[Block]:
             title="Resources of the nodes while each step was measured",
             note=energy_note(result),
         ),
-        Text([as_sentence(law_sentence(result))], label="Law"),
+        Text([as_sentence(law_sentence(result))], label="Scaling"),
         Text([as_sentence(best_share_text(result))], label="Shares"),
         *spread_texts(result.steps),
         Text(failed, "list", most=MOST_FAILURES, rest="failure group"),

@@ -140,7 +140,7 @@ def resources_line(result: Evaluation) -> str:
     parts = {
         "cores busy": f"{busy} of {cores[-1]:g}" if cores else "",
         "pressure": _join_by_step(pressures, lambda part: format_percent(part, 0)),
-        "joules a request": _join_by_step(
+        "joules per request": _join_by_step(
             [step.joules_per_request for step in steps], format_significant
         ),
     }
@@ -150,7 +150,7 @@ def resources_line(result: Evaluation) -> str:
     *others, last = [step.per_device or step.workers for step in steps]
     sampled = ", ".join([*map(str, others), plural(last, "worker")])
     place = " on each device" if result.plan.compares else ""
-    return f"{line} (with {sampled}{place}: the other steps are too short for a sample)"
+    return f"{line} (with {sampled}{place}: other steps were too short to sample)"
 
 
 def _join_by_step(values: Sequence[float | None], show: Callable[[float | None], str]) -> str:

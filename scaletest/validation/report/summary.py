@@ -6,7 +6,7 @@ from scaletest.render.text import clean_text, one_line
 from scaletest.report import failures
 from scaletest.report.words import run_warnings
 from scaletest.stats.percentiles import samples_needed
-from scaletest.validation.report.causes import doubling_text, evidence_text, known_limits
+from scaletest.validation.report.causes import doubling_text, evidence_text
 from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.parts import ReportParts, spread_texts
 from scaletest.validation.report.resources import resources_line
@@ -39,12 +39,12 @@ def terminal_summary(parts: ReportParts) -> list[Block]:
     if foot and result.plan.compares:
         foot += "; K: workers on each device; fair: most over least of workers/devices"
     if foot and parts.quantile != "p95":
-        foot += f"; p95 needs {samples_needed(0.95)} requests a step"
+        foot += f"; p95 needs {samples_needed(0.95)} requests per step"
     warnings = run_warnings(result.verdict, result.interrupted, result.warnings)
     errors = [f"error, {line}" for line in failures.lines(result.failures)]
     # what stops the run, a line for each cause, the largest first
     limits = []
-    causes = known_limits(result)
+    causes = result.limits
     if causes:
         title = f"what limits it, from {doubling_text(causes)}:"
         limits.append(f"{title} {causes.headline}" if causes.headline else title)
@@ -66,7 +66,7 @@ def terminal_summary(parts: ReportParts) -> list[Block]:
         parts.table(left_out, SHORT),
         Text([foot], "soft"),
         Text(speedup_bars(result), "chart", optional=True),
-        Text([law_sentence(result)], label="law"),
+        Text([law_sentence(result)], label="scaling", optional=True),
         Text([best_share_text(result)], label="shares"),
         *spread_texts(result.steps),
         Text(warnings, "warning", label="warning", most=MOST_WARNINGS, rest="warning"),

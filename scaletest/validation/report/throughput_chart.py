@@ -57,10 +57,10 @@ class Curve:
 def throughput_figure(result: Evaluation) -> Figure | None:
     """Return throughput with intervals, the fitted law and the ideal line.
 
-    None where there is nothing to draw.
+    None with fewer than two points.
     """
     steps = [step for step in result.steps if step.throughput.per_s > 0]
-    if not steps:
+    if len(steps) < 2:
         return None
     # the law and its peak, and how far the axis goes
     law = result.growth.choice.law if result.growth.choice else None
@@ -76,18 +76,15 @@ def throughput_figure(result: Evaluation) -> Figure | None:
         times = format_significant(last.throughput.per_s / first.throughput.per_s)
         caption += f", {times} times as much as {plural(first.workers, 'worker')}"
     caption += (
-        f". Bars are the {rate_interval_text(steps)}; the dashed line is what N workers would do if"
-        " nothing held them up"
+        f". Bars are the {rate_interval_text(steps)}; the dashed line is what N workers would do"
+        " with nothing in the way"
     )
     if law:
-        caption += (
-            ", the solid line the fitted law, dotted where no step was measured: an extrapolation,"
-            " not a result"
-        )
+        caption += ", the solid line the fitted law, dotted where it is extrapolated"
     if curve.is_log:
         caption += "; both axes are logarithmic: every doubling is equally long"
     if not all(step.sound for step in steps):
-        caption += "; a hollow point is of a step that may not be judged"
+        caption += "; a hollow point is a step that cannot be judged"
     return Figure(_draw_throughput(curve), f"{caption}.")
 
 

@@ -84,9 +84,8 @@ def draw_time_by_state(result: Evaluation) -> Figure | None:
     return Figure(
         chart,
         caption=(
-            "Mean time from the end of a worker's request to the end of its next one. A part that"
-            " grows with the workers holds throughput back by its growth; one that stays does not,"
-            " however large it is."
+            "Mean cycle time per request (gap + run). Only the parts that grow limit scaling; a"
+            " large but constant part does not."
         ),
         narrow_size=NARROW_SIZE,
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from scaletest.causes.statement import cause_statement
 from scaletest.render.bars import IDEAL, Bar, bar_lines
 from scaletest.render.numbers import format_significant, percent_with_interval, plural
 from scaletest.stats.estimate import Estimate
@@ -18,6 +19,44 @@ def wanted_text(result: Evaluation) -> str:
     return f"at least {plan.scale:g}x wanted per doubling up to {plural(plan.limit, 'worker')}"
 
 
+def statement_text(result: Evaluation) -> str:
+    """Return the answer of a run in one sentence: its main cause, else how far it scales.
+
+    "" where it shows neither, or numbers of workers per device are compared.
+    """
+    if result.limits and (statement := cause_statement(result.limits)):
+        return statement
+    scaling = result.growth.scaling
+    if len(scaling) < 2 or result.plan.compares:
+        return ""
+    first, last = scaling[0], scaling[-1]
+    times = f"{format_significant(last.speedup.value)}x"
+    return f"{plural(last.workers, 'worker')} do {times} the work of {first.workers}"
+
+
+def gain_texts(result: Evaluation) -> list[str]:
+    """Return what the run would bring without its main cause, and what requests cost."""
+    lines = []
+    gain, cost = result.gain, result.cost
+    if gain and result.limits:
+        without = gain.without
+        lines.append(
+            f"Without it about {format_significant(without.value, 2)}x"
+            f" [{format_significant(without.low, 2)}, {format_significant(without.high, 2)}]"
+            f" instead of {format_significant(gain.speedup.value, 2)}x."
+        )
+    if cost:
+        price = format_significant(cost.per_thousand.value)
+        lost = ""
+        if cost.lost.low > 0:
+            lost = f", {format_significant(cost.lost.value)} of that is lost to poor scaling"
+        lines.append(
+            f"1,000 requests cost {price} with {plural(cost.workers, 'worker')} at"
+            f" {result.plan.price:g}/h each{lost}."
+        )
+    return lines
+
+
 def workers_label(per_device: int) -> str:
     """Return the label of an axis of numbers of workers."""
     return "workers on each device" if per_device else "workers"
@@ -27,15 +66,15 @@ def intervals_text(steps: Sequence[Step]) -> str:
     """Return which intervals a table of steps shows, of rates and ratios; "" without a step."""
     if not steps:
         return ""
-    ratios = ", 90 % for the ratio" if any(step.ratio for step in steps) else ""
-    return f"± {rate_interval_text(steps)}{ratios}"
+    ratios = " (90 % for ratios)" if any(step.ratio for step in steps) else ""
+    return f"± is the {rate_interval_text(steps)}{ratios}"
 
 
 def rate_interval_text(steps: Sequence[Step]) -> str:
     """Return which interval of throughput a report shows."""
     if steps and all(step.between for step in steps):
-        return f"95 % interval between {len(steps[0].samples) // 2} repeats"
-    return "95 % interval within the run"
+        return f"95 % confidence interval between {len(steps[0].samples) // 2} repeats"
+    return "95 % confidence interval over both passes"
 
 
 def best_share_text(result: Evaluation) -> str:
@@ -73,6 +112,8 @@ def speedup_bars(result: Evaluation) -> list[str]:
         return []
     bars = []
     for step in steps:
+        if not step.throughput.per_s and not step.failures:
+            continue  # nothing was measured, as after an interruption
         speedup = step.throughput.per_s / first
         text = f"{format_significant(speedup)}x  {format_significant(step.throughput.per_s)}/s"
         bars.append(Bar(plural(step.workers, "worker"), speedup, text, ideal=step.workers))

@@ -46,7 +46,7 @@ def find_service(
     if deployment is None:
         raise UsageError(
             f"which object scales the pods of service {service.reference.name} is unknown",
-            hint="name it with <deployment>, as in statefulset/NAME",
+            hint="name it with <deployment>, e.g. statefulset/NAME",
         )
     is_inside = IN_CLUSTER.exists()
     wanted = rights.of_service(deployment.resource)

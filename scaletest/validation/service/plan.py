@@ -39,7 +39,7 @@ class ServicePlan(ImportedPlan):
     warm_limit_s: Annotated[
         float, Meta(gt=0, le=86400), "a service that is not warm by then counts as cold"
     ] = 120.0
-    repeats: Annotated[int, Meta(ge=1, le=100), "ways up, and ways down"] = 1
+    repeats: Annotated[int, Meta(ge=1, le=100), "ascending passes, and descending passes"] = 1
     timeout_s: Annotated[float, Meta(gt=0, le=86400)] = 30.0
     latency_limit: Annotated[str, 'of a percentile at every step, as "p95<2s", or ""'] = ""
 
@@ -79,6 +79,6 @@ def read_latency_limit(text: str) -> Threshold:
     limit = parse_threshold(text, LATENCIES, "'p95<2s' or 'ttft.p95<500ms'")
     if not limit.operator.startswith("<"):
         raise InvalidValue(
-            f"the latency limit is {text[:40]!r}", hint="write an upper bound, as in p95<2s"
+            f"the latency limit is {text[:40]!r}", hint="write an upper bound, e.g. p95<2s"
         )
     return limit

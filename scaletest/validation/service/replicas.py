@@ -87,7 +87,7 @@ class CommandReplicas:
         except (OSError, subprocess.SubprocessError) as error:
             raise UsageError(
                 f"the replicas could not be listed: {error}",
-                hint="<list_replicas> is a command that prints an address a line",
+                hint="<list_replicas> is a command that prints one address per line",
             ) from error
         return {urlsplit(line).netloc: line.rstrip("/") for line in done.stdout.split()}
 

@@ -17,6 +17,7 @@ from scaletest.load.requests import split_base, without_secrets
 from scaletest.model.attempt import Attempt
 from scaletest.model.errors import ScaletestError, UsageError, WaitTimeout
 from scaletest.model.labels import Labels
+from scaletest.model.run_progress import expect_alike
 from scaletest.observe.control_groups import raise_open_files
 from scaletest.render.numbers import format_seconds, format_significant, plural
 from scaletest.runs.environment import read_environment
@@ -152,14 +153,15 @@ class ServiceRunner:
 
     def run(self, store: Callable[[ServiceVisit], object]) -> None:
         """Measure all visits, or those until the run is stopped or a number of replicas fails."""
-        turns = self._plan.turns
+        turns, lengths_s = self._plan.turns, list[float]()
         for number, (count, repeat) in enumerate(turns):
             if self._stop.asked():
                 return
-            passed_s = self._clock() - self._began
-            left_s = passed_s / number * (len(turns) - number) if number else None
-            self._progress.at(number, len(turns), left_s=left_s, is_estimate=True)
+            left = expect_alike(lengths_s, len(turns) - number)
+            self._progress.at(number, len(turns), left=left)
+            began_s = self._clock()
             visit = self._visit(count, repeat)
+            lengths_s.append(self._clock() - began_s)
             if visit is None:
                 return
             self.visits.append(visit)

@@ -97,8 +97,8 @@ class ServiceVisit(ToolResult):
 
     document_name = "the visit"
 
-    windows: Annotated[tuple[Number, ...], "successes a second in equal windows"] = ()
-    token_windows: Annotated[tuple[Number, ...], "output tokens a second in them"] = ()
+    windows: Annotated[tuple[Number, ...], "successes per second in equal windows"] = ()
+    token_windows: Annotated[tuple[Number, ...], "output tokens per second in them"] = ()
     seconds: Annotated[Number, "that were measured"] = 0.0
     middle_s: Annotated[Number, "the middle of them, from the start of the run"] = 0.0
     scale_s: Annotated[Number, "from asking for the replicas until they were ready"] = 0.0
@@ -107,8 +107,8 @@ class ServiceVisit(ToolResult):
     lengths_vary: Annotated[bool, "whether answers had different lengths"] = False
     counts_chunks: Annotated[bool, "whether chunks were counted instead of tokens"] = False
     kept_in_flight: Annotated[Number, "requests in flight on average"] = 0.0
-    cpu: Annotated[Number, "cores that the tester used"] = 0.0
-    beat_s: Annotated[Number, "how late the tester's timers fired, 99th percentile"] = 0.0
+    cpu: Annotated[Number, "cores that the load generator used"] = 0.0
+    beat_s: Annotated[Number, "how late the load generator's timers fired, 99th percentile"] = 0.0
     outcomes: Annotated[Mapping[str, Count], "failures by kind"] = field(default_factory=dict)
     replicas: Annotated[
         Mapping[str, ReplicaShare], Meta(max_length=10_000), "by name, where answers tell theirs"

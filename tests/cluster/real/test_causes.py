@@ -1,5 +1,6 @@
 """Causes in pods on a real node, as user 10001 of the restricted profile: a CPU limit, a lock file
-and a Service are named, and a Deployment whose pods have a limit each is linear.
+(also in a shell script) and a Service are named, and a Deployment whose pods have a limit each is
+linear.
 """
 
 import dataclasses
@@ -35,7 +36,11 @@ NOBODY = {"runAsNonRoot": True, "runAsUser": 10001, "seccompProfile": {"type": "
 LIMIT = {"cpu": "200m", "memory": "512Mi"}
 # A third of a second under that limit.
 COMPUTE = ["python3", "-S", "-c", "sum(range(8_000_000))"]
-LOCK = "exec flock /tmp/shared.lock sleep 0.3"
+# In one process, and as a shell script usually is, of which each command is another one.
+LOCKS = (
+    "exec flock /tmp/shared.lock sleep 0.3",
+    "sleep 0.1; flock /tmp/shared.lock sleep 0.3; sleep 0.05",
+)
 # It answers one after the other.
 SERVICE = """
 import http.server, time
@@ -144,8 +149,9 @@ def test_the_cpu_limit_of_a_pod_is_named(bench: Bench) -> None:
     assert result["verdict"]["kind"] != "PASS"
 
 
-def test_the_path_of_a_lock_file_is_named(bench: Bench) -> None:
-    result = bench.validate({"memory": "512Mi"}, 2, 6, "sh", "-c", LOCK)
+@pytest.mark.parametrize("script", LOCKS, ids=["alone", "in a script"])
+def test_the_path_of_a_lock_file_is_named(bench: Bench, script: str) -> None:
+    result = bench.validate({"memory": "512Mi"}, 2, 6, "sh", "-c", script)
     assert first_cause(result) == (State.FILE_LOCK, "/tmp/shared.lock"), json.dumps(
         result["causes"]
     )

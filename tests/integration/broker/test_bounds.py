@@ -383,7 +383,7 @@ def test_a_request_costs_ten_commands_beside_the_call(
     # given a worker that has taken a request, and has finished a longer one in this slot
     count = 40
     client.submit([Request(client.new_id(), "q") for _ in range(count + 2)])
-    taken = lane.cycle(done(lane.cycle(None))._replace(run_bucket=900, wait_bucket=900))
+    taken = lane.cycle(done(lane.cycle(None))._replace(run_s=60.0, wait_s=60.0))
     # when it finishes it and takes the next, again and again
     redis.config_resetstat()
     for _ in range(count):

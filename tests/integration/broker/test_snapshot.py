@@ -22,7 +22,7 @@ def done(taken: Any, wait_s: float, run_s: float, pod: str = "pod-1") -> Finishe
     reply = json.dumps(
         {"id": taken.id, "outcome": "succeeded", "node": "node-1", "pod": pod, "exit_code": 0}
     )
-    return FinishedRequest(taken, "succeeded", bucket_of(wait_s), bucket_of(run_s), reply, False)
+    return FinishedRequest(taken, "succeeded", wait_s, run_s, reply, False)
 
 
 def test_every_queue_with_its_counts_workers_and_histograms(

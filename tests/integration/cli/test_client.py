@@ -286,7 +286,7 @@ def test_open_load_submits_at_the_requested_rate(
         (("--parallel", "5", "--max-parallel", "2"), "more than the maximum"),
         (("--rate", "5", "--batch", "2"), "exclude each other"),
         (("--rate", "5", "--parallel", "2"), "closed load"),
-        (("--rate", "-5"), "'-5' is no rate"),
+        (("--rate", "-5"), "invalid rate '-5'"),
         (("--parallel", "-1"), "parallel is -1"),
         (("--listen", "nowhere"), "not an address"),
         (("--listen", "127.0.0.1:99999"), "not an address"),

@@ -198,12 +198,12 @@ TYPED = [
         "saturate http://127.0.0.1:8081/ --latency-limit 200ms",
         2,
         "error: the latency limit is '200ms'",
-        "write a percentile and a time, as in p95<200ms",
+        "write a percentile and a time, e.g. p95<200ms",
     ),
     Typed(
         "size --rate 24 --latency 500",
         0,
-        "warning: --latency 500 is read as 500s; write its unit, as in 90s, 3m or 500ms",
+        "warning: --latency 500 is read as 500s; write its unit, e.g. 90s, 3m or 500ms",
     ),
     Typed(
         "autoscale --rule waiting:foo=3",

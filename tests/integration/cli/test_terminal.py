@@ -96,21 +96,21 @@ def test_a_validation_follows_the_width_and_leaves_the_terminal_in_order(
     terminal: Open, tmp_path: Path
 ) -> None:
     run = str(tmp_path / "run")
-    shown = terminal("validate", "--local", "--seconds", "0.2", "--run-dir", run, columns=40)
-    eventually(lambda: "step 1 of about 8  about" in shown.text or "%  about" in shown.text)
+    shown = terminal("validate", "--local", "--seconds", "0.2", "--run-dir", run, columns=34)
+    eventually(lambda: "step 1 of 8  0%" in shown.text)
     assert "░" not in shown.text
     shown.resize(90)
     eventually(lambda: "░" in shown.text)
     # when it is interrupted, expect it to say so, to end in order and to show the cursor
     assert shown.ended(signal.SIGINT) == 4
-    assert "Ctrl-C: finishing what runs" in shown.text
+    assert "Ctrl-C: stopping after what is running now" in shown.text
     assert shown.text.rindex(SHOW) > shown.text.rindex(HIDE)
     assert "INVALID  interrupted: Ctrl-C" in (tmp_path / "stdout").read_text()
 
 
 @pytest.mark.parametrize(
     ("number", "said", "code"),
-    [(signal.SIGINT, "Ctrl-C again", 130), (signal.SIGTERM, "SIGTERM again: ending now", 143)],
+    [(signal.SIGINT, "Ctrl-C again", 130), (signal.SIGTERM, "SIGTERM again: stopping now", 143)],
 )
 def test_a_second_signal_says_what_it_does_and_shows_the_cursor(
     terminal: Open, tmp_path: Path, number: int, said: str, code: int

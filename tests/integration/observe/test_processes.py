@@ -10,21 +10,21 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
+from hack.benchmarks import causes_injectors as injectors
 from hack.benchmarks.causes_programs import python
 from scaletest.model import State
 from scaletest.observe.blocking import Blocking
 from scaletest.observe.doing import Doing
 from scaletest.observe.socket_diagnosis import tcp_peers
-from scaletest.observe.sockets import CLIENTS, Sockets
+from scaletest.observe.sockets import CLIENTS, Sockets, server_processes
 from scaletest.observe.tree import Tree
 from scaletest.processes import addresses, proc
 from tests.conftest import eventually
-from tests.integration.sampling import (
-    running,
-)
+from tests.integration.sampling import LONG_S, running
 
 
 def test_the_child_of_a_thread_that_ended_is_still_seen() -> None:
@@ -258,6 +258,26 @@ def test_a_service_that_calls_no_other_waits_for_its_clients() -> None:
                 answers.sendall(b"x")
                 eventually(lambda: object_is(CLIENTS))
         os.close(handle)
+
+
+def test_threads_that_come_with_requests_wait_for_a_lock(tmp_path: Path) -> None:
+    # given a service with a thread for each request, of which it serves two at a time
+    with injectors.pool(tmp_path, 10.0 * LONG_S) as injected, ExitStack() as stack:
+        address = urlsplit(injected.service)
+        (pid,) = server_processes(address.port or 0)
+        tree = Tree(pid, Blocking(Sockets(served=address.port or 0)), serves=True)
+        stack.callback(tree.close)
+
+        def state() -> State | None:
+            look = tree.look()
+            assert look is not None
+            return look.doing.state
+
+        eventually(lambda: state() is State.IDLE)
+        for _ in range(3):
+            client = socket.create_connection((address.hostname, address.port))
+            stack.enter_context(client).sendall(b"GET / HTTP/1.0\r\n\r\n")
+        eventually(lambda: state() is State.LOCK)
 
 
 def test_descriptors_that_are_not_sockets_leave_no_open_file() -> None:

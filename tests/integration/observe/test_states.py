@@ -14,7 +14,7 @@ import pytest
 from hack.benchmarks import causes_injectors as injectors
 from hack.benchmarks.causes_injectors import Unsuitable
 from hack.benchmarks.causes_programs import python
-from scaletest.model import State
+from scaletest.model import Outcome, State
 from scaletest.model.activity import TOKENS
 from scaletest.observe.descriptors import Descriptors
 from scaletest.observe.devices.clients import Clients
@@ -74,10 +74,28 @@ def test_a_service_is_named_by_its_address(
     assert objects(activity, State.NETWORK) == {injected.object}
 
 
+# asks a ring of io_uring for what the socket `c` receives, and waits for that
+RECEIVE_BY_RING = """
+import ctypes, mmap, struct
+libc, SETUP, ENTER, RECEIVE, GET_EVENTS = ctypes.CDLL(None), 425, 426, 27, 1
+parameters = bytearray(120)
+ring = libc.syscall(SETUP, 1, (ctypes.c_char * 120).from_buffer(parameters))
+if ring < 0:
+    raise SystemExit(0)
+data = ctypes.create_string_buffer(16)
+request = (RECEIVE, 0, 0, c.fileno(), 0, ctypes.addressof(data), 16)
+requests = mmap.mmap(ring, 4096, offset=0x10000000)
+requests[:28] = struct.pack("=BBHiQQI", *request)
+queue = mmap.mmap(ring, 4096)
+tail = struct.unpack_from("I", parameters, 44)[0]
+queue[tail : tail + 4] = struct.pack("I", 1)
+libc.syscall(ENTER, ring, 1, 1, GET_EVENTS, None, 0)
+"""
 POLLS = {
     "select": "select.select([c], [], [])",
     "poll": "p = select.poll(); p.register(c, select.POLLIN); p.poll()",
     "epoll": "p = select.epoll(); p.register(c, select.POLLIN); p.poll()",
+    "io_uring": RECEIVE_BY_RING,
 }
 
 
@@ -88,7 +106,10 @@ def test_a_poll_is_a_wait_for_the_peer_of_the_socket_that_is_polled(wake: Wake, 
         connect = f"import select, socket; c = socket.create_connection(('127.0.0.1', {port}))"
         # nobody answers: the limit ends it
         with programs(wake) as program:
-            activity = program.run(python(f"{connect}; {POLLS[name]}"), LONG_S, {}).result.activity
+            result = program.run(python(f"{connect}\n{POLLS[name]}"), LONG_S, {}).result
+    if result.outcome is Outcome.SUCCEEDED:
+        pytest.skip("this kernel has no io_uring")
+    activity = result.activity
     assert activity is not None
     assert objects(activity, State.NETWORK) == {f"127.0.0.1:{port}"}
 

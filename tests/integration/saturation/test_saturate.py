@@ -391,5 +391,5 @@ def test_an_agent_that_dies_ends_the_run_with_its_reason(url: str) -> None:
         5 < int(redis.ttl(key)) <= EXPIRE_S for key in redis.scan_iter(match="scaletest:agents:*")
     )
     rendezvous.close()
-    assert not rendezvous.goes_on()
+    assert not rendezvous.is_open()
     redis.close()

@@ -112,7 +112,7 @@ def test_a_validation_is_watched_while_it_runs(site: Site, gate: Gate) -> None:
         lambda: first(r"watch it at (http://127\.0\.0\.1:\d+/live/elsewhere)", site.log("run"))
     )
     # while the first requests wait, expect the plan and what is done now
-    text = eventually_shown(lambda: "step 1 of about 4" in (text := page(url)) and text)
+    text = eventually_shown(lambda: "step 1 of 4" in (text := page(url)) and text)
     assert "<progress" in text
     # the page takes hardly any time from what is measured
     (server,) = (pid for pid, line in children_of(command.pid).items() if "--socket" in line)
@@ -154,7 +154,7 @@ def test_a_run_with_a_redis_is_shown_by_a_ui_elsewhere(
         run = eventually(lambda: [known.run for known in read_published(redis)])[0]
         # one UI reads the archive, the other one nothing but Redis: expect the progress in both
         for address in (here, elsewhere):
-            eventually(lambda: "step 1 of about 4" in page(f"{address}/live/{run}"))  # noqa: B023
+            eventually(lambda: "step 1 of 4" in page(f"{address}/live/{run}"))  # noqa: B023
             assert f"/live/{run}" in first_address(f"{address}/live")
         gate.open()
         assert command.wait() in (0, 3, 4)
@@ -185,7 +185,7 @@ def test_the_report_of_a_run_fills_up_on_its_page(site: Site, command: str) -> N
         if command == "saturate":
             service = stack.enter_context(running("--slots", "4"))
             line = ["saturate", service, *SEARCH, "--warm", "0"]
-            shown = ["What it can take", "What succeeded"]
+            shown = ["Capacity", "What succeeded"]
         else:
             need("fio")
             line = ["bench", "run", "Fio", "--repetitions", "300"]

@@ -86,7 +86,7 @@ def test_numbers_of_workers_per_device_are_compared_on_the_way_up_and_down(
     assert all(
         f"<h3>{workers} workers, {way}</h3>" in page
         for workers in (2, 4)
-        for way in ("way up", "way down")
+        for way in ("ascending pass", "descending pass")
     )
 
 

@@ -183,7 +183,7 @@ def test_a_load_beside_a_run_has_a_row_for_both_ways_of_every_step(tmp_path: Pat
     page = call("report", str(tmp_path / "run"), "--format", "html").stdout.partition(
         "Other queues"
     )[2]
-    assert [page.count(f">{way}</td>") for way in ("way up", "way down")] == [2, 2]
+    assert [page.count(f">{way}</td>") for way in ("ascending pass", "descending pass")] == [2, 2]
 
 
 def test_a_run_in_use_cannot_be_resumed(tmp_path: Path, gate: Gate) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from hack.compiler import NoCompiler, shared_library
 from scaletest.observe.devices.reader import DeviceReader
-from scaletest.observe.devices.readings import AGAIN_S
+from scaletest.observe.devices.readings import LOOK_EVERY_S
 from tests.conftest import missing
 from tests.unit.fakes import Clock
 
@@ -224,7 +224,7 @@ def test_a_lost_device_gives_one_warning_and_is_looked_for_later(
     assert warnings == ["/dev/nvidia1 is not read any more: GPU is lost"]
     driver.answer({}, {"minor": "0 1"})
     assert set(reader.read()) == {"device:/dev/nvidia0"}
-    time.now += AGAIN_S
+    time.now += LOOK_EVERY_S
     assert set(reader.read()) == {"device:/dev/nvidia0", "device:/dev/nvidia1"}
 
 
@@ -234,7 +234,7 @@ def test_a_device_that_cannot_be_opened_gives_one_warning(
     driver.answer({}, {"handle": GPU_IS_LOST})
     for _ in range(3):
         assert set(reader.read()) == {"device:/dev/nvidia0"}
-        time.now += AGAIN_S
+        time.now += LOOK_EVERY_S
     assert warnings == ["NVIDIA's device 1 cannot be read: GPU is lost"]
 
 
@@ -252,7 +252,7 @@ def test_a_driver_without_answer_gives_one_warning_and_is_asked_again(
     driver.answer(init="9")
     for _ in range(3):
         assert reader.read() == {}
-        time.now += AGAIN_S
+        time.now += LOOK_EVERY_S
     assert len(warnings) == 1 and warnings[0].startswith("NVIDIA's devices cannot be read: ")
     driver.answer()
     assert figures(reader).keys() == FIGURES.keys()

@@ -23,7 +23,7 @@ def environment(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str
     copied: the files of both with the entry points that pip would write. built: a new environment
     with the wheels of both, which sees no source of this tree, only the libraries of the tests'.
     """
-    variables = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data"), "SCALETEST_ASSETS": "skip"}
+    variables = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data")}
     if request.param == "built":
         return variables | {"PATH": f"{_installed(tmp_path, variables)}:{variables['PATH']}"}
     place = tmp_path / "packages"

@@ -81,9 +81,9 @@ def test_the_plan_is_that_of_the_command(capsys: pytest.CaptureFixture[str]) -> 
     ("options", "message", "hint"),
     [
         ({"limt": 3}, "unknown key 'limt' in the plan", "did you mean limit?"),
-        ({"limit": "3"}, "limit in the plan is '3', not a whole number", "write it as in 8"),
+        ({"limit": "3"}, "limit in the plan is '3', not a whole number", "write e.g. 8"),
         ({"limit": 0}, "limit in the plan is 0", ""),
-        ({"seconds": "1 parsec"}, "seconds in the plan is '1 parsec'", "write it as in 2.5, 90s"),
+        ({"seconds": "1 parsec"}, "seconds in the plan is '1 parsec'", "write e.g. 2.5, 90s"),
         ({"warmup": 9, "step_time": 2}, "the warm-up of 9 s", "give a shorter warmup, or a longer"),
         ({"thresholds": ["speed>1"]}, "speed", ""),
         ({"background": [{"nam": "b"}]}, "'nam'", "did you mean name?"),
@@ -159,7 +159,7 @@ def test_a_program_that_validates_when_it_is_imported_ends_with_what_to_do(tmp_p
     line = [sys.executable, str(program)]
     done = subprocess.run(line, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 1
-    assert 'call validate behind: if __name__ == "__main__":' in done.stderr
+    assert 'call validate below: if __name__ == "__main__":' in done.stderr
 
 
 @pytest.mark.parametrize(("ready_timeout", "seconds"), [("2m", 120.0), (7, 7.0), ("500ms", 0.5)])
@@ -265,7 +265,7 @@ def test_a_notebook_shows_how_far_a_run_is(monkeypatch: pytest.MonkeyPatch) -> N
     assert line is not None and not outputs
     state = RunProgress("run", "validation", "sleep")
     line(state)
-    line(replace(state, steps=4, phase="1 worker: measuring", left_s=90))
+    line(replace(state, steps=4, phase="1 worker: measuring", left_least_s=90, left_most_s=90))
     line(replace(state, ended=True, verdict="PASS"))
     assert outputs == [
         ("new", "starting"),

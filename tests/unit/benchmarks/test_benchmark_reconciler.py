@@ -313,7 +313,9 @@ def test_15_the_results_of_a_set_are_bounded(count: int, numbers: bool | None) -
     assert summary["verdict"] == "PASS"
 
 
-@pytest.mark.parametrize(("spec", "limit_s"), [({}, manifests.START_S), ({"startLimit": 30}, 30)])
+@pytest.mark.parametrize(
+    ("spec", "limit_s"), [({}, manifests.START_LIMIT_S), ({"startLimit": 30}, 30)]
+)
 def test_17_pods_that_do_not_start_in_time_fail_with_what_they_waited_for(
     spec: dict[str, int], limit_s: float
 ) -> None:

@@ -195,7 +195,7 @@ def test_a_log_lost_with_its_node_is_waited_for_until_a_deadline(
     # expect it to be said, and waited for as long as a result may take
     state = look(cluster)
     assert (state["phase"], "no route to host" in state["message"]) == ("Running", True)
-    cluster.now += KINDS["IPerf"].limit_s(KINDS["IPerf"].spec()) + manifests.SPARE_S + 1
+    cluster.now += KINDS["IPerf"].limit_s(KINDS["IPerf"].spec()) + manifests.LIMIT_SLACK_S + 1
     state = until_ended(cluster)
     assert (state["failure"], "no route to host" in state["message"]) == ("timed_out", True)
     asked(cluster, "two")

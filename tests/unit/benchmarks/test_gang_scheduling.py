@@ -82,7 +82,7 @@ def test_volcano_gets_a_group_of_all_pods() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "limit_s"), [({}, gang_scheduling.ADMIT_S), ({"queueLimit": 60}, 60)]
+    ("spec", "limit_s"), [({}, gang_scheduling.ADMISSION_LIMIT_S), ({"queueLimit": 60}, 60)]
 )
 def test_17_a_queue_that_admits_nothing_is_waited_for_until_a_deadline(
     spec: dict[str, int], limit_s: float
@@ -98,10 +98,10 @@ def test_17_a_queue_that_admits_nothing_is_waited_for_until_a_deadline(
 def test_parts_that_are_admitted_have_the_usual_time_to_start() -> None:
     # given parts that are placed late, and do not get ready
     cluster = queued(ready=False)
-    cluster.now += 10 * manifests.START_S
+    cluster.now += 10 * manifests.START_LIMIT_S
     admit(cluster)
     assert look(cluster)["phase"] == "Preparing"
-    cluster.now += manifests.START_S + 1
+    cluster.now += manifests.START_LIMIT_S + 1
     assert until_ended(cluster)["failure"] == "timed_out"
 
 
@@ -227,7 +227,7 @@ def test_a_gang_admitted_while_another_measures_is_measured_next() -> None:
     # when it is admitted
     admit(cluster)
     # expect it to be Pending and to say why, however long that takes
-    cluster.now += manifests.START_S
+    cluster.now += manifests.START_LIMIT_S
     state = look(cluster)
     assert (state["phase"], state["message"]) == ("Pending", benchmark_reconciler.ADMITTED)
     assert manifests.PEERS not in cluster.objects["configmaps", "one-peers"]["data"]
@@ -271,7 +271,7 @@ def test_servers_that_are_admitted_wait_for_their_turn(
 
     def sleep(seconds: float) -> None:
         now[0] += 60.0
-        if now[0] > 10 * manifests.START_S:
+        if now[0] > 10 * manifests.START_LIMIT_S:
             (tmp_path / manifests.PEERS).write_text(
                 '[{"role": "worker", "index": 0, "host": "h", "address": "a"}]'
             )

@@ -511,7 +511,7 @@ def test_any_document_is_read_or_refused(body: Any, kind: str) -> None:
         (37.59e9, "bit/s", "37.59 Gbit/s"),
         (16441.5, "1/s", "16.44 k/s"),
         (1e30, "B/s", "1000000000000 EB/s"),
-        (5.36e-6, "s", "5.360 us"),
+        (5.36e-6, "s", "5.360 µs"),
         (0.12e-6, "s", "120.0 ns"),
         (24.68, "s", "24.68 s"),
         (7200, "s", "7200 s"),
@@ -642,8 +642,8 @@ def test_19_a_program_that_does_not_say_its_version_costs_no_result(
         (tmp_path / name).write_text("#!/bin/sh\nexec sleep 60\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(programs, "ANSWER_S", 0.05)
-    monkeypatch.setattr(namespaces, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(programs, "VERSION_LIMIT_S", 0.05)
+    monkeypatch.setattr(namespaces, "COMMAND_LIMIT_S", 0.05)
     # expect their words to be missing, and nothing else
     pingpong = benchmark.read_benchmark({"kind": "MPIPingPong"})
     assert machine.describe_machine(pingpong)["programs"]["mpirun"] == ""

@@ -84,7 +84,7 @@ def test_a_result_whose_config_map_cannot_be_written_fails_after_a_deadline() ->
     )  # fmt: skip
     assert not [name for name in cluster.made if name.startswith("jobs")]
     # and to fail in the end, so that others may measure
-    cluster.now += manifests.START_S + 1
+    cluster.now += manifests.START_LIMIT_S + 1
     state = look(cluster)
     assert (state["phase"], state["failure"]) == (
         "Failed",

@@ -58,7 +58,7 @@ def test_a_set_that_is_hindered_says_why_and_goes_on_when_that_is_mended(
     # expect it to say so, and to fail only when that lasts
     assert state["phase"] == "Pending"
     assert problem in state["conditions"][-1]["message"]
-    cluster.now += manifests.START_S - 1
+    cluster.now += manifests.START_LIMIT_S - 1
     assert look_at_set(cluster) == state
     cluster.now += 2
     state = look_at_set(cluster)

@@ -110,6 +110,6 @@ def test_programs_get_an_event_a_rule() -> None:
         begun = [event for event in events if event["event"] == "step_begun"]
         assert [event["done"] for event in begun] == list(range(rules))
         assert {(event["steps"], event["unit"]) for event in begun} == {(rules, "rule")}
-        assert begun[0]["left_s"] is None and begun[-1]["left_s"] is not None
+        assert begun[0]["left_most_s"] is None and begun[-1]["left_most_s"] is not None
         assert [events[0]["event"], events[-1]["event"]] == ["start", "end"]
         assert events[-1]["done"] == rules and events[-1]["run"] == ""

@@ -47,7 +47,7 @@ BAD = [
     ),
     (("validate", "--local", "--dry-run", "-f", "empty"), "empty is empty"),
     (("autoscale", "--rate", "0/min"), "rate is 0.0"),
-    (("autoscale", "--rate", "60"), "--rate: '60' is no rate with its unit"),
+    (("autoscale", "--rate", "60"), "--rate: invalid rate '60'"),
     (("autoscale", "--variation", "nan"), "variation is nan"),
     (("autoscale", "--rule", "demand:target=nan"), "target is nan"),
     (("autoscale", "--rule", "demand:target=x"), "invalid target 'x'"),

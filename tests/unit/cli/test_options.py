@@ -17,8 +17,8 @@ import cloup
 import pytest
 
 from scaletest.cli.main import cli, run
-from scaletest.cli.options import DURATION, OPTIONS_OF, RATE, RATE_WITH_UNIT, Quantity
 from scaletest.cli.output import Output
+from scaletest.cli.quantity import DURATION, RATE, RATE_WITH_UNIT, Quantity
 from scaletest.cli.schema import documents
 from scaletest.model.errors import UsageError
 from tests.unit.made_runs import make
@@ -59,7 +59,7 @@ def leaves(options_type: type) -> dict[str, Any]:
 def test_a_field_is_a_parameter_and_a_parameter_a_field(name: str) -> None:
     command = COMMANDS[name]
     assert command.callback is not None
-    options_type = OPTIONS_OF.get(command.callback)
+    options_type = getattr(command.callback, "__wrapped__", None)
     if options_type is None:
         return
     exposed = {parameter.name for parameter in command.params if parameter.expose_value}
@@ -199,9 +199,9 @@ def test_quantities_are_read_in_base_units(
     ],
 )
 def test_what_is_no_quantity_is_refused_with_an_example(quantity: Quantity, text: str) -> None:
-    with pytest.raises(UsageError, match=f"is no {quantity.name}") as caught:
+    with pytest.raises(UsageError, match=f"invalid {quantity.name}") as caught:
         quantity.convert(text, None, None)
-    assert "as in" in caught.value.hint
+    assert "e.g." in caught.value.hint
 
 
 @pytest.mark.parametrize(

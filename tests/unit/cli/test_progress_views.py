@@ -22,6 +22,7 @@ from scaletest.model.run_progress import (
     LONGEST_LINE,
     ProgressChange,
     RunProgress,
+    TimeLeft,
 )
 from scaletest.runs.folder import RESULT, RunFolder
 from scaletest.runs.progress import Progress
@@ -36,11 +37,18 @@ STATE = RunProgress(
     elapsed_s=20.0,
     done=2,
     steps=8,
-    is_estimate=True,
-    left_s=30.0,
+    left_least_s=20.0,
+    left_most_s=30.0,
     verdict="FAIL",
     line="4 workers: measuring, 7 done",
 )
+
+
+def left(least_s: float | None, most_s: float | None) -> dict[str, float | None]:
+    """The fields of the time left."""
+    return {"left_least_s": least_s, "left_most_s": most_s}
+
+
 EVIL = "\x1b]0;PWNED\x07\x1b[2J\x9b31m\u202e\rWORD\nnext"
 STEP = ProgressChange.STEP_MEASURED
 
@@ -48,12 +56,12 @@ STEP = ProgressChange.STEP_MEASURED
 @pytest.mark.parametrize(
     ("width", "first"),
     [
-        (100, f"step 3 of about 8  {'█' * 12}{'░' * 18}  40%  about 30 s left  so far FAIL"),
-        (62, "step 3 of about 8  ███▎░░░░  40%  about 30 s left  so far FAIL"),
-        (52, "step 3 of about 8  40%  about 30 s left  so far FAIL"),
-        (39, "step 3 of about 8  40%  about 30 s left"),
-        (38, "step 3 of about 8  about 30 s left"),
-        (10, "about 30 s left"),
+        (100, f"step 3 of 8  {'█' * 12}{'░' * 18}  40%  20 to 30 s left  so far FAIL"),
+        (56, "step 3 of 8  ███▎░░░░  40%  20 to 30 s left  so far FAIL"),
+        (46, "step 3 of 8  40%  20 to 30 s left  so far FAIL"),
+        (33, "step 3 of 8  40%  20 to 30 s left"),
+        (32, "step 3 of 8  20 to 30 s left"),
+        (10, "20 to 30 s left"),
     ],
 )
 def test_a_narrow_terminal_keeps_the_time_left(width: int, first: str) -> None:
@@ -63,9 +71,15 @@ def test_a_narrow_terminal_keeps_the_time_left(width: int, first: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "first"),
     [
-        ({"left_s": None, "verdict": ""}, f"{'███████▌' + '░' * 22}  25%  20 s passed"),
-        ({"left_s": 0.0, "verdict": "PASS"}, f"{'█' * 30}  100%  nearly done  so far PASS"),
-        ({"left_s": 200.0, "verdict": "RUNNING"}, None),
+        (
+            {**left(None, None), "verdict": ""},
+            f"{'███████▌' + '░' * 22}  25%  20 s passed",
+        ),
+        (
+            {**left(0.0, 0.0), "verdict": "PASS"},
+            f"{'█' * 30}  100%  nearly done  so far PASS",
+        ),
+        ({**left(190.0, 200.0), "verdict": "RUNNING"}, None),
     ],
 )
 def test_what_is_known_is_shown(fields: dict[str, Any], first: str | None) -> None:
@@ -73,7 +87,7 @@ def test_what_is_known_is_shown(fields: dict[str, Any], first: str | None) -> No
     if first is None:
         assert row.endswith("about 3 min 20 s left  no verdict yet")
     else:
-        assert row == f"step 3 of about 8  {first}"
+        assert row == f"step 3 of 8  {first}"
 
 
 def test_a_run_that_has_not_begun_has_no_bar() -> None:
@@ -91,7 +105,8 @@ def test_a_run_that_has_not_begun_has_no_bar() -> None:
         done=st.integers(0, 500),
         steps=st.integers(0, 500),
         unit=st.sampled_from(["step", BENCHMARK]),
-        left_s=st.none() | st.floats(0, 1e5),
+        left_least_s=st.floats(0, 1e5),
+        left_most_s=st.none() | st.floats(0, 1e5),
         verdict=st.sampled_from(["", "PASS", "FAIL", "INVALID", "RUNNING"]),
     ),
 )
@@ -104,7 +119,7 @@ def run_of(progress: Progress, folder: RunFolder, now: list[float]) -> None:
     progress.warn(["the machine is busy"])
     with folder.locked(), progress.of_run(folder, "sleep 0.5"):
         for number, workers in enumerate((1, 2)):
-            progress.at(number, 2, left_s=20.0 - now[0])
+            progress.at(number, 2, left=TimeLeft(20.0 - now[0], 25.0 - now[0]))
             progress.phase(f"{workers} in flight: measuring")
             now[0] += 11.0
             progress.note(f"{workers} in flight: measuring, 20 done")
@@ -145,10 +160,10 @@ def test_events_fit_their_schema_and_tell_the_whole_run(folder: RunFolder) -> No
         ("step_measured", 1, ""),
         ("step_begun", 1, ""),
         ("state", 1, ""),
-        ("step_measured", 2, ""),
+        ("step_measured", 2, "PASS"),
         ("end", 2, "PASS"),
     ]
-    assert (events[2]["left_s"], events[3]["left_s"]) == (20, 10)
+    assert (events[2]["left_least_s"], events[3]["left_most_s"]) == (20, 14)
     assert events[-1]["elapsed_s"] == 24
 
 
@@ -222,7 +237,7 @@ def test_a_reader_that_goes_away_ends_no_run(monkeypatch: pytest.MonkeyPatch) ->
     show = EventPrinter(plain_line)
     for _ in range(3):
         show(STEP, STATE, "measured")
-    assert asked == ["step 2 of about 8: measured, about 30 s left"]
+    assert asked == ["step 2 of 8: measured, 20 to 30 s left"]
 
 
 def test_a_terminal_that_goes_away_ends_no_run() -> None:

@@ -76,11 +76,11 @@ def test_the_suffix_of_a_file_counts_more_than_the_usual_format(file: Path, tmp_
         ("validat: {}", "unknown setting validat in ", "did you mean validate?"),
         ("validate: {limt: 3}", "unknown setting validate.limt in ", "did you mean limit?"),
         ("validate: {zzz: 3}", "unknown setting validate.zzz", "see: SCALETEST_CONFIG= scaletest "),
-        ("validate: 3", "validate in ", "write one KEY: VALUE a line"),
+        ("validate: 3", "validate in ", "write one KEY: VALUE per line"),
         ("validate: {limit: many}", "'many' is not a valid integer", "correct it in the settings"),
-        ("validate: {seconds: soon}", "--seconds: 'soon' is no duration", "write it as in 90s"),
+        ("validate: {seconds: soon}", "--seconds: invalid duration 'soon'", "write e.g. 90s"),
         ("a: [", "is not valid YAML in line 1", "do without it: SCALETEST_CONFIG="),
-        ("- 1", "expected settings", "write one KEY: VALUE a line"),
+        ("- 1", "expected settings", "write one KEY: VALUE per line"),
     ],
 )
 def test_a_mistake_names_the_key_and_what_to_do(

@@ -7,7 +7,7 @@ from scaletest.cluster.changes import (
     Patch,
 )
 from scaletest.cluster.connection import Cluster
-from scaletest.cluster.hold_autoscalers import PAUSED, RELEASE_S, Autoscalers
+from scaletest.cluster.hold_autoscalers import PAUSED, RELEASE_LIMIT_S, Autoscalers
 from scaletest.cluster.resources import HPAS, SCALED_OBJECTS
 from scaletest.model.errors import UsageError, WaitTimeout
 from tests.unit.cluster.conftest import BUSY, changes_of
@@ -123,6 +123,6 @@ def test_a_hold_gives_up_when_keda_goes_on_and_removes_its_annotation(
     scalers = Autoscalers(cluster, "model", clock=time, sleep=time.sleep)
     with pytest.raises(WaitTimeout, match="its HPA is still there"):
         scalers.hold(1, changes)
-    assert time.now == RELEASE_S and annotations
+    assert time.now == RELEASE_LIMIT_S and annotations
     changes.close()
     assert annotations == {}

@@ -82,7 +82,7 @@ def declared(*extras: str) -> set[str]:
     return {re.split(r"[^A-Za-z0-9_.-]", line, maxsplit=1)[0] for row in rows for line in row}
 
 
-EXTRAS = ("embedded", "plot", "torch", "nvidia", "operator")
+EXTRAS = ("plot", "torch", "nvidia", "operator")
 # Where a distribution's module has another name than the distribution.
 MODULES = {"PyYAML": "yaml", "PyNaCl": "nacl", "nvidia-ml-py": "pynvml", "pytest-xdist": "xdist"}
 # What is used without being imported: the file that uses it, and by which words.

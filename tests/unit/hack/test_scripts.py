@@ -34,7 +34,7 @@ def play(tmp_path: Path) -> Play:
         (programs / name).write_text(STUB)
         (programs / name).chmod(0o755)
         (programs / f"{name}.codes").write_text("")
-    made_of = f"embedded,dev {ROOT} ".encode() + (ROOT / "pyproject.toml").read_bytes()
+    made_of = f"{ROOT} ".encode() + (ROOT / "pyproject.toml").read_bytes()
     (tmp_path / ".scaletest-stamp").write_text(f"{hashlib.sha256(made_of).hexdigest()}\n")
 
     def played(

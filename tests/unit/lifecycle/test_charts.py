@@ -24,6 +24,7 @@ from scaletest.lifecycle.report.charts import (
 from scaletest.lifecycle.report.report import (
     DETAILED,
     GENERAL,
+    different_phases,
     lifecycle_report,
     sections,
 )
@@ -77,7 +78,7 @@ def test_rows_are_phases_with_averages_and_percentiles() -> None:
     ]
     left, right, *_ = phase_charts(lifecycle, DETAILED)
     assert left.title == "submission → workload creation"
-    for part in ("average 1.1", "p50 1.1", "p95 n/a", "p99 n/a"):
+    for part in ("mean 1.1", "p50 1.1"):
         assert part in right.title and part in left.description
     # with values enough, all of them
     many = of(
@@ -218,6 +219,30 @@ def test_every_chart_has_labelled_axes() -> None:
     for chart in everything_drawn(of(*made(100, 2))):
         assert chart.x.label and chart.y.label, chart.id
         assert len(chart.y.labelled_marks) >= 2 and len(chart.x.labelled_marks) >= 2, chart.id
+
+
+def test_a_page_shows_what_was_waited_for_first_and_folds_the_rest() -> None:
+    shown = sections(of(*made(60, 2)))
+    assert [section.title for section in shown if not section.is_folded] == [
+        "On the way to ready",
+        "Pods over time",
+    ]
+    assert "Phases" in [section.title for section in shown if section.is_folded]
+    # of three workloads a table says more than charts, and their mean more than no median
+    few = of(*made(3), until="ready")
+    report = lifecycle_report(LifecycleRun("", "/r", few, title="l"))
+    assert not [b for s in report.sections() for b in s.blocks if isinstance(b, Charts)]
+    facts = dict(report.head.facts)
+    assert "mean time until ready" in facts and "n/a" not in facts.values()
+    assert "failed" not in facts
+
+
+def test_of_workloads_with_one_pod_no_phase_is_told_twice() -> None:
+    one, two = (
+        {phase.step.name for phase in different_phases(of(*made(30, pods)))} for pods in (1, 2)
+    )
+    assert two - one == {"last_pod_created", "pod_scheduled", "pod_started"}
+    assert "pod_ready" in one
 
 
 def test_a_run_of_which_nothing_is_known_draws_nothing() -> None:

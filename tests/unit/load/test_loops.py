@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scaletest.load import ClosedLoop, OpenLoop, Statistics, Steering, pace
-from scaletest.load.closed_loop import HOPELESS
+from scaletest.load.closed_loop import FAILURES_TO_BACK_OFF
 from scaletest.load.level_load import LoadOrder
 from scaletest.model import Outcome, Record
 from scaletest.model.attempt import OK, TIMED_OUT
@@ -65,7 +65,7 @@ def test_nothing_but_failures_slows_the_load_down() -> None:
     loop.set_parallel(1)
     eventually(lambda: loop._backoff_s)
     loop.close()
-    assert len(client.submitted) == HOPELESS
+    assert len(client.submitted) == FAILURES_TO_BACK_OFF
 
 
 def test_open_load_measures_from_the_intended_start() -> None:

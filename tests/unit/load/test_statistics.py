@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.load import Statistics
-from scaletest.load.places import FAILURES, PLACES, LoadTally
+from scaletest.load.places import MOST_FAILURES, MOST_PLACES, LoadTally
 from scaletest.load.snapshot import Gauges
 from scaletest.load.statistics import MOST_POINTS
 from scaletest.model import Outcome, Record
@@ -137,19 +137,19 @@ def test_a_long_silence_costs_nothing_and_shows_as_zero() -> None:
 def test_tables_are_bounded_and_nothing_is_lost_from_the_sums() -> None:
     # given more pods and more error texts than the tables hold
     tally = LoadTally()
-    for number in range(3 * PLACES):
+    for number in range(3 * MOST_PLACES):
         tally.add_success(replied(pod=f"pod-{number}"))
         tally.add_failure(
             replied(outcome=Outcome.FAILED, error=f"error x{number}", pod=f"pod-{number}"),
             float(number),
         )
-    assert len(tally.places()) == PLACES
-    assert sum(row.succeeded for row in tally.places()) + tally.other_succeeded == 3 * PLACES
+    assert len(tally.places()) == MOST_PLACES
+    assert sum(row.succeeded for row in tally.places()) + tally.other_succeeded == 3 * MOST_PLACES
     groups = tally.failures.groups()
-    assert len(groups) == FAILURES
-    assert sum(group.count for group in groups) + tally.failures.others == 3 * PLACES
+    assert len(groups) == MOST_FAILURES
+    assert sum(group.count for group in groups) + tally.failures.others == 3 * MOST_PLACES
     # what was seen last is there
-    assert f"error x{3 * PLACES - 1}" in {group.error for group in groups}
+    assert f"error x{3 * MOST_PLACES - 1}" in {group.error for group in groups}
 
 
 def test_a_failure_keeps_when_it_was_seen_first_and_last() -> None:

@@ -63,5 +63,5 @@ def test_a_long_duration_without_a_unit_is_asked_about(
     rest = ["--rate", "10/s"] if line.startswith("size") else ["--dry-run"]
     assert run([*line.split(), written, *rest]) == 0
     option = line.split()[-1]
-    warning = f"warning: {option} 500 is read as 500s; write its unit, as in 90s, 3m or 500ms"
+    warning = f"warning: {option} 500 is read as 500s; write its unit, e.g. 90s, 3m or 500ms"
     assert capsys.readouterr().err.count(warning) == int(warned)

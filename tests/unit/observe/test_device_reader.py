@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from scaletest.model.node_sample import DEVICE, FIGURES
 from scaletest.observe.devices import clients
 from scaletest.observe.devices.cards import CardSource, parse_levels
-from scaletest.observe.devices.clients import Clients, CycleClocks, Engine, parse_fdinfo
+from scaletest.observe.devices.clients import Clients, CycleClocks
+from scaletest.observe.devices.fdinfo import Engine, parse_fdinfo
 from scaletest.observe.devices.reader import DeviceReader
-from scaletest.observe.devices.readings import AGAIN_S, pci_address
+from scaletest.observe.devices.readings import LOOK_EVERY_S, pci_address
 from scaletest.processes import proc
 from tests.unit.fakes import Clock
 
@@ -300,8 +301,8 @@ def test_a_clock_that_was_reset_begins_anew() -> None:
     clocks = CycleClocks()
     for clock, at_s in ((1000, 0.0), (2000, 1.0), (10, 2.0), (20, 2.01), (510, 2.5)):
         clocks.take("d", clock, at_s)
-    assert clocks.rate("d") == pytest.approx(1000)
-    assert clocks.rate("e") is None
+    assert clocks.ticks_per_s("d") == pytest.approx(1000)
+    assert clocks.ticks_per_s("e") is None
 
 
 # -- where devices are
@@ -458,10 +459,10 @@ def test_a_card_that_is_gone_is_absent_and_comes_back(
     cards.read()
     (tmp_path / "sys").rename(tmp_path / "gone")
     assert cards.read() == {}
-    clock.now += AGAIN_S
+    clock.now += LOOK_EVERY_S
     assert cards.read() == {}
     (tmp_path / "gone").rename(tmp_path / "sys")
-    clock.now += AGAIN_S
+    clock.now += LOOK_EVERY_S
     assert only(cards)["busy"] == pytest.approx(0.87)
 
 

@@ -21,6 +21,7 @@ def test_parsers_take_any_bytes(data: bytes) -> None:
     ):
         parse(data)
     assert all(number >= 0 for number in proc.parse_pollfds(data))
+    assert all(number >= 0 for number in proc.parse_ring(data))
     assert len(proc.parse_fd_set(data)) == sum(byte.bit_count() for byte in data)
 
 
@@ -28,6 +29,7 @@ def test_parsers_take_any_bytes(data: bytes) -> None:
 def test_parsers_take_any_text(text: str) -> None:
     proc.parse_throttled_s(text)
     proc.find_mapped_file(text, 1)
+    proc.find_ring(text)
     proc.find_awaited_inode(text, 1)
     proc.parse_epoll(text)
     proc.parse_inode(text)
@@ -70,6 +72,17 @@ def test_shared_memory_has_a_name_and_private_memory_none() -> None:
         "",
         "",
     ]
+
+
+def test_the_requests_of_a_ring_name_descriptors() -> None:
+    maps = (
+        "7f0000000000-7f0000001000 rw-s 00000000 00:10 5                  anon_inode:[io_uring]\n"
+        "7f0000004000-7f0000005000 rw-s 10000000 00:10 5                  anon_inode:[io_uring]\n"
+    )
+    assert (proc.find_ring(maps), proc.find_ring("")) == (0x7F0000004000, 0)
+    read, none, unused = b"\x16" + bytes(3) + b"\x07", b"\x0b" + bytes(3) + b"\xff" * 4, b""
+    data = b"".join(request.ljust(64, b"\0") for request in (read, none, unused))
+    assert proc.parse_ring(data) == [7]
 
 
 def test_the_file_of_an_awaited_lock_is_parsed() -> None:

@@ -16,7 +16,7 @@ values = st.floats(1e-6, 1e9)
     ("value", "shown"),
     [
         (0, "0"),
-        (12e-6, "12 us"),
+        (12e-6, "12 µs"),
         (0.0123, "12.3 ms"),
         (0.99999, "1 s"),
         (1.234, "1.23 s"),
@@ -86,7 +86,7 @@ def test_plain_numbers_have_no_exponent(value: float, digits: int) -> None:
 @given(st.floats(0, 1e9))
 def test_durations_read_back(value: float) -> None:
     shown, _, unit = numbers.format_seconds(value).partition(" ")
-    size = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}[unit]
+    size = {"": 1.0, "s": 1.0, "ms": 1e-3, "µs": 1e-6}[unit]
     assert float(shown) * size == pytest.approx(value, rel=0.006, abs=6e-7)
 
 

@@ -10,12 +10,19 @@ from scaletest.broker import keys
 from scaletest.broker.run_progress import EXPIRES_S, MOST_BYTES, publish_progress, read_published
 from scaletest.model import Measurement
 from scaletest.model.errors import InvalidValue
-from scaletest.model.run_progress import LONGEST_LINE, MOST_LINES, ProgressChange, RunProgress
+from scaletest.model.run_progress import (
+    LONGEST_LINE,
+    MOST_LINES,
+    ProgressChange,
+    RunProgress,
+    TimeLeft,
+    expect_alike,
+)
 from scaletest.runs.folder import FILES, PROGRESS, RESULT, RunFolder
-from scaletest.runs.progress import Progress
+from scaletest.runs.progress import ExpectedEnd, Progress, narrow_end, time_left
 from scaletest.runs.registry import TYPES
-from scaletest.validation.judging.forecast import STEADY, forecast, left_s
-from scaletest.validation.judging.schedule import Turn, planned_pairs
+from scaletest.validation.judging.forecast import time_left as validation_left
+from scaletest.validation.judging.schedule import Turn
 from scaletest.validation.plan import Plan
 from tests.conftest import eventually
 from tests.unit import made_runs as runs
@@ -28,12 +35,16 @@ from tests.unit.virtual_redis import Clock, VirtualRedis
     [
         ({}, "", None),
         ({"done": 2, "steps": 8}, "step 3 of 8", 0.25),
-        ({"done": 2, "steps": 8, "is_estimate": True}, "step 3 of about 8", 0.25),
+        ({"done": 2}, "step 3", None),
         ({"done": 8, "steps": 8}, "8 of 8 steps", 1.0),
-        ({"done": 8, "steps": 8, "is_estimate": True}, "step 9", None),
+        ({"phase": "1 worker: measuring"}, "step 1", None),
         ({"done": 12, "steps": 40, "unit": "workload"}, "12 of 40 workloads", 0.3),
-        ({"elapsed_s": 30.0, "left_s": 10.0, "done": 0, "steps": 2}, "step 1 of 2", 0.75),
-        ({"elapsed_s": 0.0, "left_s": 0.0}, "", 0.0),
+        (
+            {"elapsed_s": 30.0, "left_least_s": 5.0, "left_most_s": 10.0, "done": 0, "steps": 2},
+            "step 1 of 2",
+            0.75,
+        ),
+        ({"elapsed_s": 0.0, "left_least_s": 0.0, "left_most_s": 0.0}, "", 0.0),
         ({"ended": True}, "", 1.0),
     ],
 )
@@ -46,7 +57,7 @@ def test_where_a_run_is_in_words_and_as_a_part(
 
 
 @pytest.mark.parametrize(
-    "fields", [{"done": -1}, {"left_s": float("inf")}, {"run": "x" * 300}, {"log": ["x"] * 51}]
+    "fields", [{"done": -1}, {"left_most_s": float("inf")}, {"run": "x" * 300}, {"log": ["x"] * 51}]
 )
 def test_what_is_no_progress_is_refused(fields: dict[str, Any]) -> None:
     document = {"run": "r", "run_type": "validation", "title": "t", **fields}
@@ -73,28 +84,23 @@ def test_a_run_tells_its_state_until_it_ends(folder: RunFolder) -> None:
     with folder.locked(), progress.of_run(folder, "sleep 1"):
         begun = state_of(folder)
         assert (begun.run, begun.run_type, begun.title) == ("run", "validation", "sleep 1")
-        progress.at(1, 4, left_s=40.0, is_estimate=True)
+        progress.at(1, 4, left=TimeLeft(30.0, 60.0))
         progress.phase("2 workers: measuring")
         progress.note("2 workers: 7 done")
         for number in range(60):
             progress.message(f"line {number} \x1b[31m" + "x" * 1000)
         now[0] = 110.0
         state = progress.state()
-        assert (state.elapsed_s, state.left_s, state.place) == (10.0, 30.0, "step 2 of about 4")
+        assert (state.elapsed_s, state.place) == (10.0, "step 2 of 4")
+        assert (state.left_least_s, state.left_most_s) == (20.0, 50.0)
         assert (state.phase, state.line) == ("2 workers: measuring", "2 workers: 7 done")
         assert len(state.log) == MOST_LINES and state.log[-1].startswith("line 59 \\x1b[31m")
         assert max(map(len, state.log)) <= LONGEST_LINE
         # a state as long as it may be fits into what is published
         assert len(state.to_json().encode()) < MOST_BYTES
-        now[0] = 200.0
-        # the steps after one that takes too long still need their time
-        assert progress.state().left_s == 27.0
-        progress.at(3, 4, left_s=40.0)
-        now[0] = 300.0
-        assert progress.state().left_s == 0.0
         eventually(lambda: state_of(folder) == progress.state())
     end = state_of(folder)
-    assert (end.ended, end.left_s, end.phase, end.log) == (True, None, "", state.log)
+    assert (end.ended, end.phase, end.log) == (True, "", state.log)
     assert stat.S_IMODE((folder.path / PROGRESS).stat().st_mode) == 0o600
 
 
@@ -141,21 +147,63 @@ def test_progress_is_deleted_with_a_run_of_any_type(name: str, tmp_path: Path) -
 # -- what is left
 
 
-def test_the_time_left_follows_the_forecast_and_what_was_measured() -> None:
-    plan = Plan(limit=4, seconds=1.0, queue="q")
-    turns = planned_pairs(plan)
-    # before anything was measured, expect the forecast, but for the start of workers
-    expected = forecast(plan, STEADY).seconds
-    assert left_s(plan, turns, []) == pytest.approx(expected, abs=2.0)
-    # when the first step took twice as long as expected, expect so of the others
-    first = left_s(plan, turns[:1], []) - plan.seconds
-    slow = [Measurement(1, 0, 0.1, 2 * first, "precise")]
-    quick = [Measurement(1, 0, 0.1, first, "precise")]
-    others = [left_s(plan, turns[1:], rows) - 5 * plan.seconds for rows in (quick, slow)]
-    assert others[1] == pytest.approx(2 * others[0])
-    assert left_s(plan, [], slow) == 0.0
-    # when the length of a turn is fixed, expect that
-    assert left_s(plan, [Turn(2, 2, 7.0)], slow) == 8.0
+@pytest.mark.parametrize(
+    ("said", "left", "end"),
+    [
+        # an estimate narrows what was said, from both sides
+        (None, (20.0, 60.0), (120.0, 160.0)),
+        ((120.0, 160.0), (30.0, 50.0), (130.0, 150.0)),
+        ((120.0, 160.0), (10.0, 90.0), (120.0, 160.0)),
+        # and replaces it where it was wrong, too early or too late
+        ((120.0, 160.0), (70.0, 90.0), (170.0, 190.0)),
+        ((120.0, 160.0), (5.0, 10.0), (105.0, 110.0)),
+    ],
+)
+def test_the_end_of_a_run_is_only_narrowed(
+    said: tuple[float, float] | None, left: tuple[float, float], end: tuple[float, float]
+) -> None:
+    before = said and ExpectedEnd(*said)
+    assert narrow_end(before, TimeLeft(*left), now_s=100.0) == ExpectedEnd(*end)
+
+
+def test_an_end_that_is_over_is_nearly_there() -> None:
+    now = [0.0]
+    progress = silent(clock=lambda: now[0])
+    progress.at(0, 4, left=TimeLeft(10.0, 30.0))
+    seen = []
+    for now[0] in (0.0, 20.0, 40.0):
+        seen.append(time_left(progress.state()))
+    assert seen == ["10 to 30 s left", "up to 10 s left", "nearly done"]
+
+
+def test_parts_that_are_alike_tell_the_time_left() -> None:
+    assert expect_alike([], 3) is None
+    one, many = expect_alike([10.0], 3), expect_alike([9.0, 11.0] * 10, 3)
+    assert one and many and one.least_s < many.least_s < 27.0 and 33.0 < many.most_s < one.most_s
+
+
+def test_the_time_left_of_a_validation_follows_what_was_measured() -> None:
+    plan = Plan(limit=4, seconds=500.0, queue="q", command=("x",))
+    up, down = [Turn(n, 0) for n in (1, 2, 4)], [Turn(n, 1) for n in (4, 2, 1)]
+
+    def expect(turns: list[Turn], *steps: tuple[int, float, float]) -> TimeLeft:
+        rows = [Measurement(workers, 0, 0.0, part_s, "precise") for workers, part_s, _ in steps]
+        left = validation_left(plan, turns, rows, {step[0]: step[2] for step in steps})
+        assert left is not None
+        return left
+
+    # nobody knows how long a request takes until one was measured, whatever the plan expects
+    assert validation_left(plan, up + down, [], {}) is None
+    # requests of larger steps may take as long, or longer by the factor of the workers
+    first = expect(up[1:] + down, (1, 40.0, 10.0))
+    assert first.least_s >= 40.0 + 4 * 20.0 and first.most_s >= 40.0 + 4 * 40.0
+    # where they take longer already, they do so again; a step that was measured takes as long
+    locked = expect(up[2:] + down, (1, 40.0, 10.0), (2, 40.0, 20.0))
+    assert locked.least_s >= 80.0 + 2 * 40.0 and locked.most_s >= 80.0 + 2 * 80.0
+    last = expect(down[1:], *((n, 40.0, 10.0) for n in (1, 2, 4)))
+    assert last.least_s == 80.0 and last.most_s == pytest.approx(100.0, abs=1.0)
+    # the length of a further pair is fixed
+    assert expect([Turn(2, 2, 7.0)], *((n, 40.0, 10.0) for n in (1, 2, 4))).least_s == 7.0
 
 
 # -- in Redis

@@ -88,10 +88,10 @@ class Table(Rendezvous):
     def wait_for_order(self, agent: int) -> dict[str, Any] | None:
         return self.orders[agent].pop() if self.orders[agent] else None
 
-    def goes_on(self) -> bool:
+    def is_open(self) -> bool:
         return False
 
-    def hand_in_result(self, order: int, result: dict[str, Any]) -> None:
+    def submit_result(self, order: int, result: dict[str, Any]) -> None:
         self.done.append(result)
 
     def wait_for_result(self, order: int) -> dict[str, Any] | None:

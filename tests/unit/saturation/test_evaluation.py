@@ -8,7 +8,7 @@ import pytest
 from scaletest.model import VerdictKind
 from scaletest.saturation.judging.evaluation import conclude
 from scaletest.saturation.judging.step import assess_step
-from scaletest.saturation.judging.step_sequence import LONGEST, SaturationSequence
+from scaletest.saturation.judging.step_sequence import MOST_LENGTHS, SaturationSequence
 from scaletest.saturation.plan import SaturationPlan
 from tests.unit.simulated import PLAN, Simulated, run, step
 
@@ -101,7 +101,7 @@ def test_a_step_is_extended_until_its_latency_limit_is_decided() -> None:
     plan = replace(PLAN, start=30.0, maximum=30.0, limit="p99<50ms")
     result = run(plan, Simulated(), 1)
     steps = [step for step in result.steps if step.step.phase == "ramp"]
-    assert len(steps) == LONGEST
+    assert len(steps) == MOST_LENGTHS
     assert [bool(step.undecided) for step in steps] == [True, True, True, False]
     assert steps[-1].exceeded is not None and steps[-1].exceeded.count >= 299
 
@@ -121,4 +121,4 @@ def test_a_repeat_that_contradicts_a_step_is_counted() -> None:
     result = conclude(course)
     assert result.verdict.kind is VerdictKind.PASS, result.verdict
     assert "same when repeated" not in result.verdict.reason
-    assert "1 of the 5 steps at these rates disagree" in result.verdict.reason
+    assert "1 of 5 confirmation steps disagreed" in result.verdict.reason

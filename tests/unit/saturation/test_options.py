@@ -82,7 +82,7 @@ def test_a_dry_run_counts_the_settings_that_are_tuned(capsys: pytest.CaptureFixt
         ("step_tme: 20s", "did you mean step_time?"),
         ("payload: [1, 2]", "payload in"),
         ("dry_run: maybe", "dry_run"),
-        ("step_time: soon", "is no duration"),
+        ("step_time: soon", "invalid duration"),
         ("load: sideways", "load in"),
         ("- 1", "not a table of keys and values"),
         ("arguments: 'ftp://h/'", "not an HTTP URL"),

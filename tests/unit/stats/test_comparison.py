@@ -445,6 +445,24 @@ def test_two_runs_of_one_name_both_have_their_notes() -> None:
     assert "only run has second" in text
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("file lock a", "disk b", "the cause changed: file lock a in base, disk b in new"),
+        ("file lock a", "", "the cause changed: file lock a in base, none in new"),
+        ("disk b", "disk b", "new has the same cause as base: disk b"),
+    ],
+)
+def test_a_comparison_says_whether_the_cause_changed(before: str, after: str, told: str) -> None:
+    base, candidate = (
+        Side(name, "", [measure(1.0, 1.1)], cause)
+        for name, cause in (("base", before), ("new", after))
+    )
+    report = comparison_report(compare_runs("toy", base, [(candidate, Contrast())]))
+    for name in ("text", "md", "html"):
+        assert told.lower() in formats.render(report, name).lower()
+
+
 def test_a_page_has_whole_numbers_of_workers_and_no_figures_of_what_was_not_compared() -> None:
     cycles = {1: 0.1, 2: 0.1}
     page = formats.render(comparison_report(compared(run(cycles), run(cycles, seed=2))), "html")

@@ -159,7 +159,7 @@ def test_a_peak_beyond_twice_the_steps_is_refused() -> None:
         law_interval(law, rows, random.Random(1)),
     )
     assert interval.workers is None
-    assert interval.reason == "it lies beyond twice the 16 workers tested"
+    assert interval.reason == "it would be beyond twice the 16 workers tested"
 
 
 def test_a_missing_peak_has_its_reason() -> None:

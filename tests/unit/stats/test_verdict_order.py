@@ -132,7 +132,7 @@ TYPES: dict[str, tuple[Judge, set[str], dict[str, str]]] = {
         set(),
         {
             "missing": "1 of 60 records",
-            "tester": "the tester itself cost",
+            "tester": "scaletest itself cost",
             "refuted": "is below the 1.80 wanted",
             "interrupted": "interrupted: Ctrl-C",
             "undecided": "1 of 1 thresholds undecided",

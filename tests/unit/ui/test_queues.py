@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from scaletest.broker.snapshot import RqState
 from scaletest.model.errors import InvalidValue, Unreachable
+from scaletest.model.time_slots import TimeSlot
 from scaletest.ui import rows
 from scaletest.ui.app import make_app
 from scaletest.ui.queues import MOST_ROWS, PAGE_WORKERS
@@ -57,10 +58,10 @@ def part(html: str, name: str) -> str:
 def test_the_overview_tells_of_queues_workers_and_devices() -> None:
     html = page(under_load())
     tiles = part(html, "tiles")
-    for text in ("Waiting 27", "Running 8", "Workers 12 8 busy", "Clients 2 3 queues"):
+    for text in ("Waiting 27", "Running 8", "Workers 12 8 busy now", "Clients 2 3 queues"):
         assert text in tiles
     queues = part(html, "queues")
-    assert re.search(r"media working 12 4.2 s 4 4 of 6 1\.\d+ .*24 2 ", queues)
+    assert re.search(r"media working 12 4.2 s 4 23% of 6 1\.\d+ .*24 2 ", queues)
     assert "lonely no worker 3 1 min 1 s" in queues
     workers = part(html, "workers")
     assert "media-1 busy media request-1 7.0 s /dev/dri/renderD129 node-1 pod-of-media-1" in workers
@@ -91,7 +92,7 @@ def test_problems_come_first_with_a_command_each() -> None:
         assert text in problems
     badges = re.findall(r'class="badge \w+">([\w ]+)<', html.partition('data-live="problems"')[2])
     assert badges[:6] == ["unreadable", "no worker", "full", "suspect", "late", "paused"]
-    assert "To look at 6 see below" in part(html, "tiles")
+    assert "Needs attention 6 see below" in part(html, "tiles")
     broken = page(MadeReader(unreadable=(("broken", "WRONGTYPE"),)))
     assert "What to do: scaletest queue check broken" in part(broken, "problems")
     # the queues with the worst problems and the workers that are ill come first
@@ -107,9 +108,39 @@ def test_problems_come_first_with_a_command_each() -> None:
     assert "30 s ago late" in workers
 
 
+def test_a_queue_is_judged_by_its_last_minute() -> None:
+    # given a worker that is between two requests, of which one in four fails
+    number = int(AT_S // 10)
+    slots = tuple(TimeSlot(number - age, 8, 8, 4.0, failed=2) for age in range(1, 7))
+    between = queue("between", workers=(worker("w"),), slots=slots)
+    # and one whose requests failed before
+    before = queue("before", slots=(TimeSlot(number - 9, 8, 8, 4.0, failed=8),))
+    html = page(MadeReader((between, before)))
+    queues = part(html, "queues")
+    assert re.search("between failing 0 . 0 40% of 1 0.8", queues) and "before idle" in queues
+    problems = part(html, "problems")
+    assert "12 of 48 requests failed in the last minute" in problems and "before" not in problems
+    assert "Needs attention 1" in part(html, "tiles")
+    # its requests are in the chart, and its page says the same
+    assert "submitted ended failed" in part(html, "activity")
+    assert "12 of 48" in part(page(MadeReader((between,)), "/queues/between"), "problems")
+    # without failures it works, although no request runs at this moment
+    well = replace(between, slots=tuple(slot._replace(failed=0) for slot in slots))
+    html = page(MadeReader((well,)))
+    assert "between working" in part(html, "queues")
+    assert "submitted ended failed" not in part(html, "activity")
+
+
+def test_counters_that_no_device_has_are_no_columns() -> None:
+    html = page(replace(under_load(), samples={}))
+    devices = html.partition('data-live="devices"')[2]
+    assert "renderD128" in devices
+    assert "Utilisation" not in devices and "Memory" not in devices and "n/a" not in devices
+
+
 def test_all_is_well_is_said_in_words() -> None:
     html = page(MadeReader((queue(workers=(worker("w"),)),)))
-    assert "To look at 0 no queue is stuck" in part(html, "tiles")
+    assert "Needs attention none" in part(html, "tiles")
     assert part(html, "problems") == ""
     html = page(replace(under_load(), failed=[]), "/queues/media")
     assert "No request has failed." in part(html, "failures")

@@ -67,7 +67,7 @@ def test_runs_are_listed_with_verdict_note_and_curve(archive: Archive) -> None:
     archive.add("two", verdict={"kind": "FAIL"})
     page = archive.page("/runs")
     assert "2 runs" in page.text and "nightly" in page.text and "after the update" in page.text
-    assert "requests a second at each number of workers: 3, 5.5, 7.25" in page.text
+    assert "requests per second at each number of workers: 3, 5.5, 7.25" in page.text
     assert {"/runs/one", "/runs/two"} <= set(links(page))
 
 
@@ -113,7 +113,10 @@ def test_a_run_is_its_report_with_a_way_back(archive: Archive) -> None:
     response = archive.client.get("/runs/one")
     policy = response.headers["Content-Security-Policy"]
     assert "script" not in policy and "default-src 'none'" in policy and "frame-ancestors" in policy
-    assert {"/runs", "/compare?run=one", "/runs/one.csv"} <= set(links(Page(response.text)))
+    found = links(Page(response.text))
+    assert {"/compare?run=one", "/runs/one.csv", "/runs/one.png"} <= set(found)
+    # the navigation is that of the other pages
+    assert found[:6] == links(archive.page("/runs"))[1:7]
     # links of the file lead to its own headings only
     file = archive.client.get("/runs/one.html")
     assert all(link.startswith("#section-") for link in links(Page(file.text)))
@@ -148,6 +151,22 @@ def test_nothing_but_runs_of_the_archive_is_served(archive: Archive, name: str) 
     (archive.root.parent / "plan.json").write_text("{}")
     for place in ("runs", "live"):
         assert archive.client.get(f"/{place}/{name}").status_code == 404
+
+
+def test_a_run_is_found_by_the_name_that_people_gave_it(archive: Archive) -> None:
+    for folder, name in (("one", "nightly"), ("two", "nightly"), ("three", "other")):
+        archive.add(folder, Labels(name))
+    # of several runs of a name, and for LAST, the newest; these began at one time
+    for address, text in (
+        ("/runs/nightly", "run two "),
+        ("/runs/LAST", "run two "),
+        ("/runs/other", "run three "),
+        ("/live/other", "run three "),
+        ("/compare?run=other&run=nightly", "compare other with nightly"),
+    ):
+        assert text in Page(archive.client.get(address).text).text
+    disposition = archive.client.get("/runs/nightly.csv").headers["Content-Disposition"]
+    assert disposition.endswith("two.csv")
 
 
 def test_a_damaged_run_says_why(archive: Archive) -> None:
@@ -232,13 +251,22 @@ def tell(folder: ValidationFolder, **fields: Any) -> None:
 def test_the_run_in_progress_is_shown_directly(archive: Archive) -> None:
     archive.add("old")
     folder = archive.add("one")
-    tell(folder, done=2, steps=8, left_s=40.0, elapsed_s=60.0, line="7 done", log=("first", "last"))
+    tell(
+        folder,
+        done=2,
+        steps=8,
+        left_least_s=30.0,
+        left_most_s=40.0,
+        elapsed_s=60.0,
+        line="7 done",
+        log=("first", "last"),
+    )
     with folder.locked():
         assert archive.client.get("/live").headers["Location"] == "/live/one"
         page = archive.page("/live/one")
         (bar,) = [attributes for tag, attributes in page.tags if tag == "progress"]
         assert bar["value"] == "0.600"
-        assert "step 3 of 8, about 40 s left" in page.text and "7 done" in page.text
+        assert "step 3 of 8, 30 to 40 s left" in page.text and "7 done" in page.text
         assert "Log: last" in page.text
         assert "last\nfirst\n" in page.text
         assert "RUNNING" in page.text and "How far it scales" in page.text

@@ -90,7 +90,7 @@ ONE_FAILED = {1: [*step_of(1, 1, 10), record("w0", 105.0, ok=False)]}
             Plan(limit=2, scale=2.0),
             {n: step_of(n, 1, 10, noise=0.3) for n in (1, 2)},
             VerdictKind.INVALID,
-            ["neither"],
+            ["to call"],
         ),
         # a last step that is no doubling; and which slow requests nobody could have seen
         (
@@ -131,7 +131,7 @@ ONE_FAILED = {1: [*step_of(1, 1, 10), record("w0", 105.0, ok=False)]}
             Plan(limit=2, scale=1.8),
             {1: step_of(1, 0.5, 30), 2: slow_tester(step_of(2, 0.9, 30), 0.1)},
             VerdictKind.INVALID,
-            ["the tester itself cost 11%"],
+            ["scaletest itself cost 11%"],
         ),
         # completions of one worker, a second apart, of requests that took half a second
         (

@@ -42,6 +42,7 @@ preset: intel
 per_device: [2]
 time_limit: 30
 tolerate_failures: 2
+price: 1.2
 repeats: 3
 thresholds: ["efficiency(4)>=0.8", "failures<1%"]
 background:
@@ -62,6 +63,7 @@ good: dict[str, st.SearchStrategy[Any]] = {
     "preset": st.sampled_from(["intel", "nvidia", "amd"]),
     "time_limit": st.floats(0, 1000),
     "tolerate_failures": st.integers(0, 1000),
+    "price": st.floats(0, 1000),
     "repeats": st.integers(1, 10),
     "thresholds": st.lists(
         st.sampled_from(["failures<1%", "ratio>=1.5", "run.p99<2s"]), max_size=3
@@ -221,7 +223,7 @@ def test_wrong_values_under_right_keys_are_a_usage_error(
         ("max_step_s: 3", "unknown key 'max_step_s'", "did you mean max_step"),
         ("zzz: 3", "unknown key 'zzz'", "there are limit"),
         ("3: 3", "unknown key 3", "there are"),
-        ("limit: eight", "limit in .* is 'eight', not a whole number", "as in 8"),
+        ("limit: eight", "limit in .* is 'eight', not a whole number", "e.g. 8"),
         ("limit: 8.0", "not a whole number", ""),
         ("limit: yes", "is true, not a whole number", ""),
         ("seconds: '1'", "not a number", ""),

@@ -6,6 +6,7 @@ is broken or missing in a run is told.
 import importlib.util
 import io
 import json
+import math
 import random
 import re
 import sys
@@ -26,6 +27,7 @@ from scaletest.report import formats
 from scaletest.report.formats import png
 from scaletest.report.formats import text as text_format
 from scaletest.validation.folder import ValidationFolder
+from scaletest.validation.judging.cost import cost_of_requests
 from scaletest.validation.judging.evaluation import evaluate
 from scaletest.validation.judging.schedule import way_name
 from scaletest.validation.judging.throughput import Throughput
@@ -34,6 +36,7 @@ from scaletest.validation.plan import Plan
 from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.report import validation_report
 from scaletest.validation.report.rows import COLUMNS
+from scaletest.validation.report.words import speedup_bars
 from scaletest.validation.run_type import RUN_TYPE, ValidationRun
 from tests.conftest import missing
 from tests.unit import made_runs as runs
@@ -78,18 +81,18 @@ def test_no_law_is_told_where_a_step_that_may_refute_it_has_no_throughput() -> N
     cycles, count = {1: 1.0, 2: 1.0, 4: 1.0, 8: 1.0}, {1: 60, 2: 60, 4: 60, 8: 1}
     measurements, records = measured(cycles, count=count)
     result = evaluate(Plan(limit=8, queue="q"), measurements, records, random.Random(1))
-    assert law_sentence(result) == "unknown, since the throughput is with 8 workers"
+    assert law_sentence(result) == "unknown: too few requests with 8 workers"
     assert result.growth.choice is None
 
 
 @pytest.mark.parametrize(
     ("ends", "text"),
     [
-        ((0.0134, 0.0249), ": 1.94% [1.34, 2.49] of the work"),
-        ((0.0, 12.04), ": an unknown part of the work"),
-        ((0.004, 1.5), ": an unknown part of the work"),
-        ((0.012, 12.04), ": 1% or more of the work"),
-        ((0.0, 1.0), ": 2% [0, 100] of the work"),
+        ((0.0134, 0.0249), "1.94% [1.34, 2.49] of the work"),
+        ((0.0, 12.04), "an unknown share of the work"),
+        ((0.004, 1.5), "an unknown share of the work"),
+        ((0.012, 12.04), "1% or more of the work"),
+        ((0.0, 1.0), "2% [0, 100] of the work"),
     ],
 )
 def test_contention_is_never_shown_above_100_percent(
@@ -122,10 +125,8 @@ def test_the_summary_matches_its_golden_file(
     golden(f"summary-{case}.txt", text)
     assert len(text.splitlines()) < 25
     assert all(character.isprintable() or character == "\n" for character in text)
-    assert (
-        example_runs[case].result.verdict.kind.value
-        in text.splitlines()[-4] + text.splitlines()[-3]
-    )
+    verdict = example_runs[case].result.verdict.kind.value
+    assert verdict in " ".join(text.splitlines()[-5:-2])
     following = "validate --local --resume" if example_runs[case].result.interrupted else "report"
     assert f"next: scaletest {following}" in text.splitlines()[-1]
 
@@ -265,6 +266,26 @@ def test_the_picture_is_drawn(
     assert content.startswith(b"\x89PNG")
 
 
+def test_the_picture_names_the_cause_and_what_it_costs(
+    example_runs: dict[str, ValidationRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    titles: list[str] = []
+    monkeypatch.setattr(png, "draw_picture", lambda _, title: titles.append(title))
+    png.render(validation_report(example_runs["sampled"]))
+    assert titles[0].splitlines()[1:] == [
+        "4 workers wait 0.3 s of each request for a CPU.",
+        "Without it about 4.0x [3.9, 4.1] instead of 2.0x.",
+    ]
+
+
+def test_a_step_that_was_not_measured_has_no_bar(example_runs: dict[str, ValidationRun]) -> None:
+    result = example_runs["pass"].result
+    *others, last = result.steps
+    unmeasured = replace(last, throughput=Throughput(0.0, math.inf, 0, 0, False))
+    bars = speedup_bars(replace(result, steps=[*others, unmeasured]))
+    assert len(bars) == len(result.steps) - 1 and "8 workers" not in "".join(bars)
+
+
 def test_a_line_of_progress_counts_requests_and_tells_the_rate_without_an_exponent() -> None:
     tally = StepTally()
     tally.completions, tally.failures = 740_000, 1
@@ -295,8 +316,27 @@ def test_reports_say_what_was_not_observed(example_runs: dict[str, ValidationRun
     report = validation_report(replace(run, result=replace(run.result, causes=causes)))
     assert causes.sentence.endswith("; 6% not observed")
     assert re.search(r"^  6% +not observed$", formats.render(report, "text"), re.MULTILINE)
-    for name in ("md", "html"):
-        assert "6% of the added time was not observed" in formats.render(report, name)
+    assert re.search(r"\| not observed \| 6% \|", formats.render(report, "md"))
+    assert re.search(r"not observed\s*6%", Page(formats.render(report, "html")).text)
+
+
+def test_a_price_tells_what_requests_cost_and_what_is_lost(
+    example_runs: dict[str, ValidationRun],
+) -> None:
+    run = example_runs["limited"]
+    steps = run.result.steps
+    # at 3.6 an hour, 1,000 requests cost as many units as one takes seconds of a worker
+    cost = cost_of_requests(replace(run.result.plan, price=3.6), steps)
+    assert cost is not None and cost.workers == 4
+    cycles_s = [step.workers / step.throughput.per_s for step in steps]
+    assert cost.per_thousand.value == pytest.approx(cycles_s[-1])
+    assert cost.lost.value == pytest.approx(cycles_s[-1] - cycles_s[0])
+    assert 0 < cost.lost.low < cost.lost.value < cost.lost.high
+    priced = replace(run.result, plan=replace(run.result.plan, price=3.6), cost=cost)
+    report = validation_report(replace(run, result=priced))
+    for name in ("text", "md", "html"):
+        line = "1,000 requests cost 1.20 with 4 workers at 3.6/h each, 0.897 of that is lost"
+        assert line in formats.render(report, name)
 
 
 def test_nothing_limits_a_run_that_the_machine_spoilt(
@@ -395,7 +435,7 @@ def test_every_chart_has_a_title_and_description_for_screen_readers(
 
 def test_further_pairs_are_numbered_from_the_second_on() -> None:
     names = [way_name(repeat) for repeat in range(4)]
-    assert names == ["way up", "way down", "way up, pair 2", "way down, pair 2"]
+    assert names == ["ascending pass", "descending pass", "ascending pass 2", "descending pass 2"]
 
 
 @pytest.mark.parametrize("name", FILES)

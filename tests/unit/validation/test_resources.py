@@ -72,7 +72,7 @@ def test_the_line_tells_of_steps_with_samples_only_and_names_them() -> None:
     gap = replace(result, resources=[step for step in result.resources if step.workers != 2])
     assert usage.resources_line(gap) == (
         "cores busy 1.0, 1.0 of 2; pressure 50%, 50%"
-        " (with 1, 4 workers: the other steps are too short for a sample)"
+        " (with 1, 4 workers: other steps were too short to sample)"
     )
     assert usage.resources_line(replace(result, resources=())) == ""
 

@@ -1,8 +1,10 @@
 """Thresholds: what can be written is read back, what cannot is explained, and intervals decide."""
 
+import itertools
 import math
 import random
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -89,6 +91,7 @@ def test_bounds_are_in_base_units(
         ("speed>3", "there are ratio, efficiency"),
         ("wait.p42<1s", "write one of wait.p50"),
         ("wait<1s", "write one of wait.p50"),
+        ("latency<50ms", "figures.NAME"),
         ("efficiency(8)", "in quotes"),
         ("efficiency(8)==0.8", "use one of >= > <= <"),
         ("efficiency(3)>=0.8", "the steps are 1, 2, 4, 8"),
@@ -96,9 +99,9 @@ def test_bounds_are_in_base_units(
         ("contention(8)<5%", r"leave \(8\) out"),
         ("efficiency>=80", "write 0.8 or 80%"),
         ("failures<=0.5", "whole number"),
-        ("run.p95<3/s", "takes us, ms, s, min"),
+        ("run.p95<3/s", "takes us, µs, ms, s, min"),
         # 50 ms or 50 s?
-        ("run.p50<50", "takes us, ms, s, min, m, h, ns, as in"),
+        ("run.p50<50", "takes us, µs, ms, s, min, m, h, ns, e.g."),
         ("throughput>1e999", "finite"),
         ("efficiency(8)>=-1", "MEASURE"),
     ],
@@ -261,6 +264,38 @@ def test_the_verdict_names_the_first_and_counts() -> None:
     assert undecided.remedy
     assert ground_of(results[:1], Rank.REFUTED) is None
     assert evaluate_thresholds(Plan(), []) == ()
+
+
+def figures_of(number: int) -> dict[str, float | int | str]:
+    return {"latency": 0.010 + 0.001 * (number % 5), "fps": 24 + number % 3, "codec": "h264"}
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "reason"),
+    [
+        ("figures.latency<50ms", PASS, "1 worker: 12 ms ["),
+        ("figures.latency.p95<13ms", FAIL, "1 worker: 14 ms"),
+        ("figures.latency.p50(1)<=20ms", PASS, "12 ms"),
+        ("figures.fps>=26", FAIL, "1 worker: 25 ["),
+        # what is no number, and what nobody reports
+        ("figures.codec<1", INVALID, "1 worker: no request reported a number as codec"),
+        ("figures.energy<1", INVALID, "no request reported a number as energy"),
+        ("figures.latency.p99.9<1s", INVALID, "p99.9 needs"),
+    ],
+)
+def test_a_threshold_may_be_about_a_figure_of_the_workload(
+    text: str, kind: VerdictKind, reason: str
+) -> None:
+    plan = Plan(limit=1, thresholds=(text,))
+    measurements, records = measured({1: 0.1}, count=80)
+    numbers = itertools.count()
+    for rows in records.values():
+        for index, row in enumerate(rows):
+            reply = replace(row.reply, figures=figures_of(next(numbers)))
+            rows[index] = replace(row, reply=reply)
+    (result,) = evaluate_thresholds(plan, summarise(plan, measurements, records))
+    assert (result.kind, str(parse_step_threshold(text))) == (kind, text)
+    assert reason in result.reason
 
 
 def test_an_unmeasured_plan_is_undecided_everywhere() -> None:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.model import Outcome, Reason
-from scaletest_workers.breaker import FAILURES, LONGEST_DELAY_S, Breaker
+from scaletest_workers.breaker import FAILURES_TO_SUSPECT, LONGEST_DELAY_S, Breaker
 from scaletest_workers.workloads.base import SUCCEEDED, Result
 
 BAD = Result(Outcome.FAILED, Reason.EXIT)
@@ -12,8 +12,8 @@ BAD = Result(Outcome.FAILED, Reason.EXIT)
 
 def test_a_run_of_quick_failures_makes_suspect_and_success_clears() -> None:
     breaker = Breaker()
-    changes = [breaker.note(BAD, 0.01) for _ in range(FAILURES)]
-    assert changes == [False] * (FAILURES - 1) + [True]
+    changes = [breaker.note(BAD, 0.01) for _ in range(FAILURES_TO_SUSPECT)]
+    assert changes == [False] * (FAILURES_TO_SUSPECT - 1) + [True]
     assert breaker.suspect
     assert breaker.note(SUCCEEDED, 0.01)
     assert (breaker.suspect, breaker.delay_s) == (False, 0.0)

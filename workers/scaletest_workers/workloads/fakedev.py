@@ -84,7 +84,7 @@ def _parse_address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not (host and colon and port.isdecimal() and int(port) < 65536):
         raise InvalidValue(
-            f"{checks.show_value(text)} is not an address", hint="write it as in 127.0.0.1:9400"
+            f"{checks.show_value(text)} is not an address", hint="write e.g. 127.0.0.1:9400"
         )
     return host.strip("[]"), int(port)
 

@@ -35,7 +35,7 @@ from scaletest_workers.workloads.program import OutputTail, last_words, signal_n
 MOST_OUTPUT_BYTES = 16 * 1024 * 1024
 MOST_ANSWER_BYTES = 1024 * 1024
 # How long it may take to end by itself.
-EXIT_S = 2.0
+EXIT_LIMIT_S = 2.0
 # How long a new process may take to get ready, where requests have a time limit.
 READY_LIMIT_S = 600.0
 # Why a process gave no answer that has lost its way of answering.
@@ -184,7 +184,7 @@ class PersistentChild:
             line += chunk
             if not chunk:
                 # it closes its output before it ends
-                has_ended = wait_child(process, min(deadline, time.monotonic() + EXIT_S))
+                has_ended = wait_child(process, min(deadline, time.monotonic() + EXIT_LIMIT_S))
                 return "" if has_ended else CLOSED
             if len(line) > MOST_ANSWER_BYTES:
                 return f"answered with more than {MOST_ANSWER_BYTES} bytes"

@@ -67,7 +67,7 @@ class EncodedOutput:
 def _parse_size(text: str) -> tuple[int, int]:
     match = _SIZE.fullmatch(text)
     if not match:
-        raise InvalidValue(f"{show_value(text)} is not a size", hint="write it as in 1920x1080")
+        raise InvalidValue(f"{show_value(text)} is not a size", hint="write e.g. 1920x1080")
     return int(match[1]), int(match[2])
 
 

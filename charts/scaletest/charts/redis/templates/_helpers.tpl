@@ -21,7 +21,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $text = printf "%.0f" (float64 .value) -}}
 {{- end -}}
 {{- if not (regexMatch "^([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+|[KMGTPE]i|[munkMGTPE])?$" $text) -}}
-{{- fail (printf "\n%s is %q, which is not a quantity of memory; write it as in 512Mi, 1Gi or 500M" .what $text) -}}
+{{- fail (printf "\n%s is %q, which is not a quantity of memory; write e.g. 512Mi, 1Gi or 500M" .what $text) -}}
 {{- end -}}
 {{- $decimal := dict "n" 1e-9 "u" 1e-6 "m" 1e-3 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18 -}}
 {{- $binary := dict "Ki" 0x1p10 "Mi" 0x1p20 "Gi" 0x1p30 "Ti" 0x1p40 "Pi" 0x1p50 "Ei" 0x1p60 -}}
