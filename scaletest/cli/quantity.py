@@ -46,7 +46,7 @@ class Quantity(click.ParamType[float]):
             )
         if text[-1].isdigit() and measured > self._plausible:
             echo(
-                f"warning: {name} {text} is read as {text}{self._bare}; write its unit, as in"
+                f"warning: {name} {text} is read as {text}{self._bare}; write its unit, e.g."
                 f" {self._example}",
                 err=True,
             )

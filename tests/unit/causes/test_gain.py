@@ -105,7 +105,7 @@ def test_nothing_is_gained_where_no_cause_is_named() -> None:
             "sleep a.sqlite",
         ),
         (State.ON_CPU, "", "with 4 workers each request computes 0.1 s longer", "on a CPU"),
-        (GAP, "", "4 workers are idle for 0.12 s before each request", "no request"),
+        (GAP, "", "4 workers are idle for 0.12 s before each request", "worker idle"),
     ],
 )
 def test_the_main_cause_in_a_sentence_and_in_a_few_words(
