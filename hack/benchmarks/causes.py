@@ -51,11 +51,12 @@ OBSERVED, OBSERVED_IN_MOST = 0.9, 0.75
 
 
 def missing(
-    names: Sequence[str], runs: int, stored_runs: Sequence[Row], loaded: bool
+    names: Sequence[str], runs: int, stored_runs: Sequence[Row], loaded: bool | None
 ) -> Iterator[InjectedRun]:
     """Return the cases that no line tells of, one of every injector after the other.
 
-    runs: of each injector; 0 for the numbers of the bar. loaded: only those with other load.
+    runs: of each injector; 0 for the numbers of the bar. loaded: only those with other load, or
+    only those without; None for all.
     """
     done = {(row["injector"], row["seed"]) for row in stored_runs}
     runs_of = {name: runs or _usual_runs(name) for name in names}
@@ -64,7 +65,7 @@ def missing(
             case = InjectedRun(name, seed)
             if seed > runs_of[name] or (name, seed) in done:
                 continue
-            if case.loaded or not loaded:
+            if loaded in (None, case.loaded):
                 yield case
 
 
@@ -183,7 +184,9 @@ def main() -> int:
         help=f"of each [default: {RUNS}, of linear {LINEAR_RUNS}, of some {FEWER_RUNS}]",
     )
     parser.add_argument(
-        "--loaded", action="store_true", help="only runs with other load on the machine"
+        "--loaded",
+        action=argparse.BooleanOptionalAction,
+        help="only runs with other load on the machine, or only those without",
     )
     parser.add_argument(
         "--at-most", type=int, metavar="RUNS", help="make so many of them [default: all]"

@@ -11,11 +11,16 @@ from typing import Any
 
 import yaml
 
-from scaletest.capacity.autoscale.best_rule import BestRule, PlayedRule, choose_best
+from scaletest.capacity.autoscale.best_rule import (
+    BestRule,
+    PlayedRule,
+    Weakness,
+    choose_best,
+    find_weaknesses,
+)
 from scaletest.capacity.autoscale.load import Arrivals
 from scaletest.capacity.autoscale.rule import to_values
 from scaletest.capacity.autoscale.simulation import SimulationResult
-from scaletest.capacity.autoscale.weaknesses import Weakness, find_weaknesses
 from scaletest.model import Verdict, VerdictKind
 from scaletest.render.axis import Axis, axis_end
 from scaletest.render.blocks import Block, Facts, Figure, Pairs, Table, Text

@@ -9,8 +9,10 @@ grows by exactly what throughput lacks. `attribute_causes` therefore
 3. does the same with resamples of the requests (a bootstrap), whose spread gives the intervals;
 4. names the places with the largest shares, or says why it can name none.
 
-States are samples, so what was subtracted is corrected (`_grown_by_place`, `_limit_throttled`), and
-time that was not observed is never spread over the states that were (`_Growth.share`).
+Workers look at the processes of a request now and then; the state of a request is a sample of what
+these did. So what was subtracted is corrected (`_grown_by_place`, `_limit_throttled`), and time
+that no look stands for is a state of its own, "not observed", and never spread over the others
+(`_Growth.share`).
 """
 
 import itertools
@@ -57,7 +59,7 @@ BOUND_PERIODS, FEWER_PERIODS = 0.5, 0.1
 # With more requests than this part that do not report where their time went, the others represent
 # too few.
 MOST_UNCOVERED = 0.5
-# Seconds of a mean request by place, and by the other columns of `request_time`.
+# Seconds of a mean cycle by place; where it is measured, also by CPU_S and THROTTLED_S.
 Seconds = Mapping[str, float]
 StepPair = tuple[MeasuredStep, MeasuredStep]
 
@@ -68,8 +70,8 @@ class _Growth:
 
     before: RequestTime
     after: RequestTime
-    before_s: Seconds  # the mean request of the first step
-    by_place: Seconds
+    before_s: Seconds  # the mean cycle of the first step
+    by_place: Seconds  # what each place grew by
     by_place_resampled: Sequence[Seconds]  # of resamples whose cycles are as long as the real ones
     total_s_resampled: Sequence[float]  # of resamples whose cycles are as long as they come
 

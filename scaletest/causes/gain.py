@@ -1,17 +1,16 @@
 """What a run would gain without its main cause: the speed-up if that had not grown.
 
-A cycle of N workers takes c(N) = N / X(N), and the cause has the share s of its growth from M to N
-workers. Without that growth it would take (1 - s) c(N) + s c(M), which gives the throughput, and
-over that of the fewest workers the speed-up. This assumes that nothing else takes the cause's
-place: a processor that the workers use up next limits them earlier.
+A cycle of N workers takes c(N) = N / X(N), and the cause has the share s of its growth from the
+fewest workers, B, to N. Without that growth it would take (1 - s) c(N) + s c(B), which gives the
+throughput, and over that of B workers the speed-up. This assumes that nothing else takes the
+cause's place: processors that more workers would use up next limit them earlier.
 
-The interval comes from those of the share and of the throughputs, each at its ends while the others
-are at their values, with differences that add in squares (the method of variance estimates
+The interval comes from those of the share and of the two throughputs, each at its ends while the
+others are at their values, with differences that add in squares (the method of variance estimates
 recovery, Zou and Donner 2008). Steps of another run differ by SPREAD_BETWEEN_STEPS on top.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -40,37 +39,36 @@ class Gain(Written):
 
 def gain_without_cause(
     causes: Causes | None,
+    since_first: Causes | None,
     first: MeasuredThroughput,
-    before: MeasuredThroughput,
-    after: MeasuredThroughput,
+    last: MeasuredThroughput,
 ) -> Gain | None:
     """Return what the run would gain without its main cause; None where none is named.
 
-    first: the fewest workers. before, after: the steps that the causes compare.
+    since_first: the causes of the growth from the fewest workers on. first, last: the fewest
+    workers, and those of the step to which the causes compare.
     """
-    if causes is None or causes.headline or causes.slow or not causes.causes:
+    if causes is None or causes.headline or causes.slow or since_first is None:
         return None
-    share = causes.causes[0].share
-    # one that is both varies once
-    steps = {step.workers: step for step in (first, before, after)}
-    measured = {workers: step.per_s for workers, step in steps.items()}
+    shares = {cause.state: cause.share for cause in since_first.causes}
+    share = shares.get(causes.causes[0].state)
+    if share is None:
+        return None
+    measured = [first.per_s, last.per_s]
 
-    def log_speedup(part: float, per_s: Mapping[int, float]) -> float:
-        cycle_s = (1.0 - part) * after.workers / per_s[after.workers]
-        cycle_s += part * before.workers / per_s[before.workers]
-        return math.log(after.workers / cycle_s / per_s[first.workers])
+    def log_speedup(part: float, first_per_s: float, last_per_s: float) -> float:
+        cycle_s = (1.0 - part) * last.workers / last_per_s + part * first.workers / first_per_s
+        return math.log(last.workers / cycle_s / first_per_s)
 
-    middle = log_speedup(share.value, measured)
-    ends = [[log_speedup(part, measured) for part in (share.low, share.high)]]
-    for workers, step in steps.items():
+    middle = log_speedup(share.value, *measured)
+    ends = [[log_speedup(part, *measured) for part in (share.low, share.high)]]
+    for index, step in enumerate((first, last)):
         rates = estimate_within(step.per_s, step.relative)
-        ends.append(
-            [
-                log_speedup(share.value, {**measured, workers: per_s})
-                for per_s in (rates.low, rates.high)
-            ]
-        )
+        moved = [
+            [*measured[:index], end, *measured[index + 1 :]] for end in (rates.low, rates.high)
+        ]
+        ends.append([log_speedup(share.value, *per_s) for per_s in moved])
     below = math.hypot(BETWEEN_RUNS, *(middle - min(middle, *pair) for pair in ends))
     above = math.hypot(BETWEEN_RUNS, *(max(middle, *pair) - middle for pair in ends))
     without = Estimate(math.exp(middle), math.exp(middle - below), math.exp(middle + above))
-    return Gain(after.workers, scaling_over(after, first).speedup, without)
+    return Gain(last.workers, scaling_over(last, first).speedup, without)

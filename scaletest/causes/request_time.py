@@ -46,10 +46,18 @@ class Cycle:
     ok: bool = True  # whether the request succeeded, so that it counts for the throughput
 
     def columns(self) -> list[float]:
-        """Return its seconds in the order of COLUMNS; run time without a state was not observed."""
-        seconds = [self.activity.seconds.get(state, 0.0) for state in State]
-        seconds[-1] += max(0.0, self.reply.run_s - sum(seconds))
-        return [*seconds, self.gap_s, self.activity.cpu_s, self.activity.throttled_s]
+        """Return its seconds in the order of COLUMNS.
+
+        Run time without a state was not observed, unless the worker waited for a CPU then. In the
+        gap a worker that does so is not idle: it sends its last reply, or takes this request.
+        """
+        seconds = {state: self.activity.seconds.get(state, 0.0) for state in State}
+        unseen_s = max(0.0, self.reply.run_s - sum(seconds.values()))
+        waited_s = min(unseen_s + self.gap_s, self.activity.waited_before_s)
+        seconds[State.CPU_WAIT] += waited_s
+        seconds[State.NOT_OBSERVED] += max(0.0, unseen_s - waited_s)
+        idle_s = self.gap_s - max(0.0, waited_s - unseen_s)
+        return [*seconds.values(), idle_s, self.activity.cpu_s, self.activity.throttled_s]
 
 
 @dataclass(slots=True)

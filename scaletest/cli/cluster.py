@@ -8,7 +8,7 @@ import cloup
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output, echo
 from scaletest.cluster import hold_autoscalers, inventory, rights
-from scaletest.cluster.connection import connect_cluster
+from scaletest.cluster.api_calls import connect_cluster
 from scaletest.model.errors import Unreachable
 from scaletest.model.wording import as_options
 from scaletest.render.text import clean_text

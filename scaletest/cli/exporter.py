@@ -117,7 +117,7 @@ def command(
     """
     # what serves metrics takes a while to import, and --help needs none of it
     from scaletest.exporter.service import serve_exporter
-    from scaletest.exporter.view import Redeclare, ViewReader
+    from scaletest.exporter.view import ViewReader, make_redeclare
 
     targets = Targets(utilisation, wait_target_s, window_s)
     checks.seconds(log_interval_s, "log interval", maximum=LONGEST_WINDOW_S)
@@ -132,7 +132,7 @@ def command(
         interval_s=interval_s,
         intel_names=intel_names,
         log_interval_s=round_up_to_slots(log_interval_s),
-        then=[Redeclare(redis_url, declare)] if declare else [],
+        then=[make_redeclare(redis_url, declare)] if declare else [],
         hosts=allow_host,
         ready=lambda url: echo(f"exporter of {mask_passwords(redis_url)} on {url}", err=True),
     )

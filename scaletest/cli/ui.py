@@ -95,10 +95,10 @@ def command(
     scaletest ui                                         # the runs of this user
     scaletest ui --redis-url redis://127.0.0.1:6379/0    # queues and workers too
 
-    The pages only read, but with --allow-start. They answer until Ctrl-C.
+    The pages are read-only, except with --allow-start. They answer until Ctrl-C.
     """
     # what serves pages takes a while to import, and --help needs none of it
-    from scaletest.pages.security import HEADERS, is_loopback
+    from scaletest.pages.security import HEADERS, LOOPBACK
     from scaletest.pages.server import Server
     from scaletest.runs.places import default_root, open_run
     from scaletest.ui.app import make_app
@@ -116,7 +116,7 @@ def command(
     )
     starter = None
     if allow_start:
-        if not is_loopback(listen):
+        if not LOOPBACK.fullmatch(listen):
             raise UsageError(
                 f"--allow-start runs commands, and {listen} can be reached from elsewhere",
                 hint="leave out --listen, or give an address such as 127.0.0.1:9995",

@@ -46,7 +46,7 @@ def make_app(
         hosts=hosts,
         counts=counts,
         changing=CHANGING,
-        pages=[*PAGES, *ui_pages],
+        pages=[*ui_pages, *PAGES],
     )
     downloads = BoundedSemaphore(api.MOST_DOWNLOADS)
     app.config.update(STEERING=steering, COUNTS=counts, SAMPLES=samples, DOWNLOADS=downloads)

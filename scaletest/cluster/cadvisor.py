@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 from urllib.parse import quote
 
-from scaletest.cluster.api_calls import ApiCalls
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.api_calls import ApiCalls, Cluster
 from scaletest.model.errors import ScaletestError
 
 FIELDS = {

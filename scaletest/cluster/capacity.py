@@ -12,8 +12,7 @@ from decimal import Decimal
 from typing import Any, Self
 
 from scaletest.cluster import rights
-from scaletest.cluster.api_calls import ApiCalls
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.api_calls import ApiCalls, Cluster
 from scaletest.cluster.pod_requests import (
     parse_quantities,
     parse_quantity,

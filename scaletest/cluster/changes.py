@@ -17,8 +17,14 @@ from typing import Any
 
 import msgspec
 
-from scaletest.cluster.api_calls import MERGE_PATCH, STRATEGIC_PATCH, Busy, Conflict, Refused
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.api_calls import (
+    MERGE_PATCH,
+    STRATEGIC_PATCH,
+    Busy,
+    Cluster,
+    Conflict,
+    Refused,
+)
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.objects import Document, ObjectClient
 from scaletest.cluster.resources import DEPLOYMENTS, HPAS, STATEFUL_SETS, Resource

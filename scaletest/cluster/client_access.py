@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from scaletest.cluster.api_calls import TIMEOUT_S, ApiCalls, service_path
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.api_calls import TIMEOUT_S, ApiCalls, Cluster, service_path
 from scaletest.model import checks
 from scaletest.model.errors import Unreachable
 

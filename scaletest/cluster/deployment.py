@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from scaletest.cluster.api_calls import ApiCalls
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.api_calls import ApiCalls, Cluster
 from scaletest.cluster.objects import read_log
 from scaletest.cluster.pods import PodState, PodWarning, first_failing, pod_state, pod_warning
 from scaletest.cluster.resources import DEPLOYMENTS, EVENTS, PODS

@@ -6,8 +6,7 @@ Every authenticated user may ask; no Role is needed.
 from contextlib import suppress
 from dataclasses import dataclass
 
-from scaletest.cluster.api_calls import ApiCalls
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.api_calls import ApiCalls, Cluster
 from scaletest.model.errors import ScaletestError
 
 KEDA = "keda.sh"

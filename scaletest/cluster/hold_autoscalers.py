@@ -10,9 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from scaletest.cluster import discovery
-from scaletest.cluster.api_calls import ApiCalls, Busy
+from scaletest.cluster.api_calls import ApiCalls, Busy, Cluster
 from scaletest.cluster.changes import BEFORE, Changes, Patch
-from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.resources import DEPLOYMENTS, HPAS, SCALED_OBJECTS, Resource
 from scaletest.model.errors import UsageError, WaitTimeout

@@ -7,8 +7,7 @@ from itertools import takewhile
 from typing import Annotated, Any
 
 from scaletest.cluster import capacity, discovery, pod_requests, rights
-from scaletest.cluster.api_calls import ApiCalls
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.api_calls import ApiCalls, Cluster
 from scaletest.cluster.deployment import Deployment, pod_templates
 from scaletest.cluster.objects import ObjectClient, read_log
 from scaletest.cluster.resources import PODS

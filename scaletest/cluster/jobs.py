@@ -2,8 +2,7 @@
 
 import logging
 
-from scaletest.cluster.api_calls import ApiCalls, Busy, Missing
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.api_calls import ApiCalls, Busy, Cluster, Missing
 from scaletest.cluster.objects import Document, ObjectClient
 from scaletest.cluster.resources import JOBS, SECRETS, Resource
 from scaletest.model.errors import AgentLost, ScaletestError

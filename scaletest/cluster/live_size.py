@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from typing import NamedTuple
 
 from scaletest.cluster import capacity, pod_requests, rights
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.api_calls import Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.node_size import NodeSize
 

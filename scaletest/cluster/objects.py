@@ -6,8 +6,14 @@ rights get, list, create, patch and delete on the resources in question, and get
 
 from typing import Any
 
-from scaletest.cluster.api_calls import MERGE_PATCH, ApiCalls, Conflict, Missing, status_error
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.api_calls import (
+    MERGE_PATCH,
+    ApiCalls,
+    Cluster,
+    Conflict,
+    Missing,
+    status_error,
+)
 from scaletest.cluster.resources import PODS, Resource
 
 Document = dict[str, Any]

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from scaletest.cluster import discovery
-from scaletest.cluster.api_calls import ApiCalls
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.api_calls import ApiCalls, Cluster
 from scaletest.cluster.resources import DEPLOYMENTS, Resource
 from scaletest.model.errors import Unreachable
 

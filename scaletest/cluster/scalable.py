@@ -4,8 +4,7 @@ Any kind with the subresource /scale will do, if that is the number in spec.repl
 always is: the number is set and noted in one change of the object.
 """
 
-from scaletest.cluster.api_calls import ApiCalls
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.api_calls import ApiCalls, Cluster
 from scaletest.cluster.resources import DEPLOYMENTS, STATEFUL_SETS, Resource
 from scaletest.model.checks import cut_text
 from scaletest.model.errors import InvalidValue, UsageError

@@ -4,8 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.cluster.api_calls import ApiCalls, credentials, service_path
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.api_calls import ApiCalls, Cluster, credentials, service_path
 from scaletest.cluster.deployment import Deployment, pod_templates
 from scaletest.cluster.resources import ENDPOINT_SLICES, PODS, SERVICES
 from scaletest.model import checks

@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.cluster.api_calls import ApiCalls
+from scaletest.cluster.api_calls import ApiCalls, Cluster
 from scaletest.cluster.cadvisor import Cadvisor
 from scaletest.cluster.changes import Changes, Patch
-from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import Autoscalers
 from scaletest.cluster.pod_requests import container_requests, parse_quantity

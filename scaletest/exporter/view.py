@@ -146,28 +146,29 @@ class ViewReader:
             self._watcher.tick()
 
 
-class Redeclare:
-    """Declares queues again that Redis lost; called with every view.
+def make_redeclare(
+    url: str, queues: Sequence[tuple[str, int, str]]
+) -> Callable[[ExporterView], None]:
+    """Return what declares queues again that Redis lost, to be called with every view.
 
     While a queue has no workers only this declares it, and without it nothing can be submitted
-    that makes an autoscaler start a worker. Existing queues are not changed.
+    that makes an autoscaler start a worker. Existing queues are not changed. The function raises
+    Unreachable.
 
     queues: name, maximum (0: unlimited) and note of each; raises InvalidValue for a wrong one.
     """
+    for name, maximum, _ in queues:
+        checks.queue_name(name)
+        checks.count(maximum, "maximum")
+    declared_queues = Queues(prepare_connection(url, socket_timeout_s=SOCKET_TIMEOUT_S))
 
-    def __init__(self, url: str, queues: Sequence[tuple[str, int, str]]) -> None:
-        for name, maximum, _ in queues:
-            checks.queue_name(name)
-            checks.count(maximum, "maximum")
-        self._url, self._declarations = url, queues
-        self._queues = Queues(prepare_connection(url, socket_timeout_s=SOCKET_TIMEOUT_S))
-
-    def __call__(self, view: ExporterView) -> None:
-        """Declare missing queues. Raises Unreachable."""
-        declared = {queue.queue.name for queue in view.queues}
-        declared |= {name for name, _ in view.unreadable}
-        for name, maximum, note in self._declarations:
-            if name not in declared:
-                with explain_redis_errors(self._url):
-                    self._queues.add(name, maximum, note)
+    def redeclare(view: ExporterView) -> None:
+        known = {queue.queue.name for queue in view.queues}
+        known |= {name for name, _ in view.unreadable}
+        for name, maximum, note in queues:
+            if name not in known:
+                with explain_redis_errors(url):
+                    declared_queues.add(name, maximum, note)
                 logger.warning("queue %s was missing and is declared again", name)
+
+    return redeclare

@@ -74,15 +74,21 @@ class Stamp(Document):
 Stamps = dict[str, Stamp]
 
 
-def mark(stamps: Stamps, milestone: str, stamp: Stamp) -> None:
-    """Note a milestone; of each source the first time is kept."""
-    earlier = stamps.get(milestone, Stamp())
-    # its dictionary holds the times that it has
-    stamps[milestone] = replace(stamp, **earlier.to_dict())
+class Marked:
+    """What passes milestones."""
+
+    __slots__ = ()
+    stamps: Stamps
+
+    def mark(self, milestone: str, stamp: Stamp) -> None:
+        """Note a milestone; of each source the first time is kept."""
+        earlier = self.stamps.get(milestone, Stamp())
+        # its dictionary holds the times that it has
+        self.stamps[milestone] = replace(stamp, **earlier.to_dict())
 
 
 @dataclass(slots=True)
-class LifecyclePod:
+class LifecyclePod(Marked):
     """A pod of an object."""
 
     uid: Annotated[str, "of the pod"]
@@ -96,13 +102,9 @@ class LifecyclePod:
         _STAMPS,
     ] = field(default_factory=dict)
 
-    def mark(self, milestone: str, stamp: Stamp) -> None:
-        """Note a milestone."""
-        mark(self.stamps, milestone, stamp)
-
 
 @dataclass(slots=True)
-class LifecycleObject:
+class LifecycleObject(Marked):
     """A Kubernetes object that was submitted."""
 
     name: Annotated[str, "of the object."]
@@ -117,10 +119,6 @@ class LifecycleObject:
         default_factory=dict
     )
     pods: Annotated[dict[str, LifecyclePod], INNER] = field(default_factory=dict)
-
-    def mark(self, milestone: str, stamp: Stamp) -> None:
-        """Note a milestone."""
-        mark(self.stamps, milestone, stamp)
 
     def lines(self) -> Iterator[str]:
         """Yield one JSON line for the object, and one for each of its pods."""

@@ -105,6 +105,11 @@ class Activity(Document):
         "seconds that the container's CPU limit kept its processes off the CPUs, while this "
         "request ran.",
     ] = 0.0
+    waited_before_s: Annotated[
+        Spent,
+        "seconds that the worker itself waited for a CPU before this request, to send its last "
+        "reply and to take this one.",
+    ] = 0.0
     cpus: Annotated[
         tuple[Counted, ...],
         Meta(max_length=MAX_CPUS),

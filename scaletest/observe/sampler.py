@@ -18,8 +18,6 @@ from scaletest.observe.sampling import FOLLOW_S, SETTLE_S, SHARE, Sampling
 from scaletest.observe.time_by_state import TimeByState
 from scaletest.observe.tree import NOTHING_RAN, Tree
 
-# In requests of more looks it does not matter where in an interval the first one falls.
-FEW_LOOKS = 2
 NEVER = float("inf")
 # CPU time that following one program may take, beside some times as much as others took.
 MOST_FOLLOW_S = 0.005
@@ -53,16 +51,13 @@ class ProgramWatch:
         # how long we waited for a CPU to look, while the program went on
         self._late_s = 0.0
         self._own_schedule = sampling.own_schedule()
+        if self._own_schedule is not None and sampling.waited_s is not None:
+            sampling.waited_between_s = max(0.0, self._own_schedule.wait_s - sampling.waited_s)
         self._throttled_s = sampling.throttling.seconds()
         self._interval_s = sampling.interval_s()
         self._is_short = sampling.typical_s < self._interval_s
         self._first_s = sampling.moments.next_s(self._interval_s, anew=not self._is_short)
-        # in requests of few looks the first one stands for a whole interval, wherever in it it
-        # falls
-        has_few = (
-            not self._is_short and not follows and sampling.typical_s < FEW_LOOKS * self._interval_s
-        )
-        self._spent = TimeByState(1.0 - self._first_s / self._interval_s if has_few else 0.5)
+        self._spent = TimeByState()
         # the interval that the next look stands for, and the sum of those of looks that met
         # something blocked
         self._look_s = self._interval_s
@@ -228,8 +223,8 @@ class ProgramWatch:
                 self._unchanged_s,
                 self._first,
             )
-            if not self._follows:
-                self._sampling.balance.settle(self._spent, self._stands_for_s)
+            stands_for_s = None if self._follows else self._stands_for_s
+            self._sampling.balance.settle(self._spent, stands_for_s)
             whole = self._activity(ended_s, usage)
             if self._clients is not None:
                 whole = replace(
@@ -272,6 +267,7 @@ class ProgramWatch:
         self._spent.add(State.CPU_WAIT, wait_s)
         self._looked_s += run_s + wait_s
         self._own_schedule = schedule
+        self._sampling.waited_s = schedule.wait_s
 
     def _activity(self, ended_s: float, usage: struct_rusage | None) -> Activity:
         throttled_s = self._sampling.throttling.seconds() - self._throttled_s
@@ -280,6 +276,7 @@ class ProgramWatch:
             self._spent.seconds_by_state(ended_s - self._began_s),
             self._spent.longest_waits(),
             throttled_s=throttled_s,
+            waited_before_s=self._sampling.waited_between_s,
             cpus=(
                 tuple(sorted(self._cpus))
                 if len(self._cpus) < min(os.cpu_count() or 0, MAX_CPUS + 1)
@@ -327,6 +324,7 @@ class RequestSampler(Sampling):
         if followed and part < 1.0:
             part = min(part, followed)
         if self.chance.random() >= part:
+            self.waited_s = None
             return None
         self.blocking.use_device(device)
         return ProgramWatch(self, device, follows=self.chance.random() * part < followed)

@@ -1,7 +1,6 @@
 """What the looks at all programs of a thread share: when to look, and what to warn of."""
 
 import logging
-import os
 import random
 
 from scaletest.observe.blocking import Blocking
@@ -71,7 +70,11 @@ class Sampling:
         self.follow_cost_s = 0.0
         self.typical_s = INTERVAL_S
         self.has_typical = False
-        self.own_schedule = OwnSchedule().read
+        # what this thread had waited for a CPU when the last program ended, None where that was not
+        # sampled; and what it waited between two programs, when that was known last
+        self.waited_s: float | None = None
+        self.waited_between_s = 0.0
+        self.own_schedule = read_own_schedule
         self.works = self.own_schedule() is not None
         if not self.works:
             self.tell("schedstat")
@@ -125,26 +128,10 @@ class Sampling:
             logger.warning("%s", text or _DENIED[key])
 
 
-class OwnSchedule:
-    """How long the thread that reads it ran and waited for a CPU.
-
-    Forked processes have their own.
-    """
-
-    def __init__(self) -> None:
-        self._handle = -1
-        self._process = 0
-
-    def read(self) -> proc.Schedule | None:
-        """Return what the kernel counts, None where it does not tell."""
-        try:
-            if self._process != os.getpid():
-                self._process = os.getpid()
-                self._handle = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-            schedule = proc.parse_schedule(os.pread(self._handle, 128, 0))
-        except OSError:
-            return None
-        return schedule if schedule and schedule.slices else None
+def read_own_schedule() -> proc.Schedule | None:
+    """Return how long the thread that calls ran and waited for a CPU; None where it is unknown."""
+    schedule = proc.parse_schedule(proc.read_text("/proc/thread-self/schedstat").encode())
+    return schedule if schedule and schedule.slices else None
 
 
 class Moments:

@@ -1,7 +1,7 @@
 """From looks at a request's processes to seconds by state, which sum to the time that passed.
 
 Time on a CPU, and waiting for one, is counted by the kernel between two looks. What is left of the
-interval was spent blocked: part of it is given to what was blocked at its begin, the rest to what
+interval was spent blocked: half of it is given to what was blocked at its begin, the rest to what
 is blocked at its end, so that a state is neither too long nor too short on average, wherever in a
 request the looks fall. Where something ran at one end and was blocked once, all is the other end's;
 after many short waits its part goes to the states that got less than the looks at what was blocked
@@ -32,9 +32,7 @@ MOST_KEPT = 64
 class TimeByState:
     """Seconds by state of one request."""
 
-    def __init__(self, begin_part: float = 0.5) -> None:
-        """begin_part: of the blocked time of an interval, for what was blocked at its begin."""
-        self._begin_part = begin_part
+    def __init__(self) -> None:
         self._seconds: dict[Doing, float] = defaultdict(float)
         # how much of the request the looks at each blocked state stand for
         self._weights: dict[Doing, float] = defaultdict(float)
@@ -218,7 +216,7 @@ class TimeByState:
         # the end of the request one of the two is missing
         ends = [(look, 1.0) for look in (self._last, end) if look is not None]
         if self._last is not None and end is not None:
-            begin_part = self._begin_part
+            begin_part = 0.5
             is_one_wait = sum(share.slices for share in end.shares) <= FEW_SLICES
             if is_one_wait and (self._last.doing.state is None) != (end.doing.state is None):
                 begin_part = 1.0 if end.doing.state is None else 0.0
@@ -301,13 +299,16 @@ class Balance:
         self._kept: dict[Doing, float] = defaultdict(float)
         self._last: dict[Doing, float] = {}
 
-    def settle(self, spent: TimeByState, stands_for_s: float) -> None:
+    def settle(self, spent: TimeByState, stands_for_s: float | None) -> None:
         """Close a request.
 
-        stands_for_s: the time that its looks at something blocked stand for; 0 when none did.
+        stands_for_s: the time that its looks at something blocked stand for; 0 when none did, None
+        where they stand for what they met, as in a script that was followed.
         """
         blocked = spent.blocked_seconds()
         total_s = sum(blocked.values())
+        if stands_for_s is None:
+            stands_for_s = total_s
         if total_s <= 0:
             return
         if stands_for_s <= 0:

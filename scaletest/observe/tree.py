@@ -97,8 +97,9 @@ class Tree:
     ) -> None:
         """watch_ends: keep a handle of each descendant that tells of its end.
 
-        serves: the processes are a service. Of its threads those that wait for a lock from the
-        first look on, and have not run since, are spare ones of a pool: they wait for no request.
+        serves: the processes are a service. Of its threads those that were there when their process
+        was met, wait for a lock and have not run since, are spare ones of a pool: they wait for no
+        request.
         """
         self._serves = serves
         self.root = root
@@ -109,7 +110,6 @@ class Tree:
         # of processes that ended since the last look
         self._last_shares: list[ThreadShare] = []
         self._most_threads = most_threads(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-        self._has_looked = False
 
     def is_unchanged(self) -> bool:
         """Return whether no thread ran since the last look, so that nothing can be new.
@@ -146,7 +146,6 @@ class Tree:
                 self._forget(pid)
         for pid in self._processes.keys() - visited:
             self._forget(pid)
-        self._has_looked = True
         threads: dict[Key, Doing] = {}
         for pid, process in self._processes.items():
             for tid, thread in process.threads.items():
@@ -246,7 +245,7 @@ class Tree:
                         handle,
                         self._blocking.open(pid, tid),
                         _NEVER_RAN,
-                        is_spare=self._serves and not self._has_looked,
+                        is_spare=self._serves and is_new,
                     )
                     self._threads += 1
                     try:

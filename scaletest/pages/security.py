@@ -40,6 +40,8 @@ from scaletest.model.errors import InvalidValue
 from scaletest.model.wording import as_options
 
 HOST = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
+# Hosts that always mean this machine, whoever asks.
+LOOPBACK = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]+)?")
 # Endings that nobody can register, and that no neighbour on the network can announce by mDNS or
 # DHCP as he can any name in .local or without a dot.
 INNER = (".localhost", ".internal", ".svc", ".svc.cluster.local")
@@ -245,7 +247,7 @@ def is_inner(host: str, allowed: Collection[str] = ()) -> bool:
     Such are IP addresses, localhost, this machine, names of a cluster, and allowed ones.
     """
     try:
-        name = _name_of(host)
+        name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
     except ValueError:
         return False
     try:
@@ -255,16 +257,3 @@ def is_inner(host: str, allowed: Collection[str] = ()) -> bool:
         here = socket.gethostname().lower()
         # HTTP/1.0 has no Host, and no browser sends it
         return name in ("", "localhost", here, *allowed) or name.endswith(INNER)
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a Host header has a name that always means this machine."""
-    try:
-        name = _name_of(host)
-        return name == "localhost" or ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
-
-
-def _name_of(host: str) -> str:
-    return (urlsplit(f"//{host}").hostname or "").rstrip(".")

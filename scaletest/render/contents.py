@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from scaletest.model import Verdict, VerdictKind
@@ -68,15 +69,17 @@ class Section:
 
 
 def make_page(
-    parts: Mapping[str, Iterable[Block | None]], leading: str = "", folded: Collection[str] = ()
+    parts: Mapping[str, Iterable[Block | None]],
+    leading: str = "",
+    folded: Mapping[str, Iterable[Block | None]] = MappingProxyType({}),
 ) -> list[Section]:
     """Make the sections that have anything to show.
 
     parts: blocks by title. leading: the title of the one that stands first; "" for none.
-    folded: the titles of those that most readers do not need.
+    folded: parts that follow, and that most readers do not need.
     """
     sections = []
-    for title, blocks in parts.items():
+    for title, blocks in {**parts, **folded}.items():
         if content := list(lay_out(blocks)):
             sections.append(Section(title, content, title == leading, title in folded))
     return sorted(sections, key=lambda section: not section.leads)

@@ -190,11 +190,13 @@ def _sections(
                 Text([MEANING] if deciding_table.rows else [], "soft"),
             ],
             "All runs": [Charts(curve_charts(runs), "two", note=LEGEND)],
+        },
+        folded={
             "Other measures": [_change_table(comparison, others)],
             "Where the runs are stored": [
                 Table(("run", "folder"), folders, (0, 1), layout="wrapped")
             ],
-        }
+        },
     )
 
 

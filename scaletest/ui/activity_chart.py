@@ -1,6 +1,8 @@
 """The chart of the overview: requests of all queues together, over the last ten minutes."""
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 
 from scaletest.broker.snapshot import QueueSnapshot
 from scaletest.model.time_slots import SLOT_S
@@ -18,15 +20,13 @@ def draw_activity(queues: Sequence[QueueSnapshot], at_s: float) -> Figure | None
     """Draw the requests per second in each slot of the ring; None where there was none."""
     last = int(at_s // SLOT_S)
     # the present slot is not over, so it would look like a fall
-    slots = range(last - MINUTES * 60 // SLOT_S, last)
-    counts = {name: dict.fromkeys(slots, 0) for name in LINES}
-    for queue in queues:
-        for slot in queue.slots:
-            if slot.number in slots:
-                for name, by_slot in counts.items():
-                    by_slot[slot.number] += getattr(slot, name)
+    numbers = range(last - MINUTES * 60 // SLOT_S, last)
+    counts = {name: Counter[int]() for name in LINES}
+    for slot in chain.from_iterable(queue.slots for queue in queues):
+        for name, by_slot in counts.items():
+            by_slot[slot.number] += getattr(slot, name)
     per_s = {
-        name: [count / SLOT_S for count in by_slot.values()] for name, by_slot in counts.items()
+        name: [by_slot[number] / SLOT_S for number in numbers] for name, by_slot in counts.items()
     }
     top = max(map(max, per_s.values()))
     if not top:
@@ -42,6 +42,6 @@ def draw_activity(queues: Sequence[QueueSnapshot], at_s: float) -> Figure | None
     for name, values in per_s.items():
         if any(values):
             chart.legend(name, LINES[name])
-            minutes = [(slot + 0.5 - last) * SLOT_S / 60 for slot in slots]
+            minutes = [(slot + 0.5 - last) * SLOT_S / 60 for slot in numbers]
             chart.line(list(zip(minutes, values, strict=True)), LINES[name])
     return Figure(chart, "", PHONE)

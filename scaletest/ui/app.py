@@ -12,8 +12,6 @@ from scaletest.ui.reading import QueueReader, reader
 from scaletest.ui.sources import Sources
 from scaletest.ui.start import Starter
 
-START_PAGE = ("/start", "Start")
-
 
 def make_app(
     sources: Sources,
@@ -43,13 +41,13 @@ def make_app(
         token=token,
         prefix=prefix,
         hosts=hosts,
-        pages=(*UI_PAGES, *([START_PAGE] if starter else [])),
+        pages=(*UI_PAGES, *([("/start", "Start")] if starter else [])),
         forms=("start", "stop"),
     )
     app.config["SOURCES"] = sources
     app.jinja_env.globals["is_of_command"] = sources.run is not None
     app.extensions["starter"] = starter
-    app.jinja_env.globals.update(can_start=starter is not None, time_left=time_left)
+    app.jinja_env.globals.update(starter=starter, time_left=time_left)
     if sources.redis_url:
         app.extensions["queues"] = QueueReader(sources.redis_url)
     return app

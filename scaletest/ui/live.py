@@ -26,7 +26,6 @@ from scaletest.ui.reading import reader
 from scaletest.ui.reports import folder_of, in_sentences, report_cache, stamps_of
 from scaletest.ui.runs import PATIENCE_S, run_index
 from scaletest.ui.sources import of_application, sources
-from scaletest.ui.start import starter
 
 NOTHING = Markup("")
 RUNNING, ENDED, INTERRUPTED = "running", "ended", "interrupted"
@@ -117,12 +116,7 @@ def live_run(name: str) -> Response:
         except Unreachable as error:
             problem, missing = in_sentences(error), 503
     title, status = (run.title, 200) if run else ("Live", missing)
-    # what was started from these pages can be stopped here too
-    starting = starter()
-    running = starting.running if starting else ""
-    page = render_template(
-        "live_run.html", title=title, name=name, run=run, problem=problem, running=running
-    )
+    page = render_template("live_run.html", title=title, name=name, run=run, problem=problem)
     # what `wait_for_the_end` waits for: who is shown the end only needs to ask once more
     shows_end = run is not None and run.state == ENDED
     if is_open:

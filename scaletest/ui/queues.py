@@ -130,7 +130,8 @@ def queue(path: str) -> ResponseReturnValue:
         page=page,
         pages=pages,
         devices=rows.device_rows([snapshot], samples),
-        nodes=rows.node_rows(samples, snapshot.at_s),
+        nodes=sorted(samples, key=lambda sample: sample.node),
+        at_s=snapshot.at_s,
         most=200,
         commands=[
             (f"scaletest queue resume {path}", "workers take requests again")

@@ -1,6 +1,6 @@
 """Rows of the pages of queues: values from a reading, sorted by what to look at first. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import repeat
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from scaletest.broker.snapshot import BUSY, IDLE, SUSPECT, QueueSnapshot, WorkerState
 from scaletest.model import NodeSample
-from scaletest.model.node_sample import DEVICE, MEMORY
+from scaletest.model.node_sample import DEVICE
 from scaletest.model.time_slots import RING, SLOT_S, RecentWindow, reach_s, window_until
 from scaletest.render.numbers import plural
 from scaletest.render.spark import sparkline
@@ -98,24 +98,16 @@ class QueueRow:
             busy = self.ended_per_s * self.window.mean_run_s
         return min(1.0, busy / workers) if workers else None
 
-    def draw_submitted(self) -> Markup:
-        """Draw how many requests were submitted in each slot of the ring."""
-        return self._draw_slots(
-            {slot.number: slot.submitted for slot in self.queue.slots}, "Submitted"
-        )
-
-    def draw_ended(self) -> Markup:
-        """Draw how many requests ended in each slot of the ring."""
-        return self._draw_slots({slot.number: slot.ended for slot in self.queue.slots}, "Ended")
-
-    def _draw_slots(self, by_slot: Mapping[int, int], title: str) -> Markup:
+    def draw(self, name: str) -> Markup:
+        """Draw how many requests were "submitted", or "ended", in each slot of the ring."""
+        by_slot = {slot.number: getattr(slot, name) for slot in self.queue.slots}
         last = int(self.queue.at_s // SLOT_S)
         # the present slot is not over, so it would look like a fall
         numbers = range(last - RING + 1, last)
         counts = tuple(map(by_slot.get, numbers, repeat(0)))
-        minutes = len(numbers) * SLOT_S // 60
-        span = f"in the last {minutes} minutes"
-        return draw_spark(counts, f"{title} {span}, at most {max(counts) / SLOT_S:g} per second")
+        span = f"in the last {len(numbers) * SLOT_S // 60} minutes"
+        title = f"{name.capitalize()} {span}, at most {max(counts) / SLOT_S:g} per second"
+        return draw_spark(counts, title)
 
 
 class DeviceRow(NamedTuple):
@@ -129,19 +121,6 @@ class DeviceRow(NamedTuple):
     busy: float | None  # the share of time that it worked
     memory_used: float | None  # in bytes
     memory_total: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class ShownNode:
-    """A node as its last sample shows it."""
-
-    sample: NodeSample
-    age_s: float  # of the sample
-
-    @property
-    def memory_available(self) -> float | None:
-        """Memory that is available to programs."""
-        return self.sample.value(MEMORY, "available")
 
 
 def queue_rows(reading: Reading) -> list[QueueRow]:
@@ -212,8 +191,8 @@ def find_problems(
             f"scaletest queue resume {name}",
         )
     if late := sum(row.is_late for row in workers):
-        text = "1 worker" if late == 1 else f"{late} workers"
-        yield Problem(WARNING, "late", name, f"{text} sent no heartbeat for more than {LATE_S:g} s")
+        text = f"{plural(late, 'worker')} sent no heartbeat for more than {LATE_S:g} s"
+        yield Problem(WARNING, "late", name, text)
 
 
 def _requests_wait(waiting: int) -> str:
@@ -276,12 +255,6 @@ def device_rows(queues: Sequence[QueueSnapshot], samples: Iterable[NodeSample]) 
             )
         )
     return sorted(rows, key=lambda row: (-row.slots, -(row.busy or 0.0), row.node, row.name))
-
-
-def node_rows(samples: Iterable[NodeSample], at_s: float) -> list[ShownNode]:
-    """List nodes by their names, as of the time `at_s`."""
-    rows = [ShownNode(sample, max(0.0, at_s - sample.at_s)) for sample in samples]
-    return sorted(rows, key=lambda row: row.sample.node)
 
 
 def _age_s(moment_s: float | None, at_s: float) -> float | None:

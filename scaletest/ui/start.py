@@ -17,17 +17,17 @@ from signal import SIGINT
 from typing import cast
 from urllib.parse import quote
 
-from flask import Response, abort, current_app, g, make_response, redirect, render_template, request
+from flask import current_app, g, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import Forbidden
 
 from scaletest.model.errors import ScaletestError, UsageError
-from scaletest.pages.security import is_loopback
-from scaletest.pages.site import READ, printable_line
+from scaletest.pages.security import LOOPBACK
+from scaletest.pages.site import READ
 from scaletest.processes.children import end_all, python_module
 from scaletest.processes.guard import Guard
-from scaletest.runs import registry
-from scaletest.runs.folder import PLAN, RunFolder
+from scaletest.runs.folder import PLAN
+from scaletest.runs.listing import ListedRun, read_listed_run
 from scaletest.runs.places import new_path, open_run
 from scaletest.ui.reports import folder_of, in_sentences
 from scaletest.ui.sources import sources
@@ -77,8 +77,9 @@ class Starter:
             while open_run(path) is None and time.monotonic() < until_s:
                 if process.poll() is not None:
                     log.seek(0)
-                    reason = log.read().decode(errors="replace").removeprefix("error: ")
-                    raise UsageError(reason or f"it ended with exit code {process.returncode}")
+                    told = log.read().decode(errors="replace").rpartition("error: ")[2]
+                    reason, _, hint = told.strip().partition("\n")
+                    raise UsageError(reason or "it ended at once", hint=hint.strip())
                 time.sleep(0.05)
 
     def stop(self, name: str) -> None:
@@ -92,11 +93,6 @@ class Starter:
         if self._process is not None:
             end_all([self._process], END_S)
         self._guard.close()
-
-
-def starter() -> Starter | None:
-    """Return what starts runs for these pages; None where they only read."""
-    return cast(Starter | None, current_app.extensions.get("starter"))
 
 
 def start_page() -> ResponseReturnValue:
@@ -114,36 +110,38 @@ def start_page() -> ResponseReturnValue:
 
 def start() -> ResponseReturnValue:
     """Start what the form asks for, and show its page."""
-    starting = _check_request()
+    _check_request()
     name, command, limit = (request.form.get(key, "") for key in ("run", "command", "limit"))
     path = sources().root / new_path(os.environ).name
     try:
-        arguments = ["--limit", limit] if limit else []
+        workload = ["--", *shlex.split(command)]
         if name:
-            arguments += ["-f", str(_plan_folder(name).path / PLAN)]
-        else:
-            arguments += ["--", *_split_command(command)]
-        starting.start(path, arguments)
-    except (ScaletestError, OSError) as error:
+            workload = ["-f", f"{_find_run(name).folder}/{PLAN}"]
+        elif not command.strip():
+            raise UsageError("there is no command", hint="type one, e.g. sleep 0.1")
+        _starter().start(path, [*(["--limit", limit] if limit else []), *workload])
+    except (ScaletestError, OSError, ValueError) as error:
         return _show_form(name, command, limit, in_sentences(error)), 400
     return redirect(f"{g.root}/live/{path.name}", 303)
 
 
 def stop() -> ResponseReturnValue:
     """Stop the run that the form names, and show its page."""
+    _check_request()
     name = request.form.get("run", "")
-    _check_request().stop(name)
+    _starter().stop(name)
     return redirect(f"{g.root}/live/{quote(name)}", 303)
 
 
-def _check_request() -> Starter:
+def _starter() -> Starter:
+    return cast(Starter, current_app.extensions["starter"])
+
+
+def _check_request() -> None:
     """Refuse a request that the user of these pages did not make from them."""
-    starting = starter()
-    if starting is None:
-        abort(404)
     host, origin = request.headers.get("Host", ""), request.headers.get("Origin")
     # the name that a stranger pointed at this address (DNS rebinding)
-    if not is_loopback(host):
+    if not LOOPBACK.fullmatch(host):
         raise Forbidden("runs are started under a loopback address only; nothing was started")
     # a form of another site, or of another server of this machine
     site = request.headers.get("Sec-Fetch-Site", "same-origin")
@@ -151,56 +149,32 @@ def _check_request() -> Starter:
         raise Forbidden("this did not come from the page Start; nothing was started")
     if not _is_token(request.cookies.get(COOKIE, "")):
         raise Forbidden("open the address that scaletest ui printed first; nothing was started")
-    return starting
 
 
 def _is_token(text: str) -> bool:
-    starting = starter()
-    return starting is not None and hmac.compare_digest(
-        text.encode("utf-8", "replace"), starting.token.encode()
-    )
+    return hmac.compare_digest(text.encode("utf-8", "replace"), _starter().token.encode())
 
 
-def _plan_folder(name: str) -> RunFolder:
+def _find_run(name: str) -> ListedRun:
+    """Return the stored run whose plan can be run again; UsageError when it is none."""
     folder = folder_of(name)
-    if folder is None or folder.kind != PLAN_TYPE:
+    run = read_listed_run(folder) if folder else None
+    if run is None or run.kind != PLAN_TYPE:
         raise UsageError(f"there is no {PLAN_TYPE} {name!r:.80}", hint="choose another run")
-    return folder
+    return run
 
 
-def _split_command(text: str) -> list[str]:
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise UsageError(f"the command cannot be read: {error}") from error
-    if not words:
-        raise UsageError("there is no command", hint="type one, e.g. sleep 0.1")
-    return words
-
-
-def _show_form(name: str, command: str = "", limit: str = "", problem: str = "") -> Response:
-    """Show the form for a command, or for the plan of a stored run."""
-    starting = starter()
-    if starting is None:
-        abort(404)
-    workload = ""
+def _show_form(name: str, command: str = "", limit: str = "", problem: str = "") -> str:
+    """Show the form for a command, or for the plan of the stored run of that name."""
+    run = None
     if name:
         try:
-            plan = registry.run_type(PLAN_TYPE).plan(_plan_folder(name).read(PLAN))
-            workload = plan.workload
-        except (ScaletestError, OSError) as error:
-            name, problem = "", problem or in_sentences(error)
-    page = render_template(
-        "start.html",
-        title="Start",
-        name=name,
-        workload=printable_line(workload),
-        command=command,
-        limit=limit,
-        problem=problem,
-        running=starting.running,
+            run = _find_run(name)
+        except UsageError as error:
+            problem = problem or in_sentences(error)
+    return render_template(
+        "start.html", title="Start", run=run, command=command, limit=limit, problem=problem
     )
-    return make_response(page)
 
 
 ROUTES = (

@@ -22,6 +22,7 @@ from scaletest.report import formats
 from scaletest.runs.folder import PROGRESS, RESULT
 from scaletest.saturation.report.report import saturation_report
 from scaletest.ui import runs as runs_page
+from scaletest.ui.start import Starter
 from scaletest.validation.report.report import validation_report
 from tests.browser.test_client_page import Site
 from tests.conftest import eventually
@@ -44,6 +45,7 @@ SERVED = {
     ),
     "ui-without-redis": ("/", "/live", "/runs"),
     "ui-while-redis-is-away": ("/",),
+    "ui-that-starts": ("/start", "/start?run=one", "/start?run=none"),
     "client": ("/", "/stats?type=html", "/report", "/none"),
     "exporter": ("/",),
     "exporter-while-redis-is-away": ("/",),
@@ -65,6 +67,9 @@ def addresses(stack: ExitStack, folder: Path) -> dict[str, str]:
         "ui": site(reader, archive),
         "ui-without-redis": site(None),
         "ui-while-redis-is-away": site(MadeReader(error=away), archive),
+        "ui-that-starts": site(
+            None, archive, starter=stack.enter_context(closing(Starter("token")))
+        ),
         "exporter": make_exporter(lambda: view(queue(LONG)), lambda: True),
         "exporter-while-redis-is-away": make_exporter(_raising(away), lambda: True),
     }
@@ -100,14 +105,15 @@ def _client(stack: ExitStack) -> str:
 def _archive(stack: ExitStack, folder: Path) -> Path:
     """Two runs that have ended, and two that are measured."""
     root = folder / "archive"
-    steps = [{"throughput_per_s": rate} for rate in (3.0, 5.0, 6.0)]
+    rates = {1: 3.0, 2: 5.0, 4: 6.0}
+    steps = [{"workers": workers, "throughput_per_s": rate} for workers, rate in rates.items()]
     for name, verdict in (("one", "PASS"), ("two", "FAIL"), (LONG, ""), ("four", "")):
         run = runs.stored(root / name, runs.LIMITED, runs.limited_steps())
         labels = Labels(f"{name}-again", "before the fix")
         run.relabel(lambda _, labels=labels: labels)
         if verdict:
-            result = {"elapsed_s": 25.4, "steps": steps, "verdict": {"kind": verdict}}
-            run.write(RESULT, result)
+            found = {"finding": "2.0x: file lock encoder.lock", "verdict": {"kind": verdict}}
+            run.write(RESULT, {"elapsed_s": 25.4, "steps": steps, **found})
             continue
         log = ("x" * 300, "4 workers: 9 requests/s")
         fields = {

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flask import Flask
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
@@ -26,6 +27,7 @@ from scaletest.runs.folder import PROGRESS, RESULT
 from scaletest.ui import runs as runs_page
 from scaletest.ui.app import make_app
 from scaletest.ui.sources import Sources
+from scaletest.ui.start import Starter
 from scaletest.validation.folder import ValidationFolder
 from tests.browser.conftest import ONLINE, eventually
 from tests.conftest import program
@@ -180,6 +182,36 @@ def test_an_open_page_shows_how_its_run_ended_also_in_a_slow_browser(
     eventually(lambda: "has probably ended" in text_of(browser))
 
 
+def test_a_run_is_started_followed_and_stopped_by_its_user_alone(
+    browse: Open, tmp_path: Path
+) -> None:
+    with ExitStack() as stack:
+        starter = stack.enter_context(closing(Starter("s3cret")))
+        app = make_app(Sources(tmp_path / "runs"), starter=starter)
+        url = stack.enter_context(closing(Server(app, "127.0.0.1:0", headers=HEADERS))).url
+        browser = browse()
+        browser.get(f"{url}/start?token=s3cret")
+        # given a page of another server of this machine, to which the browser's cookies go too
+        foreign = Flask("foreign")
+        form = f'<form method="post" action="{url}/start"><input name="command" value="sleep 1">'
+        foreign.add_url_rule("/", view_func=lambda: f"{form}<button>Win a prize</button></form>")
+        other = stack.enter_context(closing(Server(foreign, "127.0.0.1:0"))).url
+        browser.get(other)
+        browser.find_element(By.TAG_NAME, "button").click()
+        eventually(lambda: "did not come from the page Start" in text_of(browser))
+        assert not (tmp_path / "runs").exists()
+        # the page itself starts a run, shows it, and stops it
+        browser.get(f"{url}/runs")
+        browser.find_element(By.LINK_TEXT, "Start").click()
+        browser.find_element(By.NAME, "command").send_keys("sleep 0.1")
+        browser.find_element(By.XPATH, "//button[text()='Start']").click()
+        eventually(lambda: f"/live/{starter.running}" in browser.current_url and starter.running)
+        eventually(lambda: "validation: sleep 0.1" in text_of(browser))
+        browser.find_element(By.XPATH, "//button[text()='Stop the run']").click()
+        eventually(lambda: "The run has ended" in text_of(browser))
+        eventually(lambda: not starter.running)
+
+
 class Pages:
     """The UI over a reading that a test changes."""
 
@@ -273,7 +305,7 @@ def test_a_part_waits_while_text_in_it_is_selected(pages: Pages, browse: Open) -
     eventually(lambda: "99" in browser.find_element(By.CSS_SELECTOR, ".tiles dd").text)
     assert selected and browser.execute_script("return String(getSelection())") == selected
     browser.execute_script("getSelection().removeAllRanges()")
-    eventually(lambda: "unreadable" not in text_of(browser))
+    eventually(lambda: "is not valid JSON" not in text_of(browser))
 
 
 @pytest.mark.parametrize("path", ["/", "/queues/media"])

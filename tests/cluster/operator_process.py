@@ -12,7 +12,7 @@ from pathlib import Path
 from scaletest.benchmarks.documents.result import BenchmarkPhase, BenchmarkResult, frame_result
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.operator.handlers import run
-from scaletest.cluster.connection import connect_cluster
+from scaletest.cluster.api_calls import connect_cluster
 from scaletest.cluster.objects import ObjectClient
 from scaletest.cluster.resources import PODS
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.api_calls import Cluster
 
 # method, path, query, body -> status, headers, and a body or the pieces of one
 Answer = tuple[int, dict[str, str], Any]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.api_calls import Cluster
 from scaletest.cluster.resources import DEPLOYMENTS, HPAS, SCALED_OBJECTS, Resource
 from tests.unit.fake_api import Answer, api, page, thing
 

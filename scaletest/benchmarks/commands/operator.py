@@ -10,7 +10,7 @@ from scaletest import __version__
 from scaletest.benchmarks.documents import custom_resources, kube_perftest
 from scaletest.benchmarks.kinds import GROUP
 from scaletest.cli import headings, output
-from scaletest.cluster import connection, discovery, objects
+from scaletest.cluster import api_calls, discovery, objects
 from scaletest.model.errors import Unreachable, UsageError
 
 HELP = """
@@ -90,7 +90,7 @@ def command(
         ) from error
 
     # without the definitions there is nothing to watch
-    cluster = connection.connect_cluster()
+    cluster = api_calls.connect_cluster()
     options = f" --perftest-group {perftest_group}" if perftest_group else ""
     for group in filter(None, (GROUP, perftest_group)):
         if group not in discovery.api_groups(cluster):

@@ -31,7 +31,7 @@ from scaletest.benchmarks.options import BenchmarkChanges, BenchmarkPlace
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.benchmarks.run_type import RUN_TYPE
 from scaletest.broker import connect
-from scaletest.cluster import connection, discovery, objects
+from scaletest.cluster import api_calls, discovery, objects
 from scaletest.load import busy_check
 from scaletest.model import checks, errors, wire
 from scaletest.model.labels import Labels
@@ -256,7 +256,7 @@ def _open_executor(place: BenchmarkPlace, folder: BenchmarkFolder) -> Iterator[r
         ),
     )
     if place.namespace:
-        cluster = connection.connect_cluster(place.namespace)
+        cluster = api_calls.connect_cluster(place.namespace)
         if GROUP not in discovery.api_groups(cluster):
             raise errors.Unreachable(
                 f"the cluster does not define {GROUP}",

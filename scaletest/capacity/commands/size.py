@@ -22,7 +22,7 @@ from scaletest.cli import options as shared
 from scaletest.cli import stored
 from scaletest.cli.headings import under_heading
 from scaletest.cli.output import Output, as_text
-from scaletest.cluster.connection import connect_cluster
+from scaletest.cluster.api_calls import connect_cluster
 from scaletest.cluster.live_size import GIB, LiveSize, live_size
 from scaletest.cluster.node_size import NODE_OVERHEAD_CPU, PODS_A_NODE, NodeSize
 from scaletest.cluster.pod_requests import SUFFIXES

@@ -12,7 +12,7 @@ from scaletest.cli import stored
 from scaletest.cli.output import Output, as_text, echo
 from scaletest.cli.progress_views import show_progress
 from scaletest.cli.watching import watch_runs
-from scaletest.cluster.connection import Cluster, connect_cluster
+from scaletest.cluster.api_calls import Cluster, connect_cluster
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.measure import measuring, planning
 from scaletest.lifecycle.measure.submitting import runai_line

@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from scaletest.cluster.api_calls import ApiCalls
+from scaletest.cluster.api_calls import ApiCalls, Cluster, connect_cluster
 from scaletest.cluster.bulk_objects import Objects
-from scaletest.cluster.connection import Cluster, connect_cluster
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.measure.sampling import ProgressReport, Sampler, steady_clock
 from scaletest.lifecycle.measure.submitting import AllRefused, Submitter, make_tool

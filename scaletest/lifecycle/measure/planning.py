@@ -3,8 +3,7 @@
 import secrets
 from dataclasses import replace
 
-from scaletest.cluster.api_calls import ApiCalls, Busy
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster.api_calls import ApiCalls, Busy, Cluster
 from scaletest.cluster.pod_requests import parse_quantities
 from scaletest.cluster.resources import NODES
 from scaletest.lifecycle import kinds

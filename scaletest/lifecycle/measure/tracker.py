@@ -16,10 +16,9 @@ from scaletest.lifecycle.measure import milestones
 from scaletest.lifecycle.records import (
     LifecycleObject,
     LifecyclePod,
+    Marked,
     Stamp,
-    Stamps,
     Submission,
-    mark,
 )
 from scaletest.model.times import parse_time
 
@@ -81,14 +80,14 @@ class Tracker:
             # a child between a workload and its pods, a pod group or a volume claim: the first of
             # each counts
             workload = self._touch(name)
-            _note_created(workload.stamps, CREATED[event.role], event)
+            _note_created(workload, CREATED[event.role], event)
             # a workload of Run:ai ends when its child does
             if event.role == "job" and workload.kind.endswith("Workload"):
                 self._note_end(workload, event)
             # a volume claim says that it is bound but not when: that is known by its arrival alone
             phase = (event.object.get("status") or {}).get("phase")
             if event.role == "pvc" and phase == "Bound":
-                _note_passed(workload.stamps, "pvc_bound", None, event.at_s)
+                _note_passed(workload, "pvc_bound", None, event.at_s)
 
     def note_submission(self, submission: Submission) -> None:
         """Note an accepted submission: from now on its workload is expected to be there."""
@@ -112,7 +111,7 @@ class Tracker:
         if workload.expected is None:
             workload.expected = kinds.pods_needed(body)
         self._uids[body["metadata"]["uid"]] = name
-        _note_created(workload.stamps, "created", event)
+        _note_created(workload, "created", event)
         self._note_end(workload, event)
         if event.kind == "DELETED":
             workload.gone = True
@@ -122,7 +121,7 @@ class Tracker:
         end = kinds.find_end(event.object)
         if end is None:
             return
-        _note_passed(workload.stamps, "finished", parse_time(end.at), event.at_s)
+        _note_passed(workload, "finished", parse_time(end.at), event.at_s)
         if end.failed:
             workload.failed = True
             workload.reason = workload.reason or end.reason
@@ -135,7 +134,7 @@ class Tracker:
         pod.failed = pod.failed or (body.get("status") or {}).get("phase") == "Failed"
         for milestone, time_s in milestones.pod_milestones(body).items():
             at_s = _arrival(event) if milestone == "created" else event.at_s
-            _note_passed(pod.stamps, milestone, time_s, at_s)
+            _note_passed(pod, milestone, time_s, at_s)
         for milestone, event_s in self._early_milestones.pop(uid, {}).items():
             pod.mark(milestone, Stamp(event_s=event_s))
         # claims for devices that are made for this pod alone
@@ -162,7 +161,7 @@ class Tracker:
         if owner is None:
             return
         pod = self._pod_of(self._touch(name), owner["uid"], owner["name"])
-        _note_created(pod.stamps, "claim_created", event)
+        _note_created(pod, "claim_created", event)
         allocation = status.get("allocation")
         if allocation is not None:
             # not every version of the API has a field for the time
@@ -221,19 +220,19 @@ class Tracker:
                 self.changed_names.add(workload.name)
 
 
-def _note_passed(stamps: Stamps, milestone: str, time_s: float | None, at_s: float | None) -> None:
+def _note_passed(marked: Marked, milestone: str, time_s: float | None, at_s: float | None) -> None:
     """Note that a milestone was passed. time_s: by the API; at_s: when that arrived."""
-    noted = stamps.get(milestone)
+    noted = marked.stamps.get(milestone)
     if noted is None:
-        mark(stamps, milestone, Stamp(time_s, at_s))
+        marked.mark(milestone, Stamp(time_s, at_s))
     elif noted.api_s is None:
         # the API may tell the time later; it arrived before
-        mark(stamps, milestone, Stamp(time_s))
+        marked.mark(milestone, Stamp(time_s))
 
 
-def _note_created(stamps: Stamps, milestone: str, event: WatchEvent) -> None:
+def _note_created(marked: Marked, milestone: str, event: WatchEvent) -> None:
     """Note when the object of an event was created."""
-    _note_passed(stamps, milestone, milestones.creation_time(event.object), _arrival(event))
+    _note_passed(marked, milestone, milestones.creation_time(event.object), _arrival(event))
 
 
 def _arrival(event: WatchEvent) -> float | None:

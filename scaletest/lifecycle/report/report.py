@@ -37,8 +37,6 @@ HEADINGS = ("phase", "values", "missing", "mean", "p50", "p95", "p99", "max", "s
 GENERAL = ("total_decided", "total_ready", "total_finished", "total_backend_job_created")
 DETAILED = tuple(phase.name for phase in PHASES if not phase.total and not phase.of_pods)
 MOST_NODES = 20
-# Sections that a page shows only when it is asked for them.
-FOLDED = ("Workloads", "Phases", "Nodes", "From submission on", "Phase by phase")
 # Values of a phase from which on charts show more than the table.
 FEWEST_DRAWN = 10
 
@@ -194,6 +192,8 @@ def sections(result: LifecycleResult) -> list[Section]:
             "Pods over time": [pods_figure(result)],
             "Rejected": [_reason_table(result.books.rejections)],
             "Failed": [_reason_table(result.books.failures)],
+        },
+        folded={
             "Workloads": [
                 Text(
                     [
@@ -208,7 +208,6 @@ def sections(result: LifecycleResult) -> list[Section]:
             "From submission on": _chart_blocks(result, GENERAL),
             "Phase by phase": _chart_blocks(result, DETAILED),
         },
-        folded=FOLDED,
     )
 
 

@@ -1,10 +1,15 @@
 """scaletest saturate: what load a service or a queue can take."""
 
+import click
 import cloup
 
 from scaletest.cli import options as shared
+from scaletest.cli.headings import join_options, under_heading
+from scaletest.cli.options import context, namespace_option, watch
 from scaletest.cli.output import Output
-from scaletest.saturation.commands import saturate_options
+from scaletest.cli.quantity import DURATION, RATE
+from scaletest.cli.request_options import requests
+from scaletest.saturation.commands.plan_file import take_file_first
 from scaletest.saturation.options import PlanOptions, SaturationOptions, make_plan
 
 HELP = """\
@@ -23,6 +28,218 @@ Open load (default) raises a rate and measures from the intended start of each r
 load raises the number in flight. Afterwards the latency at 70 % of the saturation point is
 measured.
 """
+ALL_OPTIONS = join_options(
+    # the target
+    under_heading("Run"),
+    click.option(
+        "-f",
+        "--file",
+        default="",
+        metavar="PLAN",
+        is_eager=True,
+        callback=take_file_first,
+        expose_value=False,
+        help="Take settings from this YAML or JSON file, or from standard input (-).",
+    ),
+    under_heading("Target"),
+    click.option(
+        "--service",
+        default="",
+        metavar="svc/NAME[:PORT][/PATH]",
+        help="Load this Service of a Kubernetes cluster.",
+    ),
+    under_heading("Kubernetes"),
+    namespace_option("Look for the Service in this namespace. [default: the current one]"),
+    context,
+    click.option(
+        "--pause-autoscalers",
+        is_flag=True,
+        help="Hold HPA or KEDA during the run, instead of refusing to run.",
+    ),
+    under_heading("Target"),
+    click.option(
+        "--queue",
+        default="",
+        metavar="Q",
+        help="Load this queue of scaletest's workers.",
+    ),
+    click.option(
+        "--redis-url",
+        default="",
+        envvar="SCALETEST_REDIS_URL",
+        show_envvar=True,
+        metavar="URL",
+        help="Use the Redis at this address for --queue and --agents.",
+    ),
+    requests,
+    under_heading("Requests"),
+    click.option(
+        "--server-header",
+        default="",
+        metavar="NAME",
+        help=(
+            "Read the service's own time from this header of its answers, which gives the"
+            " share of queueing."
+        ),
+    ),
+    # the load
+    under_heading("Load"),
+    click.option(
+        "--load",
+        type=click.Choice(["open", "closed"]),
+        default="open",
+        show_default=True,
+        help="Raise the rate of requests (open), or the number of requests in flight (closed).",
+    ),
+    click.option(
+        "--start",
+        type=float,
+        default=0.0,
+        metavar="X",
+        help=(
+            "Begin at this level: requests per second, or requests in flight."
+            " [default: found by the probe]"
+        ),
+    ),
+    click.option(
+        "--maximum",
+        type=float,
+        default=0.0,
+        metavar="X",
+        help="Go up to this level at most: requests per second, or requests in flight.",
+    ),
+    click.option(
+        "--count",
+        type=int,
+        default=0,
+        metavar="N",
+        help="Measure each step with N requests, instead of for --step-time.",
+    ),
+    click.option(
+        "--step-time",
+        "step_s",
+        type=DURATION,
+        default="10s",
+        show_default=True,
+        metavar="TIME",
+        help=(
+            "Measure each step for this long, or longer where ten requests in a row take more time."
+        ),
+    ),
+    click.option(
+        "--warm",
+        "warm_s",
+        type=DURATION,
+        default="2s",
+        show_default=True,
+        metavar="TIME",
+        help="Probe first for this long, with one request at a time; 0 sends a single request.",
+    ),
+    click.option(
+        "--max-in-flight",
+        type=int,
+        default=1000,
+        show_default=True,
+        metavar="N",
+        help=(
+            "Open at most N connections; further requests wait for one, and their latency"
+            " includes that wait."
+        ),
+    ),
+    # the search
+    under_heading("Verdict"),
+    click.option(
+        "--success",
+        type=float,
+        default=0.99,
+        show_default=True,
+        metavar="P",
+        help=(
+            "Call a level saturated when a smaller share of its requests succeeds; 0.99 is 99 %."
+        ),
+    ),
+    click.option(
+        "--latency-limit",
+        "limit",
+        default="",
+        metavar="'p95<200ms'",
+        help="Call a level saturated when its latency breaks this limit, e.g. 'p95<200ms'.",
+    ),
+    under_heading("Accuracy"),
+    click.option(
+        "--precision",
+        type=float,
+        default=0.02,
+        show_default=True,
+        metavar="P",
+        help=(
+            "End the search when the saturation point is known to within this fraction; 0.02"
+            " is 2 %."
+        ),
+    ),
+    under_heading("Accuracy"),
+    under_heading("Verdict"),
+    click.option(
+        "--wanted",
+        type=RATE,
+        default=0.0,
+        metavar="RATE",
+        help="Require that the service sustains this rate, e.g. 500/s; less is a FAIL.",
+    ),
+    # load agents
+    under_heading("Agents"),
+    click.option(
+        "--agents",
+        type=int,
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Send from N processes (agents) that begin together, and merge their samples.",
+    ),
+    click.option(
+        "--agent-jobs",
+        default="",
+        metavar="IMAGE",
+        help="Run the agents as a Job of this image in the cluster; they need --redis-url.",
+    ),
+    click.option("--agent", default="", hidden=True),
+    # tuning
+    under_heading("Tuning"),
+    click.option(
+        "--tune",
+        "tune",
+        multiple=True,
+        metavar="NAME=V,V,...",
+        help=(
+            "Measure these values of cpu, memory or replicas of the Deployment behind"
+            " --service, or of a VARIABLE or an --argument of its program, as for its"
+            " concurrency. The option may be repeated: all combinations are measured, the best"
+            " for its cost is named, and the Deployment is restored."
+        ),
+    ),
+    click.option(
+        "--ready-timeout",
+        type=DURATION,
+        default="2m",
+        show_default=True,
+        metavar="TIME",
+        help="Wait at most this long until the pods are ready.",
+    ),
+    # what is kept and shown
+    under_heading("Run"),
+    click.option(
+        "--run-dir",
+        default="",
+        metavar="DIR",
+        help="Keep the run in this folder. [default: a new folder below the user's data]",
+    ),
+    watch,
+    under_heading("Run"),
+    click.option(
+        "--dry-run", is_flag=True, help="Print the plan and how long it will take, and do nothing."
+    ),
+    click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[URL | -- ARG...]"),
+)
 
 
 @cloup.command(
@@ -33,7 +250,7 @@ measured.
         " what was found."
     ),
 )
-@saturate_options.options
+@ALL_OPTIONS
 @shared.labels
 @shared.report_output()
 @shared.call_with_groups

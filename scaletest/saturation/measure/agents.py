@@ -20,7 +20,7 @@ from msgspec import structs
 from scaletest.broker import EmbeddedServer, connect
 from scaletest.broker.redis_errors import REDIS_ERRORS
 from scaletest.broker.rendezvous import Rendezvous
-from scaletest.cluster import connection
+from scaletest.cluster import api_calls
 from scaletest.cluster.jobs import AgentJob
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.model.attempt import Attempt
@@ -56,7 +56,7 @@ def start_load(
     rendezvous.publish_plan(msgspec.to_builtins(work))
     if options.agent_jobs:
         # the pods of a Job, which is deleted with the stack
-        cluster = connection.connect_cluster(options.namespace, options.context)
+        cluster = api_calls.connect_cluster(options.namespace, options.context)
         job = AgentJob(cluster, rendezvous.name, options.agent_jobs, plan.agents, url)
         stack.callback(job.delete)
         job.create()

@@ -18,7 +18,7 @@ from scaletest.model.measurement import MOST_ACTIVITIES, MachineUse
 from scaletest.observe.blocking import Blocking
 from scaletest.observe.node.used_time import cpu_used_s, machine_time, own_processes_cpu_s
 from scaletest.observe.sampler import RequestSampler
-from scaletest.observe.sampling import OwnSchedule
+from scaletest.observe.sampling import read_own_schedule
 from scaletest.observe.sockets import Sockets
 from scaletest.observe.tree import Tree
 
@@ -76,10 +76,9 @@ class _MachineWatch:
     def __init__(self, servers: Sequence[int], port: int) -> None:
         self._servers, self._port = servers, port
         # all figures are taken now and when the step ends
-        self._own_schedule = OwnSchedule()
         self._began, self._machine_before = time.monotonic(), machine_time()
         self._tester_cpu_s, self._service_cpu_s = own_processes_cpu_s(), cpu_used_s(servers)
-        self._schedule_before = self._own_schedule.read()
+        self._schedule_before = read_own_schedule()
         self._has_ended = threading.Event()
         self._activities: tuple[Activity, ...] = ()
         self._thread = threading.Thread(
@@ -98,7 +97,7 @@ class _MachineWatch:
             machine = machine_time()
         except OSError:
             return None
-        after = self._own_schedule.read()
+        after = read_own_schedule()
         waited_s = (
             after.wait_s - self._schedule_before.wait_s if after and self._schedule_before else 0.0
         )

@@ -12,9 +12,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 
-from scaletest.cluster import connection
+from scaletest.cluster import api_calls
+from scaletest.cluster.api_calls import Cluster
 from scaletest.cluster.changes import Changes, refuse_changed
-from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import Autoscalers
 from scaletest.cluster.pods import PodState, PodWarning
@@ -36,7 +36,7 @@ RECOVERY_S, LOOK_S = 60.0, 1.0
 
 def find_service(options: SaturationOptions, plan: SaturationPlan) -> Target:
     """Look at the Service that options name; refuse it while something scales it."""
-    cluster = connection.connect_cluster(options.agents.namespace, options.agents.context)
+    cluster = api_calls.connect_cluster(options.agents.namespace, options.agents.context)
     service = Service(cluster, options.cluster.service)
     deployment = service.deployment()
     name = service.reference.name

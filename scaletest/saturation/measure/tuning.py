@@ -1,14 +1,12 @@
 """Tuning: measure settings of the Deployment behind a Service, and put everything back."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 
+from scaletest.cluster.api_calls import connect_cluster
 from scaletest.cluster.changes import Changes, refuse_changed
-from scaletest.cluster.connection import connect_cluster
 from scaletest.cluster.pod_requests import parse_quantity
 from scaletest.cluster.service import Service
 from scaletest.cluster.tuning import Tuning, Usage
@@ -28,75 +26,68 @@ GIB = 2.0**30
 SAMPLE_S = 2.0
 
 
-class _Trial:
-    """Tries settings, one after the other."""
+def _measure_setting(
+    setting: dict[str, str],
+    labels: Labels,
+    tuning: Tuning,
+    plan: SaturationPlan,
+    options: SaturationOptions,
+    *,
+    progress: Progress,
+    stop: StopRequest,
+) -> TriedSetting:
+    """Apply a setting, and measure it; `trouble` says why there are no figures.
 
-    def __init__(
-        self,
-        plan: SaturationPlan,
-        options: SaturationOptions,
-        tuning: Tuning,
-        progress: Progress,
-    ) -> None:
-        self._plan, self._tuning, self._progress = plan, tuning, progress
-        # autoscalers are held already
-        self._options = replace(options, cluster=replace(options.cluster, pause_autoscalers=True))
-        self.stop = StopRequest()
+    labels: what the run is called.
+    """
+    name = ", ".join(f"{key} {value}" for key, value in setting.items())
+    progress.message(f"setting {name}")
+    # what it costs: what it names, else what the Deployment has
+    before_cpu, before_memory = tuning.resources()
+    cpu = float(parse_quantity(setting.get("cpu", str(before_cpu))))
+    memory = float(parse_quantity(setting.get("memory", str(before_memory))))
+    replicas = int(setting.get("replicas", tuning.replicas))
+    tried = TriedSetting(setting, None, None, replicas, cpu, memory / GIB)
+    usages: list[Usage] = []
 
-    def measure(self, setting: dict[str, str], labels: Labels) -> TriedSetting:
-        """Apply a setting, and measure it; `trouble` says why there are no figures.
+    def take_sample() -> None:
+        with suppress(ScaletestError):  # a look that fails is one sample less
+            usages.extend(tuning.usage())
 
-        labels: what the run is called.
-        """
-        tuning = self._tuning
-        name = ", ".join(f"{key} {value}" for key, value in setting.items())
-        self._progress.message(f"setting {name}")
-        # what it costs: what it names, else what the Deployment has
-        before_cpu, before_memory = tuning.resources()
-        cpu = float(parse_quantity(setting.get("cpu", str(before_cpu))))
-        memory = float(parse_quantity(setting.get("memory", str(before_memory))))
-        replicas = int(setting.get("replicas", tuning.replicas))
-        tried = TriedSetting(setting, None, None, replicas, cpu, memory / GIB)
-        usages: list[Usage] = []
-
-        def take_sample() -> None:
-            with suppress(ScaletestError):  # a look that fails is one sample less
-                usages.extend(tuning.usage())
-
-        try:
-            tuning.apply(setting)
-            tuning.wait(self._options.agents.ready_timeout, self.stop.asked)
-            if self.stop.asked():
-                return replace(tried, trouble=f"interrupted by {self.stop.reason}")
-            with (
-                closing(Periodic("tuning", take_sample, SAMPLE_S)) as sampler,
-                ExitStack() as stack,
-            ):
-                sampler.start()
-                target = find_target(self._options, self._plan)
-                folder = begin_folder(new_path(os.environ), self._plan, labels, stack)
-                stack.enter_context(self._progress.of_run(folder, self._plan.target))
-                result, _ = measure_target(
-                    self._plan,
-                    replace(target, hold=lambda stack: None),
-                    folder,
-                    progress=self._progress,
-                    stop=self.stop,
-                    stack=stack,
-                    about=[f"setting: {name}"],
-                    watch_machine=False,
-                )
-        except ScaletestError as error:
-            return replace(tried, trouble=error.message)
-        used_bytes = _known_mean([usage.memory for usage in usages])
-        return replace(
-            tried,
-            per_s=result.point.value if result.point else None,
-            latency_s=result.operating.latency.mean if result.operating else None,
-            used_cpu=_known_mean([usage.cpu for usage in usages]),
-            used_memory=used_bytes / GIB if used_bytes is not None else None,
-            trouble="" if result.point else result.verdict.reason,
-        )
+    try:
+        tuning.apply(setting)
+        tuning.wait(options.agents.ready_timeout, stop.asked)
+        if stop.asked():
+            return replace(tried, trouble=f"interrupted by {stop.reason}")
+        with (
+            closing(Periodic("tuning", take_sample, SAMPLE_S)) as sampler,
+            ExitStack() as stack,
+        ):
+            sampler.start()
+            target = find_target(options, plan)
+            folder = begin_folder(new_path(os.environ), plan, labels, stack)
+            stack.enter_context(progress.of_run(folder, plan.target))
+            result, _ = measure_target(
+                plan,
+                replace(target, hold=lambda stack: None),
+                folder,
+                progress=progress,
+                stop=stop,
+                stack=stack,
+                about=[f"setting: {name}"],
+                watch_machine=False,
+            )
+    except ScaletestError as error:
+        return replace(tried, trouble=error.message)
+    used_bytes = _known_mean([usage.memory for usage in usages])
+    return replace(
+        tried,
+        per_s=result.point.value if result.point else None,
+        latency_s=result.operating.latency.mean if result.operating else None,
+        used_cpu=_known_mean([usage.cpu for usage in usages]),
+        used_memory=used_bytes / GIB if used_bytes is not None else None,
+        trouble="" if result.point else result.verdict.reason,
+    )
 
 
 def _known_mean(readings: Sequence[float | None]) -> float | None:
@@ -132,13 +123,15 @@ def tune(
                     hint="write e.g. 500m or 2Gi",
                 )
     progress.message(scaler_line)
-    trial = _Trial(plan, options, tuning, progress)
-    with stop_on_signals(trial.stop, unwind=True) as stack:
+    # its autoscalers are held already
+    options = replace(options, cluster=replace(options.cluster, pause_autoscalers=True))
+    stop = StopRequest()
+    with stop_on_signals(stop, unwind=True) as stack:
         stack.callback(changes.close)  # puts the Deployment back, whatever happens
         tried = [
-            trial.measure(setting, labels)
+            _measure_setting(setting, labels, tuning, plan, options, progress=progress, stop=stop)
             for setting, labels in zip(combinations, labels_of_runs, strict=True)
-            if not trial.stop.asked()
+            if not stop.asked()
         ]
     is_measured = any(row.per_s is not None for row in tried)
-    return tried, 0 if is_measured and not trial.stop.asked() else 4
+    return tried, 0 if is_measured and not stop.asked() else 4

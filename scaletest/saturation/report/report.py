@@ -158,11 +158,12 @@ def sections(run: SaturationRun) -> list[Section]:
                 Text(sentences(result), "list"),
                 draw_charts(result, point_sentence(result) or "no saturation point is known"),
             ],
-            "Settings and target": [Text(_setting_lines(run), "code")],
-            "Steps": step_details(result),
             "Pods under load": [Text(pod_lines(result), "list")],
         },
-        folded=("Settings and target", "Steps"),
+        folded={
+            "Settings and target": [Text(_setting_lines(run), "code")],
+            "Steps": step_details(result),
+        },
     )
 
 

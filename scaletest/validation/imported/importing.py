@@ -11,7 +11,6 @@ from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
 from scaletest.runs.environment import read_environment
 from scaletest.runs.folder import RESULT, STEPS
-from scaletest.validation.imported.folder import ImportedFolder
 from scaletest.validation.imported.judging import SAME_LENGTH, evaluate_results
 from scaletest.validation.imported.plan import (
     PARALLEL_AXES,
@@ -21,6 +20,7 @@ from scaletest.validation.imported.plan import (
     ImportedPlan,
 )
 from scaletest.validation.imported.result import ToolResult
+from scaletest.validation.imported.run_type import ImportedFolder
 from scaletest.validation.judging.growth import SEED
 
 

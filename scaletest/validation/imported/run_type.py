@@ -4,7 +4,7 @@ import os
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from scaletest.runs.folder import ENVIRONMENT, RESULT, STEPS, RunFolder, TypedFolder
 from scaletest.runs.places import default_root, run_reference
@@ -13,16 +13,25 @@ from scaletest.stats.comparison import Contrast, plan_differences
 from scaletest.stats.estimate import Estimate
 from scaletest.stats.measure import Measure
 from scaletest.stats.repetitions import mean_estimate
-from scaletest.validation.imported.folder import ImportedFolder
 from scaletest.validation.imported.judging import (
     ImportedEvaluation,
     evaluate_results,
     throughput_of,
 )
+from scaletest.validation.imported.plan import KIND, ImportedPlan
+from scaletest.validation.imported.result import ToolResult
 from scaletest.validation.judging.growth import SEED
 
 IRRELEVANT_FIELDS = {"scale", "thresholds", "tolerate_failures", "price"}
 WORKLOAD_FIELDS = {"source", "axis", "measure"}
+
+
+class ImportedFolder(TypedFolder[ImportedPlan]):
+    """The results as they were read, so that the run is judged again without the tools' files."""
+
+    run_type = KIND
+    plan_type = ImportedPlan
+    readers: ClassVar[dict[str, Any]] = {STEPS: ToolResult.from_json}
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,12 +137,17 @@ def evaluate(
     )
     causes = add_evidence(grew, used)
     gain = None
-    if causes and not plan.compares:
-        rates = {step.workers: _rate_of_both_ways(step) for step in enough}
-        first, before, after = (
-            rates[workers] for workers in (min(rates), causes.before, causes.after)
+    if grew and grew.causes and not plan.compares:
+        first = enough[0]
+        since_first: Causes | None = grew
+        last = next(step for step in enough if step.workers == grew.after)
+        if grew.before != first.workers:
+            since_first = attribute_causes(
+                enough, (first, last), records, chance, throttled=throttled
+            )
+        gain = gain_without_cause(
+            grew, since_first, _rate_of_both_ways(first), _rate_of_both_ways(last)
         )
-        gain = gain_without_cause(causes, first, before, after)
     # what disturbed them from outside
     disturbed = find_interferences(steps, records, samples)
     worst = worst_disturbances(steps, disturbed)

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 
 from scaletest.broker import Client, connect
 from scaletest.broker.samples import SampleReader
-from scaletest.cluster import connection, rights
-from scaletest.cluster.api_calls import Busy
+from scaletest.cluster import api_calls, rights
+from scaletest.cluster.api_calls import Busy, Cluster
 from scaletest.cluster.capacity import Supply
 from scaletest.cluster.changes import BEFORE, Changes, Patch, refuse_changed
 from scaletest.cluster.client_access import Direct, ServiceProxy
-from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import Autoscalers
 from scaletest.cluster.pod_requests import warn_of_removed
@@ -111,7 +110,7 @@ def find_target(options: DeploymentOptions, redis_url: str, limit: int) -> Deplo
             hint="give <client> svc/NAME, or <redis_url> URL to submit from here",
         )
     # the rights that the run needs
-    cluster = connection.connect_cluster(options.namespace, options.context)
+    cluster = api_calls.connect_cluster(options.namespace, options.context)
     wanted = rights.NEEDED
     if client and not client.startswith(URLS):
         wanted += (rights.PROXY,)

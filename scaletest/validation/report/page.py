@@ -39,15 +39,6 @@ from scaletest.validation.run_type import ValidationRun
 
 # More members than this are shown from both ends: the busiest and the idlest.
 MOST_MEMBERS = 24
-# Sections for those who want to know how the answer came about.
-STATISTICS = (
-    "Resources",
-    "Steps",
-    "Throughput over time",
-    "Wait and run times",
-    "Who did how much",
-    "Other queues",
-)
 
 
 def page_sections(parts: ReportParts) -> list[Section]:
@@ -77,16 +68,17 @@ def page_sections(parts: ReportParts) -> list[Section]:
             "How far it scales": [law, parts.scaling_chart] if parts.scaling_chart else [],
             limits: _limits_section(result),
             "Failures": [failures.table(result.failures)],
-            "Resources": _resources_section(result),
             "How many share a device": _sharing_section(parts),
+        },
+        limits if result.limits else "",
+        folded={
+            "Resources": _resources_section(result),
             "Steps": _steps_section(parts),
             "Throughput over time": [Charts(course_panels(result), note=PANEL_NOTE)],
             "Wait and run times": _times_section(run),
             "Work per worker": _members_section(run),
             "Other queues": [Table.of_rows(others, {"queue", "pass"}, note=others_note)],
         },
-        limits if result.limits else "",
-        folded=STATISTICS,
     )
 
 

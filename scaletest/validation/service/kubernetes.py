@@ -5,10 +5,10 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from scaletest.cluster import connection, rights
+from scaletest.cluster import api_calls, rights
+from scaletest.cluster.api_calls import Cluster
 from scaletest.cluster.cadvisor import Cadvisor, PodCounters
 from scaletest.cluster.changes import BEFORE, Changes, refuse_changed
-from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import Autoscalers
 from scaletest.cluster.service import Service
@@ -36,7 +36,7 @@ def find_service(
     reference: str, options: DeploymentOptions, make_call: Callable[[str], HttpCall]
 ) -> FoundService:
     """Check rights and autoscalers without changes. UsageError or Unreachable if not met."""
-    cluster = connection.connect_cluster(options.namespace, options.context)
+    cluster = api_calls.connect_cluster(options.namespace, options.context)
     service = Service(cluster, reference)
     deployment: Deployment | None
     if options.deployment:

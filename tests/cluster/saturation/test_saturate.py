@@ -16,8 +16,8 @@ import pytest
 
 from hack.kubernetes import ControlPlane
 from scaletest.cli import main
+from scaletest.cluster.api_calls import Cluster, connect_cluster
 from scaletest.cluster.changes import BEFORE, Changes
-from scaletest.cluster.connection import Cluster, connect_cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import Autoscalers
 from scaletest.cluster.jobs import AgentJob

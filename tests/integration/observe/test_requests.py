@@ -2,6 +2,7 @@
 open files. What `/proc` does not tell is not guessed, and fails no request.
 """
 
+import itertools
 import json
 import os
 import shutil
@@ -13,6 +14,7 @@ from scaletest.broker.fast_lane import TakenRequest
 from scaletest.model import Activity, Outcome, State
 from scaletest.observe.sampler import SHORT_S, RequestSampler
 from scaletest.processes import proc
+from scaletest.processes.proc import Schedule
 from scaletest.processes.wake import Wake
 from scaletest_workers.runtime import Runtime
 from scaletest_workers.settings import Settings
@@ -53,6 +55,25 @@ def test_of_short_requests_a_part_is_sampled_and_of_long_ones_and_those_with_a_d
     for _ in range(50):
         sampler.count_program(SHORT_S + 0.5)
     assert all(sampler.draw() for _ in range(50))
+
+
+def test_a_request_tells_what_its_worker_waited_for_a_cpu_before_it() -> None:
+    # given a worker that waits 0.01 s from one look at itself to the next
+    sampler, looks = RequestSampler(sampled_part=0.0), itertools.count()
+    sampler.own_schedule = lambda: Schedule(0.0, 0.01 * next(looks), 1)
+
+    def waited_before_s() -> float:
+        activity = sampler.begin().close_own(State.SLEEP)
+        assert activity is not None
+        return activity.waited_before_s
+
+    assert waited_before_s() == 0.0  # nothing is known of the time before the first one
+    assert waited_before_s() == pytest.approx(0.01)
+    # behind a request that chance left out the last wait that is known counts
+    sampler.count_program(0.1)
+    assert sampler.draw() is None
+    next(looks)
+    assert waited_before_s() == pytest.approx(0.01)
 
 
 def test_a_second_command_has_no_waits_of_the_first(wake: Wake, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ pages of queues with real workers, and while their Redis is away, frozen, or som
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import urllib.error
@@ -15,6 +16,7 @@ from contextlib import ExitStack
 from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -25,6 +27,7 @@ from scaletest.model import Request
 from scaletest.pages.turns import READS
 from scaletest.processes import proc
 from scaletest.runs.folder import PROGRESS
+from scaletest.runs.places import open_run
 from scaletest.ui.app import make_app
 from scaletest.ui.sources import Sources
 from tests.conftest import Gate, children_of, eventually, need, program, wait_for
@@ -140,6 +143,25 @@ def test_a_run_that_was_killed_is_not_shown_as_running(site: Site, gate: Gate) -
     assert "No run is in progress" in page(f"{url}/live")
     # and its own page went with it
     eventually(lambda: not alive(server))
+
+
+def test_a_run_that_was_started_from_the_pages_ends_with_them(site: Site, gate: Gate) -> None:
+    command = site.start("ui", "--allow-start", "--listen", "127.0.0.1:0", log="ui")
+    url, token = eventually(
+        lambda: re.findall(r"open (http://127\.0\.0\.1:\d+)/start\?token=(\S+)", site.log("ui"))
+    )[0]
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    assert "Start" in browser.open(f"{url}/start?token={token}").read().decode()
+    form = urlencode({"command": shlex.join(gate.command), "limit": "2"}).encode()
+    answer = browser.open(urllib.request.Request(f"{url}/start", form, {"Origin": url}))
+    run = answer.url.rpartition("/live/")[2]
+    eventually(lambda: "step 1 of" in page(f"{url}/live/{run}"))
+    folder = open_run(site.path / "data" / "scaletest" / "runs" / run)
+    assert folder is not None and folder.in_use
+    # also when the pages are killed
+    command.send_signal(signal.SIGKILL)
+    command.wait()
+    eventually(lambda: not folder.in_use)
 
 
 def test_a_run_with_a_redis_is_shown_by_a_ui_elsewhere(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scaletest.capacity.autoscale.weaknesses import find_weaknesses
+from scaletest.capacity.autoscale.best_rule import find_weaknesses
 from tests.unit.capacity.simulations import played
 
 

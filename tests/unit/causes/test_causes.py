@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scaletest.causes.attribution import attribute_causes
 from scaletest.causes.causes import AS_WANTED, NOTHING_GREW, Causes
 from scaletest.causes.places import PLACES
-from scaletest.causes.request_time import Cycle, RequestTime, WorkerTotal, request_time
+from scaletest.causes.request_time import COLUMNS, Cycle, RequestTime, WorkerTotal, request_time
 from scaletest.model import Activity, Measurement, Outcome, Record, Reply, State, VerdictKind, Wait
 from scaletest.validation.judging.doublings import failed_doubling
 from scaletest.validation.judging.evaluation import Evaluation, evaluate
@@ -394,6 +394,21 @@ def test_a_step_without_any_time_has_no_bar_and_breaks_no_page() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("waited_s", "run_s", "idle_s", "unseen_s"),
+    [(0.25, 1.0, 0.25, 0.0), (0.9, 1.0, 0.0, 0.0), (0.25, 1.125, 0.375, 0.0), (0.0, 1.5, 0.5, 0.5)],
+)
+def test_a_worker_that_waits_for_a_cpu_before_a_request_is_not_idle(
+    waited_s: float, run_s: float, idle_s: float, unseen_s: float
+) -> None:
+    reply = Reply("r", Outcome.SUCCEEDED, exit_code=0, run_s=run_s, worker="w")
+    activity = Activity({State.SLEEP: 1.0}, waited_before_s=waited_s)
+    columns = dict(zip(COLUMNS, Cycle(reply, activity, 0, gap_s=0.5).columns(), strict=True))
+    assert columns["gap"] == idle_s
+    assert (columns[State.SLEEP], columns[State.NOT_OBSERVED]) == (1.0, unseen_s)
+    assert columns[State.CPU_WAIT] == run_s + 0.5 - 1.0 - idle_s - unseen_s
+
+
 def test_equal_records_give_equal_causes() -> None:
     assert _evaluated("disk").causes == _evaluated("disk").causes
 
@@ -407,6 +422,7 @@ activities = st.none() | st.builds(
     ),
     cpu_s=seconds,
     throttled_s=seconds,
+    waited_before_s=seconds,
 )
 
 

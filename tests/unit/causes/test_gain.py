@@ -17,7 +17,7 @@ from scaletest.validation.judging.evaluation import Evaluation, evaluate
 from tests.unit.activities import Injected, run
 from tests.unit.causes.test_causes import INJECTED, plan
 
-FIRST, BEFORE = MeasuredThroughput(1, 10.0, 0.0), MeasuredThroughput(2, 20.0, 0.0)
+FIRST = MeasuredThroughput(1, 10.0, 0.0)
 STUCK = MeasuredThroughput(4, 20.0, 0.0)
 WHOLE = Estimate(1.0, 1.0, 1.0)
 
@@ -48,7 +48,8 @@ def test_a_run_promises_what_the_same_program_does_without_its_bottleneck(name: 
 
 
 def test_without_half_of_the_growth_a_cycle_grows_by_the_other_half() -> None:
-    gain = gain_without_cause(caused(share=Estimate(0.5, 0.5, 0.5)), FIRST, BEFORE, STUCK)
+    half = caused(share=Estimate(0.5, 0.5, 0.5))
+    gain = gain_without_cause(half, half, FIRST, STUCK)
     assert gain is not None
     # cycles of 0.1 and 0.2 s
     assert gain.without.value == pytest.approx(4 / 0.15 / 10)
@@ -56,25 +57,29 @@ def test_without_half_of_the_growth_a_cycle_grows_by_the_other_half() -> None:
 
 
 def test_an_interval_is_as_wide_as_two_runs_differ_at_least() -> None:
-    gain = gain_without_cause(caused(), FIRST, BEFORE, STUCK)
+    gain = gain_without_cause(caused(), caused(), FIRST, STUCK)
     assert gain is not None
     assert gain.without.value == pytest.approx(4.0)
     assert math.log(gain.without.high / gain.without.low) == pytest.approx(2 * BETWEEN_RUNS)
 
 
 def test_an_uncertain_share_and_uncertain_rates_widen_it() -> None:
-    exact = gain_without_cause(caused(), FIRST, BEFORE, STUCK)
-    vague = gain_without_cause(caused(share=Estimate(1.0, 0.5, 1.0)), FIRST, BEFORE, STUCK)
-    noisy = gain_without_cause(caused(), FIRST, replace(BEFORE, relative=0.1), STUCK)
-    assert exact and vague and noisy
+    exact = gain_without_cause(caused(), caused(), FIRST, STUCK)
+    shared = caused(share=Estimate(1.0, 0.5, 1.0))
+    vague = gain_without_cause(shared, shared, FIRST, STUCK)
+    part = caused(share=Estimate(0.5, 0.5, 0.5))
+    exact_part = gain_without_cause(part, part, FIRST, STUCK)
+    noisy = gain_without_cause(part, part, FIRST, replace(STUCK, relative=0.1))
+    assert exact and vague and exact_part and noisy
     assert vague.without.low < 2.7 and vague.without.high == exact.without.high
-    assert noisy.without.low < exact.without.low and noisy.without.high > exact.without.high
+    assert noisy.without.low < exact_part.without.low
+    assert noisy.without.high > exact_part.without.high
 
 
 def test_nothing_is_gained_where_no_cause_is_named() -> None:
     unknown = replace(caused(), headline="unknown: 90% was not observed")
-    assert gain_without_cause(unknown, FIRST, BEFORE, STUCK) is None
-    assert gain_without_cause(None, FIRST, BEFORE, STUCK) is None
+    assert gain_without_cause(unknown, unknown, FIRST, STUCK) is None
+    assert gain_without_cause(None, None, FIRST, STUCK) is None
 
 
 @pytest.mark.parametrize(

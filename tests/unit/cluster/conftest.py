@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from scaletest.cluster.api_calls import Cluster
 from scaletest.cluster.changes import (
     Changes,
 )
-from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
 from tests.unit.fake_api import Answer
 from tests.unit.fake_objects import FakeObjects

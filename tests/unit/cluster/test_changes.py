@@ -11,7 +11,7 @@ import pytest
 
 from scaletest.cli.main import run
 from scaletest.cluster import hold_autoscalers
-from scaletest.cluster.api_calls import Busy, Refused
+from scaletest.cluster.api_calls import Busy, Cluster, Refused
 from scaletest.cluster.changes import (
     BEFORE,
     TRIES,
@@ -21,7 +21,6 @@ from scaletest.cluster.changes import (
     refuse_changed,
     undo_patch,
 )
-from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import PAUSED, Autoscalers
 from scaletest.cluster.resources import DEPLOYMENTS, HPAS, SCALED_OBJECTS

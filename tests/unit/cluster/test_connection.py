@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.cluster.connection import Cluster, connect_cluster
+from scaletest.cluster.api_calls import Cluster, connect_cluster
 from scaletest.cluster.service import Service
 from scaletest.model.errors import InvalidValue
 

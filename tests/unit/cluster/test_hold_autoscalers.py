@@ -2,11 +2,11 @@
 
 import pytest
 
+from scaletest.cluster.api_calls import Cluster
 from scaletest.cluster.changes import (
     BEFORE,
     Patch,
 )
-from scaletest.cluster.connection import Cluster
 from scaletest.cluster.hold_autoscalers import PAUSED, RELEASE_LIMIT_S, Autoscalers
 from scaletest.cluster.resources import HPAS, SCALED_OBJECTS
 from scaletest.model.errors import UsageError, WaitTimeout

@@ -47,6 +47,7 @@ activities = st.builds(
     switches=counts,
     involuntary_switches=counts,
     throttled_s=spans,
+    waited_before_s=spans,
     engines=st.dictionaries(st.text(max_size=80), spans, max_size=12),
     device_memory_bytes=counts,
 )

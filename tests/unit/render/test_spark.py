@@ -45,6 +45,12 @@ def test_equal_values_lie_at_the_top_and_zeros_at_the_bottom() -> None:
     assert {y for _, y in places([0, 0])} == {HEIGHT - MARGIN}
 
 
+def test_an_ideal_line_has_the_same_scale() -> None:
+    root = ElementTree.fromstring(sparkline([1, 2], "title", [1, 4]))
+    drawn = {path.attrib["class"]: path.attrib["d"] for path in root.findall("path")}
+    assert drawn["c-ideal"].endswith("100.0 1.5") and drawn["c-spark"].endswith("100.0 10.0")
+
+
 def test_of_very_many_values_the_peaks_are_drawn() -> None:
     values = [0.0] * 10_000
     values[5_000] = 7.0

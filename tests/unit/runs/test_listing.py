@@ -1,5 +1,6 @@
 """Lists of runs: which are wanted, and in which order."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from scaletest.runs.folder import (
     RESULT,
 )
 from scaletest.runs.listing import ListedRun, RunFilter, choose_runs
+from scaletest.runs.places import new_path
+from scaletest.runs.run_type import numbers_at
 from tests.unit import made_runs as runs
 
 
@@ -62,3 +65,39 @@ def test_a_report_marks_another_verdict_than_the_stored_one(
     assert str(verdict.kind) == "FAIL"
     changed = stored_kind == "PASS"
     assert ("judged anew: it was PASS when it was measured" in verdict.reason) == changed
+
+
+@pytest.mark.parametrize(
+    ("folder", "name", "shown"),
+    [
+        ("2026-11-27T083620Z-0840", "", "0840"),
+        ("2026-11-27T083620Z-0840", "nightly", "nightly"),
+        ("before-2026", "", "before-2026"),
+        ("2026-11-27T083620Z-", "", "2026-11-27T083620Z-"),
+    ],
+)
+def test_a_list_calls_a_run_by_what_is_its_own(folder: str, name: str, shown: str) -> None:
+    assert listed_run(folder, name=name).short_name == shown
+
+
+def test_the_name_of_a_new_run_is_shown_by_its_end() -> None:
+    assert re.fullmatch(r"\w{4}", listed_run(new_path({"XDG_DATA_HOME": "/x"}).name).short_name)
+
+
+@pytest.mark.parametrize(
+    ("steps", "ideal"),
+    [
+        (
+            [{"workers": 2, "throughput_per_s": 3.0}, {"workers": 8, "throughput_per_s": 5.0}],
+            [3, 12],
+        ),
+        ([{"workers": 0, "throughput_per_s": 3.0}, {"workers": 8, "throughput_per_s": 5.0}], []),
+        ([{"throughput_per_s": 3.0}, {"workers": 8, "throughput_per_s": 5.0}], []),
+        ([], []),
+        ("hostile", []),
+    ],
+)
+def test_the_ideal_curve_grows_with_the_workers(steps: object, ideal: list[float]) -> None:
+    run_type = registry.run_type("validation")
+    curve = numbers_at(steps, *run_type.curve_path)
+    assert run_type.ideal_curve({"steps": steps}, curve) == ideal

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from scaletest.cli import main
+from scaletest.cluster.api_calls import Cluster
 from scaletest.cluster.cadvisor import Cadvisor
 from scaletest.cluster.changes import Changes
-from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import Autoscalers
 from scaletest.cluster.jobs import AgentJob

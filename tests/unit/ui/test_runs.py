@@ -62,12 +62,18 @@ def links(page: Page) -> list[str]:
 
 
 def test_runs_are_listed_with_verdict_note_and_curve(archive: Archive) -> None:
-    steps = [{"throughput_per_s": rate} for rate in (3.0, 5.5, 7.25)]
-    archive.add("one", Labels("nightly", "after\nthe update"), steps=steps)
+    rates = {1: 3.0, 2: 5.5, 4: 7.25}
+    steps = [{"workers": workers, "throughput_per_s": rate} for workers, rate in rates.items()]
+    finding = "2.4x: file lock the.lock"
+    archive.add("one", Labels("nightly", "after\nthe update"), steps=steps, finding=finding)
     archive.add("two", verdict={"kind": "FAIL"})
     page = archive.page("/runs")
     assert "2 runs" in page.text and "nightly" in page.text and "after the update" in page.text
     assert "requests per second at each number of workers: 3, 5.5, 7.25" in page.text
+    assert finding in page.text
+    # the curve of the first run beside the one that it would be at best; the other has none
+    drawn = [attributes.get("class") for tag, attributes in page.tags if tag == "path"]
+    assert drawn.count("c-ideal") == drawn.count("c-spark") == 1
     assert {"/runs/one", "/runs/two"} <= set(links(page))
 
 

@@ -165,7 +165,7 @@ def test_the_plan_of_a_stored_run_is_run_again(pages: Pages) -> None:
     ("form", "why"),
     [
         ({"command": "", "limit": "2"}, "There is no command"),
-        ({"command": "echo 'a", "limit": "2"}, "cannot be read: No closing quotation"),
+        ({"command": "echo 'a", "limit": "2"}, "No closing quotation"),
         ({"command": "wrong <b>", "limit": "2"}, "There is no program &#39;wrong&#39;"),
     ],
 )

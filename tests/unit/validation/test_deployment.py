@@ -13,7 +13,7 @@ from unittest.mock import Mock
 import pytest
 
 from scaletest.cli.main import run
-from scaletest.cluster import connection, discovery, rights
+from scaletest.cluster import api_calls, discovery, rights
 from scaletest.cluster.api_calls import Busy, Refused
 from scaletest.cluster.changes import BEFORE, Patch
 from scaletest.cluster.hold_autoscalers import Autoscaler, Autoscalers
@@ -137,7 +137,7 @@ class Played:
 def played(monkeypatch: pytest.MonkeyPatch) -> Played:
     fake = Played()
     cluster = SimpleNamespace(namespace="bench")
-    monkeypatch.setattr(connection, "connect_cluster", lambda namespace, context: cluster)
+    monkeypatch.setattr(api_calls, "connect_cluster", lambda namespace, context: cluster)
     monkeypatch.setattr(
         "scaletest.validation.measure.deployment_target.Deployment", fake.deployment
     )

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from kubernetes.client import ApiClient, Configuration
 
+from scaletest.cluster.api_calls import Cluster
 from scaletest.cluster.client_access import Direct, ServiceProxy
-from scaletest.cluster.connection import Cluster
 from scaletest.model import NodeSample, Outcome, Record, Reply
 from scaletest.model.errors import InvalidValue, ScaletestError, Unreachable, UsageError
 from scaletest.validation.measure.remote import LOOK_S, PATIENCE_S, RemoteLoad, RemoteSamples

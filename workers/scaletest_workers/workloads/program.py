@@ -4,8 +4,6 @@ Each has a process group that ends with it, its limit or the worker. Their outpu
 it comes, and its end kept.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

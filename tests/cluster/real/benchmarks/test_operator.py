@@ -14,7 +14,7 @@ from hack.kubernetes import ControlPlane
 from hack.kubernetes.box import ADDRESS
 from hack.kubernetes.settings import has_ipv6
 from scaletest.benchmarks.objects.config_maps import load_result
-from scaletest.cluster.connection import connect_cluster
+from scaletest.cluster.api_calls import connect_cluster
 from scaletest.cluster.objects import ObjectClient
 from tests.cluster.charts import CHART
 from tests.cluster.conftest import Helm, helm_program, restricted

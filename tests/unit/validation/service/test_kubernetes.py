@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from scaletest.cluster import connection
+from scaletest.cluster import api_calls
+from scaletest.cluster.api_calls import Cluster
 from scaletest.cluster.changes import BEFORE
-from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import restore
 from scaletest.cluster.resources import HPAS, STATEFUL_SETS, Resource
@@ -90,7 +90,7 @@ def service() -> FakeService:
 @pytest.fixture
 def cluster(service: FakeService, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     with service.served() as cluster:
-        monkeypatch.setattr(connection, "connect_cluster", lambda *names: cluster)
+        monkeypatch.setattr(api_calls, "connect_cluster", lambda *names: cluster)
         monkeypatch.setattr(kubernetes, "LOOK_S", 0.0)
         yield cluster
 
