@@ -37,14 +37,16 @@ FIGURE_UNIT = "figure"
 UNITS = {**UNITS, FIGURE_UNIT: dict(chain.from_iterable(units.items() for units in UNITS.values()))}
 # MEASURE[.STATISTIC][(WHERE)] OPERATOR VALUE[UNIT]; operators and units are checked later.
 _SHAPE = re.compile(
-    r"\s*(?P<measure>[A-Za-z_][A-Za-z_0-9.]*)\s*(?:\((?P<where>[^()]*)\))?\s*(?P<operator>[<>=!~]{1,3})"
-    r"\s*(?P<value>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*(?P<unit>[0-9A-Za-zµ/%]*)\s*"
+    r"\s*(?P<measure>[A-Za-z_][A-Za-z_0-9.-]*)\s*(?:\((?P<where>[^()]*)\))?\s*(?P<operator>[<>=!~]{1,3})"
+    r"\s*(?P<value>-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*(?P<unit>[0-9A-Za-zµ/%]*)\s*"
 )
 _LONGEST = 200
 WORKERS = "workers"
 # Stands in a table for all figures of workloads: figures.fps is their mean, figures.fps.p95 a
-# percentile.
+# percentile, and figures.p95 the mean of a figure of that name.
 OWN_FIGURE = "figures.NAME"
+_FIGURES = "figures."
+_FIGURE = re.compile(rf"{re.escape(_FIGURES)}[^.]")
 # Keys of places that a threshold may name: a step, and whatever the run has.
 STEP, ANY = (WORKERS,), ("",)
 # Keys and values of a place, as they were written.
@@ -99,20 +101,23 @@ class Threshold:
         return self.value * self.factor
 
     @property
+    def percentile(self) -> str:
+        """The name of the percentile that it bounds; "" where it bounds none."""
+        name = self.measure.removeprefix(_FIGURES)
+        return next((end for end in PERCENTILES if name.endswith(f".{end}")), "")
+
+    @property
     def quantile(self) -> float | None:
         """The quantile that it bounds; None where it bounds no percentile."""
-        by_name = PERCENTILES.items()
-        return next((part for name, part in by_name if self.measure.endswith(f".{name}")), None)
+        return PERCENTILES.get(self.percentile)
 
     @property
     def figure(self) -> str:
         """The name of the workload's figure that it bounds; "" for another measure."""
         if self.base != FIGURE_UNIT:
             return ""
-        name = self.measure.partition(".")[2]
-        return next(
-            (name[: -len(end) - 1] for end in PERCENTILES if name.endswith(f".{end}")), name
-        )
+        name = self.measure.removeprefix(_FIGURES)
+        return name.removesuffix(f".{self.percentile}") if self.percentile else name
 
     @property
     def share(self) -> bool:
@@ -155,7 +160,7 @@ def parse_threshold(text: str, table: MeasureTable, example: str) -> Threshold:
         )
     # what it is about: a measure of the table, with a statistic that the measure has
     measure, unit = match["measure"], match["unit"]
-    measurable = table.get(OWN_FIGURE if measure.startswith("figures.") else measure)
+    measurable = table.get(OWN_FIGURE if _FIGURE.match(measure) else measure)
     if measurable is None:
         stem, _, statistic = measure.partition(".")
         statistics = [name for name in table if name.startswith(f"{stem}.")]
@@ -201,6 +206,11 @@ def parse_threshold(text: str, table: MeasureTable, example: str) -> Threshold:
             not math.isfinite(threshold.bound),
             f"threshold {quoted} has too large a value",
             "give a finite number",
+        ),
+        (
+            threshold.value < 0 and threshold.base != FIGURE_UNIT,
+            f"threshold {quoted} has a negative value",
+            f"{measure} is never below 0",
         ),
         (
             threshold.bound > (1.0 if is_part else measurable.most),

@@ -118,8 +118,8 @@ def _measure_values(threshold: Threshold, step: Step) -> Measured:
     """Return a percentile of times or of a figure of the workload, or the mean of a figure."""
     name = threshold.figure
     if not name:
-        times, _, percentile = threshold.measure.partition(".")
-        return _estimate_percentile(getattr(step, times), percentile)
+        times = threshold.measure.partition(".")[0]
+        return _estimate_percentile(getattr(step, times), threshold.percentile)
     values = []
     for record in chain.from_iterable(sample.counted for sample in step.samples):
         value = record.reply.figures.get(name)
@@ -129,9 +129,8 @@ def _measure_values(threshold: Threshold, step: Step) -> Measured:
         return Measured(
             None, f"no request reported a number as {name}", "let the workload return it"
         )
-    if threshold.quantile is not None:
-        percentile = threshold.measure.removeprefix(f"figures.{name}.")
-        return _estimate_percentile(summarise_samples(values), percentile)
+    if threshold.percentile:
+        return _estimate_percentile(summarise_samples(values), threshold.percentile)
     # a figure may lie below 0, which a rate or a time does not
     mean = summarise_repetitions(values)
     return Measured(Estimate(mean.mean, mean.mean - mean.half_width, mean.mean + mean.half_width))

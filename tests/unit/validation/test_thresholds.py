@@ -103,7 +103,9 @@ def test_bounds_are_in_base_units(
         # 50 ms or 50 s?
         ("run.p50<50", "takes us, µs, ms, s, min, m, h, ns, e.g."),
         ("throughput>1e999", "finite"),
-        ("efficiency(8)>=-1", "MEASURE"),
+        ("efficiency(8)>=-1", "never below 0"),
+        ("figures.>3", "figures.NAME"),
+        ("figures..p95>3", "figures.NAME"),
     ],
 )
 def test_mistakes_are_explained_when_the_plan_is_made(text: str, problem: str) -> None:
@@ -267,7 +269,13 @@ def test_the_verdict_names_the_first_and_counts() -> None:
 
 
 def figures_of(number: int) -> dict[str, float | int | str]:
-    return {"latency": 0.010 + 0.001 * (number % 5), "fps": 24 + number % 3, "codec": "h264"}
+    return {
+        "latency": 0.010 + 0.001 * (number % 5),
+        "fps": 24 + number % 3,
+        "codec": "h264",
+        "p95": 7.0,
+        "log-loss": -2.0,
+    }
 
 
 @pytest.mark.parametrize(
@@ -277,6 +285,10 @@ def figures_of(number: int) -> dict[str, float | int | str]:
         ("figures.latency.p95<13ms", FAIL, "1 worker: 14 ms"),
         ("figures.latency.p50(1)<=20ms", PASS, "12 ms"),
         ("figures.fps>=26", FAIL, "1 worker: 25 ["),
+        ("figures.p95>8", FAIL, "1 worker: 7"),
+        ("figures.p95.p50>6", PASS, "1 worker: 7"),
+        ("figures.log-loss>=-3", PASS, "1 worker: -2"),
+        ("figures.log-loss.p50>-1", FAIL, "1 worker: -2"),
         # what is no number, and what nobody reports
         ("figures.codec<1", INVALID, "1 worker: no request reported a number as codec"),
         ("figures.energy<1", INVALID, "no request reported a number as energy"),
