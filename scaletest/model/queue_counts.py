@@ -93,10 +93,21 @@ def read(packed: bytes | None) -> EndedCounts:
     # the first byte of a negative number is above 127
     if min(outcomes) < 0 or not buckets[::_BYTES].isascii():
         raise ValueError("a number of requests that ended is negative")
-    # the slots of the ring in which requests ended, unsorted, without impossible numbers
+    # The slots of the ring in which requests ended, unsorted, without impossible numbers. A worker
+    # that does not count failures leaves those of the slot that stood at this place before.
     columns = [numbers[start : start + RING] for start in range(100, 800, 100)]
     slots = [
-        TimeSlot(number, 0, ended, run / 1e6, wait / 1e6, longest / 1e6, total / 1e6, "", failed)
+        TimeSlot(
+            number,
+            0,
+            ended,
+            run / 1e6,
+            wait / 1e6,
+            longest / 1e6,
+            total / 1e6,
+            "",
+            min(failed, ended),
+        )
         for number, ended, run, wait, longest, total, failed in zip(*columns, strict=False)
         if ended and min(number, ended, run, wait, longest, total, failed) >= 0
     ]

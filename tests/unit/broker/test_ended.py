@@ -65,6 +65,14 @@ def test_a_row_longer_than_any_of_ours_is_refused() -> None:
         read(bytes(LONGEST_ROW + 1))
 
 
+def test_failures_that_an_older_slot_left_are_at_most_what_ended() -> None:
+    row = bytearray(LONGEST_ROW)
+    for number, count in ((100, 170_000_000), (200, 3), (700, 40)):
+        struct.pack_into(">q", row, 8 * number, count)
+    (slot,) = read(bytes(row)).slots
+    assert (slot.ended, slot.failed) == (3, 3)
+
+
 def test_a_foreign_row_of_counts_hides_no_other_queue(redis: VirtualRedis, queues: Queues) -> None:
     queues.add("bad")
     redis.set(keys.ended("bad"), struct.pack(">q", -1))
