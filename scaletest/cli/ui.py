@@ -134,7 +134,7 @@ def command(
     gc.freeze()
     gc.set_threshold(50_000)
     try:
-        page = f"start?token={starter.token}" if starter else ""
+        page = f"start#token={starter.token}" if starter else ""
         echo(f"open {server.url}{prefix.rstrip('/')}/{page}", err=True)
         if handle is None:
             server.wait()

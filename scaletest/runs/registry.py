@@ -15,7 +15,7 @@ from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.json_schema import Schema
 from scaletest.model.verdict import Verdict, VerdictKind
 from scaletest.render.contents import Report
-from scaletest.runs.folder import RunFolder
+from scaletest.runs.folder import PLAN, RunFolder
 from scaletest.runs.run_type import JudgedRun, RunType
 from scaletest.stats.comparison import CandidateComparison, Comparison, Contrast, Side
 from scaletest.stats.comparison import compare_runs as compare_sides
@@ -83,6 +83,12 @@ def schemas(name: str) -> Mapping[str, Callable[[], Schema]]:
 def type_of(folder: RunFolder) -> RunType:
     """Return the run type of a stored run; InvalidValue when it is unknown."""
     return run_type(folder.kind)
+
+
+def can_run_again(folder: RunFolder) -> bool:
+    """Return whether `scaletest validate --local` can run the plan of a stored run again."""
+    own_type = type_of(folder)
+    return own_type.is_local(own_type.plan(folder.read(PLAN)))
 
 
 def judge_run(folder: RunFolder, *, is_final: bool = False) -> JudgedRun:

@@ -179,7 +179,13 @@ def _trend_page(folders: list[RunFolder], name: str, measure: str) -> bytes:
 
 def _page_of_site(report: Report, links: Pairs, run: RunFolder | None = None) -> bytes:
     """Write a report below the navigation. run: what it is about, if that is a single one."""
-    navigation = render_template("report_navigation.html", links=links, run=run, forms=DOWNLOADS)
+    navigation = render_template(
+        "report_navigation.html",
+        links=links,
+        run=run,
+        can_run_again=run is not None and registry.can_run_again(run),
+        forms=DOWNLOADS,
+    )
     return html.render(report, Markup(navigation)).encode(errors="replace")
 
 

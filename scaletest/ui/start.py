@@ -1,7 +1,9 @@
 """The page Start of `scaletest ui --allow-start`: starts and stops a validation of this machine.
 
 It runs what its user types, so nobody else may ask for it: a request must come from a page of this
-server, under a loopback address, with the cookie that only the printed address gives.
+server, under a loopback address, with the token that only the printed address has. The browser
+keeps that for this address and port alone (static/start.js), and no page holds it. A cookie would
+go to every server of this machine, also to that of another user.
 """
 
 import hmac
@@ -24,16 +26,15 @@ from werkzeug.exceptions import Forbidden
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.pages.security import LOOPBACK
 from scaletest.pages.site import READ
-from scaletest.processes.children import end_all, python_module
+from scaletest.processes.children import end_all, has_exited, python_module
 from scaletest.processes.guard import Guard
 from scaletest.runs.folder import PLAN
 from scaletest.runs.listing import ListedRun, read_listed_run
 from scaletest.runs.places import new_path, open_run
+from scaletest.runs.registry import can_run_again
 from scaletest.ui.reports import folder_of, in_sentences
 from scaletest.ui.sources import sources
 
-COOKIE = "scaletest-start"
-PLAN_TYPE = "validation"  # the type of the runs whose plans can be run again
 # How long a page waits for the run to be there, and the end of these pages for that of the run.
 PATIENCE_S, END_S = 20.0, 10.0
 
@@ -52,7 +53,8 @@ class Starter:
     def running(self) -> str:
         """The name of the run that was started here and has not ended; "" for none."""
         process = self._process
-        return self._name if process is not None and process.poll() is None else ""
+        # it is not reaped before the next one: until then the guard holds the id of its group
+        return self._name if process is not None and not has_exited(process) else ""
 
     def start(self, path: Path, arguments: Sequence[str]) -> None:
         """Start a validation, and wait until its folder is there.
@@ -72,10 +74,12 @@ class Starter:
                 env=self._guard.environment(),
             )
             self._guard.watch(process.pid)
+            if self._process is not None:
+                self._process.wait()
             self._process, self._name = process, path.name
             until_s = time.monotonic() + PATIENCE_S
             while open_run(path) is None and time.monotonic() < until_s:
-                if process.poll() is not None:
+                if has_exited(process):
                     log.seek(0)
                     told = log.read().decode(errors="replace").rpartition("error: ")[2]
                     reason, _, hint = told.strip().partition("\n")
@@ -86,7 +90,7 @@ class Starter:
         """Ask this run to end in order, as Ctrl-C does, if it is the one that runs."""
         if name and name == self.running:
             assert self._process is not None
-            self._process.send_signal(SIGINT)
+            os.kill(self._process.pid, SIGINT)
 
     def close(self) -> None:
         """End what runs."""
@@ -95,17 +99,9 @@ class Starter:
         self._guard.close()
 
 
-def start_page() -> ResponseReturnValue:
-    """Show the form; take the token of the printed address into a cookie."""
-    token = request.args.get("token")
-    if token is None:
-        return _show_form(request.args.get("run", ""))
-    response = redirect(f"{g.root}/start")
-    # a wrong one of another site must not take the place of the right one
-    if _is_token(token):
-        path = f"{g.root}/start"
-        response.set_cookie(COOKIE, token, path=path, httponly=True, samesite="Strict")
-    return response
+def start_page() -> str:
+    """Show the form."""
+    return _show_form(request.args.get("run", ""))
 
 
 def start() -> ResponseReturnValue:
@@ -147,21 +143,23 @@ def _check_request() -> None:
     site = request.headers.get("Sec-Fetch-Site", "same-origin")
     if origin != f"{request.scheme}://{host}" or site != "same-origin":
         raise Forbidden("this did not come from the page Start; nothing was started")
-    if not _is_token(request.cookies.get(COOKIE, "")):
+    if not hmac.compare_digest(
+        request.form.get("token", "").encode("utf-8", "replace"), _starter().token.encode()
+    ):
         raise Forbidden("open the address that scaletest ui printed first; nothing was started")
 
 
-def _is_token(text: str) -> bool:
-    return hmac.compare_digest(text.encode("utf-8", "replace"), _starter().token.encode())
-
-
 def _find_run(name: str) -> ListedRun:
-    """Return the stored run whose plan can be run again; UsageError when it is none."""
+    """Return the stored run whose plan can be run again here; UsageError when it is none."""
     folder = folder_of(name)
-    run = read_listed_run(folder) if folder else None
-    if run is None or run.kind != PLAN_TYPE:
-        raise UsageError(f"there is no {PLAN_TYPE} {name!r:.80}", hint="choose another run")
-    return run
+    if folder is None:
+        raise UsageError(f"there is no run {name!r:.80}", hint="choose another run")
+    if not can_run_again(folder):
+        raise UsageError(
+            f"run {folder.name} is not a validation of local workers",
+            hint="measure it again with its command",
+        )
+    return read_listed_run(folder)
 
 
 def _show_form(name: str, command: str = "", limit: str = "", problem: str = "") -> str:
@@ -170,7 +168,7 @@ def _show_form(name: str, command: str = "", limit: str = "", problem: str = "")
     if name:
         try:
             run = _find_run(name)
-        except UsageError as error:
+        except (ScaletestError, OSError) as error:
             problem = problem or in_sentences(error)
     return render_template(
         "start.html", title="Start", run=run, command=command, limit=limit, problem=problem

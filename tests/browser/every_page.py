@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -108,7 +109,8 @@ def _archive(stack: ExitStack, folder: Path) -> Path:
     rates = {1: 3.0, 2: 5.0, 4: 6.0}
     steps = [{"workers": workers, "throughput_per_s": rate} for workers, rate in rates.items()]
     for name, verdict in (("one", "PASS"), ("two", "FAIL"), (LONG, ""), ("four", "")):
-        run = runs.stored(root / name, runs.LIMITED, runs.limited_steps())
+        plan = replace(runs.LIMITED, queue="validate-0a1b2c3d")
+        run = runs.stored(root / name, plan, runs.limited_steps())
         labels = Labels(f"{name}-again", "before the fix")
         run.relabel(lambda _, labels=labels: labels)
         if verdict:

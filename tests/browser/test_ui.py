@@ -190,10 +190,13 @@ def test_a_run_is_started_followed_and_stopped_by_its_user_alone(
         app = make_app(Sources(tmp_path / "runs"), starter=starter)
         url = stack.enter_context(closing(Server(app, "127.0.0.1:0", headers=HEADERS))).url
         browser = browse()
-        browser.get(f"{url}/start?token=s3cret")
-        # given a page of another server of this machine, to which the browser's cookies go too
+        browser.get(f"{url}/start#token=s3cret")
+        # given a page of another server of this machine, which knows the token
         foreign = Flask("foreign")
-        form = f'<form method="post" action="{url}/start"><input name="command" value="sleep 1">'
+        form = (
+            f'<form method="post" action="{url}/start"><input name="command" value="sleep 1">'
+            '<input name="token" value="s3cret">'
+        )
         foreign.add_url_rule("/", view_func=lambda: f"{form}<button>Win a prize</button></form>")
         other = stack.enter_context(closing(Server(foreign, "127.0.0.1:0"))).url
         browser.get(other)

@@ -1,7 +1,10 @@
 """Who may start and stop runs through the pages: only their user, from the page itself."""
 
+import json
+import os
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,8 @@ from scaletest.cli.main import run
 from scaletest.ui import start as start_pages
 from scaletest.ui.app import make_app
 from scaletest.ui.sources import Sources
-from scaletest.ui.start import COOKIE, Starter
+from scaletest.ui.start import Starter
+from scaletest.validation.plan import Plan
 from tests.conftest import eventually
 from tests.unit import made_runs as runs
 
@@ -21,14 +25,16 @@ TOKEN = "a-token-of-this-test"
 HERE = "127.0.0.1:9995"
 OWN = {"Host": HERE, "Origin": f"http://{HERE}"}
 FORM = {"command": "sleep 0.1", "limit": "2"}
+# The plan of a run that can be run again here.
+LOCAL = replace(runs.LIMITED, queue="validate-0a1b2c3d")
 # In place of `scaletest validate`: it makes a run folder, writes what it was told, and waits.
 PROGRAM = """
-import json, pathlib, sys, time
+import json, os, pathlib, sys, time
 folder = pathlib.Path(sys.argv[1 + sys.argv.index("--run-dir")])
 if "wrong" in sys.argv:
     sys.exit("error: there is no program 'wrong'")
 folder.mkdir(parents=True)
-(folder / "plan.json.new").write_text(json.dumps(sys.argv[1:]))
+(folder / "plan.json.new").write_text(json.dumps([os.getpid(), *sys.argv[1:]]))
 (folder / "plan.json.new").rename(folder / "plan.json")
 time.sleep(600)
 """
@@ -40,10 +46,9 @@ class Pages:
     def __init__(self, root: Path) -> None:
         self.root, self.starter = root, Starter(TOKEN)
         self.browser: FlaskClient = make_app(Sources(root), starter=self.starter).test_client()
-        self.browser.set_cookie(COOKIE, TOKEN, domain="127.0.0.1", path="/start")
 
     def post(self, path: str = "/start", headers: Any = OWN, **form: str) -> TestResponse:
-        return self.browser.post(path, headers=headers, data=form or FORM)
+        return self.browser.post(path, headers=headers, data={"token": TOKEN, **(form or FORM)})
 
     @property
     def started(self) -> list[Path]:
@@ -90,20 +95,20 @@ def pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pages]:
     ],
 )
 def test_nobody_but_the_page_itself_starts_anything(pages: Pages, headers: dict[str, str]) -> None:
-    # the cookie comes along, as if a browser had sent it all the same
-    pages.browser.set_cookie(COOKIE, TOKEN, domain=headers["Host"].partition(":")[0] or "localhost")
+    # the token comes along, as if they knew it all the same
     for path in ("/start", "/start/stop"):
         assert pages.post(path, headers).status_code == 403
     assert pages.started == [] and pages.starter.running == ""
 
 
-@pytest.mark.parametrize("cookie", [None, "", "wrong", TOKEN[:-1], "\xff"])
-def test_without_the_token_nothing_is_started(pages: Pages, cookie: str | None) -> None:
-    pages.browser.delete_cookie(COOKIE, domain="127.0.0.1", path="/start")
-    if cookie is not None:
-        pages.browser.set_cookie(COOKIE, cookie, domain="127.0.0.1", path="/start")
-    answer = pages.post(headers={**OWN, "Authorization": f"Bearer {TOKEN}"})
-    assert answer.status_code == 403 and "printed first" in answer.text
+@pytest.mark.parametrize("token", ["", "wrong", TOKEN[:-1], "\xff"])
+def test_without_the_token_nothing_is_started(pages: Pages, token: str) -> None:
+    # a browser sends cookies to the servers of others on this machine, too: they are worth nothing
+    pages.browser.set_cookie("scaletest-start", TOKEN, domain="127.0.0.1", path="/start")
+    for path in ("/start", "/start/stop"):
+        headers = {**OWN, "Authorization": f"Bearer {TOKEN}"}
+        answer = pages.post(f"{path}?token={TOKEN}", headers, **FORM, token=token)
+        assert answer.status_code == 403 and "printed first" in answer.text
     assert pages.started == []
 
 
@@ -112,22 +117,17 @@ def test_only_a_post_starts(pages: Pages) -> None:
         pages.browser.open("/start", method=method, headers=OWN, query_string=FORM)
         pages.browser.open("/start/stop", method=method, headers=OWN, query_string=FORM)
     # and its values are those of the form, not of an address that somebody may be led to
-    assert pages.browser.post("/start", headers=OWN, query_string=FORM).status_code == 400
+    answer = pages.browser.post("/start", headers=OWN, query_string=FORM, data={"token": TOKEN})
+    assert answer.status_code == 400
     assert pages.started == []
 
 
-def test_the_printed_address_gives_a_cookie_that_goes_to_no_other_site(pages: Pages) -> None:
-    pages.browser.delete_cookie(COOKIE, domain="127.0.0.1", path="/start")
-    answer = pages.browser.get(f"/start?token={TOKEN}", headers={"Host": HERE})
-    assert (answer.status_code, answer.headers["Location"]) == (302, "/start")
-    cookie = answer.headers["Set-Cookie"]
-    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and "Path=/start" in cookie
-    assert pages.post().status_code == 303
-    # a wrong one takes no right one's place
-    assert "Set-Cookie" not in pages.browser.get("/start?token=x", headers={"Host": HERE}).headers
-    # the token is on no page
-    for path in ("/start", "/runs", "/live"):
-        assert TOKEN not in pages.browser.get(path, headers={"Host": HERE}).text
+def test_no_page_holds_the_token(pages: Pages) -> None:
+    name = pages.post().headers["Location"]
+    for path in ("/start", "/runs", "/live", name):
+        answer = pages.browser.get(path, headers={"Host": HERE})
+        assert answer.status_code == 200
+        assert TOKEN not in answer.text and "Set-Cookie" not in answer.headers
 
 
 def test_a_run_is_started_without_a_shell_shown_and_stopped(pages: Pages) -> None:
@@ -146,11 +146,13 @@ def test_a_run_is_started_without_a_shell_shown_and_stopped(pages: Pages) -> Non
     assert pages.starter.running == name
     assert pages.post("/start/stop", run=name).headers["Location"] == f"/live/{name}"
     eventually(lambda: not pages.starter.running)
+    # nobody else gets the id of the group that the guard would end
+    os.kill(json.loads(plan.read_text())[0], 0)
     assert pages.post().status_code == 303
 
 
 def test_the_plan_of_a_stored_run_is_run_again(pages: Pages) -> None:
-    folder = runs.stored(pages.root / "old", runs.LIMITED, runs.limited_steps())
+    folder = runs.stored(pages.root / "old", LOCAL, runs.limited_steps())
     assert "/start?run=old" in pages.browser.get("/runs/old", headers={"Host": HERE}).text
     form = pages.browser.get("/start?run=old", headers={"Host": HERE}).text
     assert "ffmpeg -i in.mkv" in form and 'value="old"' in form
@@ -159,6 +161,19 @@ def test_the_plan_of_a_stored_run_is_run_again(pages: Pages) -> None:
     assert plan.read_text().endswith(f'"-f", "{folder.path}/plan.json"]')
     for name in ("none", "../old", "/etc"):
         assert pages.post(run=name).status_code == 400
+
+
+def test_the_plan_of_a_deployment_is_not_run_here(pages: Pages) -> None:
+    # given a run whose plan has no command: here it would measure a sleep
+    runs.stored(pages.root / "far", Plan(limit=2, queue="media"), runs.limited_steps())
+    assert "Run again" not in pages.browser.get("/runs/far", headers={"Host": HERE}).text
+    for answer in (
+        pages.browser.get("/start?run=far", headers={"Host": HERE}),
+        pages.post(run="far"),
+    ):
+        assert "run far is not a validation of local workers" in answer.text
+        assert 'value="far"' not in answer.text
+    assert len(pages.started) == 1
 
 
 @pytest.mark.parametrize(
