@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import cast
 
 from scaletest.model.checks import cut_text
-from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
 from scaletest.model.json_schema import Schema
 from scaletest.model.verdict import Verdict, VerdictKind
 from scaletest.render.contents import Report
@@ -139,17 +139,24 @@ def compare(folders: Sequence[RunFolder], tolerance: float, *, force: bool) -> C
 def trend(folders: Sequence[RunFolder], measure: str, tolerance: float) -> Trend:
     """Follow a measure through runs of one type, the oldest first; see `find_trend`."""
     base_type = _common_type(folders)
-    judged_runs = [base_type.judge(folder) for folder in folders]
+    judged_runs: list[JudgedRun | None] = []
+    sides, problems = [], {}
+    for folder in folders:
+        # runs of a trend often share the name that people gave them
+        judged, side = None, Side(folder.name, str(folder.path), ())
+        try:
+            judged = base_type.judge(folder)
+            side = replace(_as_side(base_type, folder, judged), name=folder.name)
+        except (ScaletestError, OSError) as error:
+            # one run that cannot be read must not hide the others
+            problems[folder.name] = str(error)
+        judged_runs.append(judged)
+        sides.append(side)
 
     def contrast(base: int, candidate: int) -> Contrast:
         return base_type.contrast(judged_runs[base], judged_runs[candidate])
 
-    # runs of a trend often share the name that people gave them
-    sides = [
-        replace(_as_side(base_type, folder, judged), name=folder.name)
-        for folder, judged in zip(folders, judged_runs, strict=True)
-    ]
-    return find_trend(base_type.name, sides, contrast, measure, tolerance)
+    return find_trend(base_type.name, sides, contrast, measure, tolerance, problems=problems)
 
 
 def _common_type(folders: Sequence[RunFolder]) -> RunType:

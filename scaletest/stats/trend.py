@@ -5,8 +5,9 @@ the rule of `comparison`. So a measure that slides a little from run to run is f
 moved by more than the tolerance.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Annotated, ClassVar
 
 from scaletest.model.declared import INNER, flat, named_in_documents
@@ -66,11 +67,14 @@ def find_trend(
     contrast: Callable[[int, int], Contrast],
     wanted: str,
     tolerance: float,
+    *,
+    problems: Mapping[str, str] = MappingProxyType({}),
 ) -> Trend:
     """Follow a measure through runs, the oldest first. UsageError where none has it.
 
     contrast: how far two of the runs can be compared, by their numbers. wanted: the measure, as in
     throughput(8); "" for the last of those that decide.
+    problems: why runs have no measure, by their names.
     """
     measure = _choose_measure(sides, wanted)
     points: list[TrendPoint] = []
@@ -78,7 +82,7 @@ def find_trend(
     for number, side in enumerate(sides):
         own = next((other for other in side.measures if other.key == measure.key), None)
         change = ratio = None
-        note = "" if own else "not measured"
+        note = "" if own else problems.get(side.name, "not measured")
         if own and base is not None:
             candidates = [(side, contrast(base, number))]
             comparison = compare_runs(run_type, sides[base], candidates, tolerance)
@@ -90,11 +94,16 @@ def find_trend(
         # where the workload is another one, what follows is compared with this run
         if own and (base is None or change is None or change in FLAGGED):
             base = number
-        has_other_cause = bool(points) and points[-1].side.cause != side.cause
+        measured = [point.side for point in points if point.side.measures]
+        has_other_cause = bool(measured and side.measures) and measured[-1].cause != side.cause
         estimate = own.estimate if own else None
         points.append(TrendPoint(side, estimate, change, ratio, note, has_other_cause))
-    choices = {other.name: written_measure(other) for other in sides[-1].measures}
+    choices = {other.name: written_measure(other) for other in _newest_measures(sides)}
     return Trend(run_type, measure, tolerance, tuple(points), tuple(choices.values()))
+
+
+def _newest_measures(sides: Sequence[Side]) -> Sequence[Measure]:
+    return next((side.measures for side in reversed(sides) if side.measures), ())
 
 
 def _choose_measure(sides: Sequence[Side], wanted: str) -> Measure:
@@ -108,7 +117,7 @@ def _choose_measure(sides: Sequence[Side], wanted: str) -> Measure:
                 fitting.append(measure)
         if fitting:
             return fitting[-1]
-    known = [written_measure(measure) for measure in sides[-1].measures]
+    known = [written_measure(measure) for measure in _newest_measures(sides)]
     raise UsageError(
         f"none of the runs measured {wanted or 'anything'}", hint=suggestion(wanted, known)
     )

@@ -1,5 +1,7 @@
 """Comparing stored runs on the command line, as a pipeline does, and their trend."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,10 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("quick", "rough", (), 4),
         ("quick", "rough", ("--fail-on", "worse"), 0),
         ("quick", "quick", (), 0),
+        # what was not compared always does: another workload, and a run that broke off
+        ("quick", "other", ("--fail-on", "worse"), 4),
+        ("quick", "short", ("--fail-on", "worse"), 4),
+        ("quick", "empty", ("--fail-on", "worse"), 4),
     ],
 )
 def test_a_pipeline_fails_on_what_it_asks_for(
@@ -47,6 +53,10 @@ def test_a_pipeline_fails_on_what_it_asks_for(
     add(archive, "quick", QUICK)
     add(archive, "slow", SLOW)
     add(archive, "rough", QUICK, count=12, noise=0.3)
+    both = [runs.rows(workers, QUICK, 60) for workers in (1, 2)]
+    runs.stored(archive / "other", replace(PLAN, seconds=0.7), both)
+    runs.stored(archive / "short", PLAN, both[:1])
+    runs.stored(archive / "empty", PLAN, [])
     assert program(["compare", base, last, *options]) == code
 
 
@@ -73,3 +83,19 @@ def test_a_trend_shows_in_which_run_a_number_changed(
     ):
         assert program(["runs", "trend", *line]) == 2
         assert reason in capsys.readouterr().err
+
+
+def test_a_run_that_cannot_be_read_does_not_hide_the_trend(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # given a damaged run between two others, and another one after them
+    for name, seconds in (("one", QUICK), ("three", SLOW), ("two", QUICK), ("zero", QUICK)):
+        add(archive, name, seconds)
+    for name in ("three", "zero"):
+        (archive / name / "steps.jsonl").write_text("{}\n")
+    line = ["runs", "trend", "nightly", "--measure", "throughput(2)"]
+    assert program([*line, "--format", "json"]) == 0
+    one, three, two, zero = json.loads(capsys.readouterr().out)["runs"]
+    assert one["estimate"] and two["change"] == "equivalent" and not two["has_other_cause"]
+    for damaged in (three, zero):
+        assert damaged["estimate"] is None and "cannot be read" in damaged["note"]
