@@ -102,3 +102,51 @@ def test_missing_tools_of_a_bare_machine_are_listed() -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+# In place of Python: it makes an environment with a scaletest that says what it was asked for.
+PYTHON = f"""#!/bin/sh
+[ "$2" = venv ] || exec {sys.executable} "$@"
+mkdir -p "$3/bin"
+ln -sf /bin/true "$3/bin/pip"
+cat >"$3/bin/scaletest" <<'END'
+#!/bin/sh
+for word; do printf '%s|' "$word"; done >>"$RUNNER_TEMP/asked"
+echo >>"$RUNNER_TEMP/asked"
+[ "$1" = validate ] || echo '{{"verdict": {{"reason": "100% of two"}}}}' >"$4"
+[ "$1" != validate ] || exit 3
+END
+chmod +x "$3/bin/scaletest"
+"""
+
+
+def play_action(folder: Path, arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the body of action.yml as a pipeline does, with a scaletest that ends with FAIL."""
+    python = folder / "bin" / "python3"
+    python.parent.mkdir()
+    python.write_text(PYTHON)
+    python.chmod(0o755)
+    own = {"ARGUMENTS": arguments, "RUNNER_TEMP": str(folder)}
+    own |= {name: str(folder / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    environment = {**os.environ, **own, "PATH": f"{python.parent}:/usr/bin:/bin"}
+    return subprocess.run(
+        [ROOT / "hack/action"], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_action_reports_the_run_that_it_made(tmp_path: Path) -> None:
+    # given a program with an option like ours
+    done = play_action(tmp_path, "--limit 4 -- tool 'a b' --run-dir x")
+    assert done.returncode == 3 and "::error title=scaletest FAIL::100%25 of two" in done.stdout
+    validate, *reports = (tmp_path / "asked").read_text().splitlines()
+    (run,) = tmp_path.glob("scaletest-run-*")
+    assert validate == f"validate|--run-dir|{run}|--limit|4|--|tool|a b|--run-dir|x|"
+    assert len(reports) == 4 and all(line.startswith(f"report|{run}|-o|") for line in reports)
+    assert (tmp_path / "GITHUB_OUTPUT").read_text() == "verdict=FAIL\n"
+
+
+@pytest.mark.parametrize("option", ["--run-dir runs/one", "--run-dir=runs/one"])
+def test_the_action_refuses_a_folder_of_the_run(option: str, tmp_path: Path) -> None:
+    done = play_action(tmp_path, f"--limit 4 {option} -- tool")
+    assert done.returncode == 2 and "leave out --run-dir" in done.stdout
+    assert not (tmp_path / "asked").exists()
