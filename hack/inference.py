@@ -206,14 +206,16 @@ class Api(HttpServer):
 
             replica.submit(Generation(words, tokens, send_whole))
             return
-        self.begin(kind="text/event-stream", extra=name)
-        if is_chat:
-            role = {"index": 0, "delta": {"role": "assistant", "content": ""}}
-            self.chunk(f"data: {json.dumps({'choices': [role]})}\n\n")
         is_cut = options.half_close and number % options.half_close == 0
         is_told = wanted.get("stream_options", {}).get("include_usage") and not options.no_usage
 
         def send_token(done: int, is_last: bool) -> None:
+            if done == 1:
+                # not earlier: Go's proxies cut an answer that begins while they still read
+                self.begin(kind="text/event-stream", extra=name)
+                if is_chat:
+                    role = {"index": 0, "delta": {"role": "assistant", "content": ""}}
+                    self.chunk(f"data: {json.dumps({'choices': [role]})}\n\n")
             if is_cut and done > 1:
                 self.transport.close()
                 return
@@ -278,7 +280,7 @@ async def serve(options: argparse.Namespace) -> None:
     if options.crash:
         replica.loop.call_later(options.crash, os._exit, 1)
     server = await asyncio.get_running_loop().create_server(
-        lambda: Api(replica, numbers), "127.0.0.1", options.port, backlog=4096
+        lambda: Api(replica, numbers), options.host, options.port, backlog=4096
     )
     print(server.sockets[0].getsockname()[1], flush=True)
     await end_with_input().wait()
@@ -291,6 +293,7 @@ def main() -> None:
     )
     add_options(parser)
     parser.add_argument("--name", default="replica-0")
+    parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(serve(parser.parse_args()))

@@ -16,6 +16,7 @@ from scaletest.benchmarks.documents import json_schema
 from scaletest.benchmarks.documents.benchmark_set import SetSpec
 from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.kinds.spec import CommonSpec
+from scaletest.cli.headings import ALL_OPTIONS
 from scaletest.cli.main import cli
 from scaletest.exporter import intel, metrics
 from scaletest.exporter.metrics import BOUNDS
@@ -43,6 +44,7 @@ def cli_page() -> str:
             command, info_name=" ".join(path), max_content_width=100, terminal_width=100
         )
         context.auto_envvar_prefix = "_".join(path).upper()
+        context.meta[ALL_OPTIONS] = True
         lines += [
             f"{'#' * (len(path) + 1)} {' '.join(path)}",
             "",

@@ -37,18 +37,19 @@ class Case:
 CASES = {
     "linear": Case(limit=8),
     "router": Case(("--limit", f"{2.5 * PER_REPLICA:.1f}"), "FAIL", "router"),
-    "sticky": Case(("--balance", "sticky"), "FAIL", "balance"),
-    "slow": Case(("--odd", "1=--slow=2"), "INVALID", "replica-1 is slow"),
+    "sticky": Case(("--balance", "sticky"), "FAIL", "balance", limit=2),
+    "slow": Case(("--odd", "1=--slow=2"), "INVALID", "replica-1 is slow", limit=2),
     "client": Case(
         ("--step", "0.001", "--step-each", "0", "--slots", "200"),
         "INVALID",
         "client",
-        ("--in-flight", "200"),
+        ("--in-flight", "200", "--warm-limit", "8"),
+        limit=2,
     ),
     "cold": Case(("--cold", "6")),
     "cache": Case(("--cache", "--prefill", "0.0005")),
-    "rejects": Case(("--reject", "2"), "INVALID", "429"),
-    "cut": Case(("--half-close", "5"), "INVALID", "requests failed"),
+    "rejects": Case(("--reject", "2"), "INVALID", "429", limit=2),
+    "cut": Case(("--half-close", "5"), "INVALID", "requests failed", limit=2),
 }
 
 

@@ -53,6 +53,8 @@ def benchmark_report(run: BenchmarkRun) -> Report:
         head=Head(
             title=run.plan.name,
             verdict=run.verdict,
+            # without a threshold nothing was judged
+            answer="" if run.thresholds or run.verdict.kind is not VerdictKind.PASS else "DONE",
             conditions=[run.plan.overview],
             folder=run.folder,
             name=run_reference(Path(run.folder), default_root(os.environ)),
@@ -166,8 +168,8 @@ def sections(run: BenchmarkRun) -> list[Section]:
 
 
 def _is_repeated(run: BenchmarkRun) -> bool:
-    """Check whether any number is a mean over repetitions."""
-    return any(row.succeeded > 1 for row in run.rows)
+    """Check whether any number has an interval over repetitions."""
+    return any(row.succeeded > 2 for row in run.rows)
 
 
 def results_table(run: BenchmarkRun, *, on_page: bool = False) -> Table:
@@ -226,11 +228,13 @@ def _first_names(group: Sequence[BenchmarkResult]) -> str:
 def _format_number(headline: Headline, row: MeasuredPermutation) -> str:
     """Write a number of a permutation with interval and unit; n/a where it was not measured."""
     summary = row.summaries.get(headline.name)
-    return (
-        quantity_with_half_width(summary.mean, summary.half_width, headline.unit)
-        if summary
-        else NOTHING
-    )
+    if summary is None:
+        return NOTHING
+    if summary.count == 2 and summary.least < summary.most:
+        # two values say more than their interval, which may be wider than they are large
+        least, most = (format_quantity(end, headline.unit) for end in (summary.least, summary.most))
+        return f"{least}, {most}"
+    return quantity_with_half_width(summary.mean, summary.half_width, headline.unit)
 
 
 def failure_lines(result: BenchmarkResult) -> list[str]:

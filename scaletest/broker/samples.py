@@ -86,13 +86,19 @@ class SamplerLease:
     """
 
     def __init__(
-        self, queue: str, node: str, worker: str, clock: Callable[[], float] = time.monotonic
+        self,
+        queue: str,
+        node: str,
+        worker: str,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        interval_s: float = SAMPLE_EVERY_S,
     ) -> None:
         self.queue = queue
         self.node = node
         self.worker = worker
-        # seconds between samples
-        self.interval_s = SAMPLE_EVERY_S
+        # seconds between samples, and the least of them
+        self.interval_s = self._shortest_s = interval_s
         # makes the heartbeat's thread look for a sample at once
         self.wake: Callable[[], None] = lambda: None
         self._clock = clock
@@ -122,7 +128,7 @@ class SamplerLease:
             self._note_loss()
             return
         nodes, running, submitted = row
-        self.interval_s = max(SAMPLE_EVERY_S, nodes / MOST_SAMPLES_PER_S)
+        self.interval_s = max(self._shortest_s, nodes / MOST_SAMPLES_PER_S)
         if not self._holds_lease.is_set():
             self._submitted_before = None
             self._work_until = self._clock() + AT_FIRST_S

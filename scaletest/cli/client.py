@@ -36,6 +36,8 @@ REDIS_TIMEOUT_S = 5.0
 
 @cloup.command(
     "client",
+    cls=shared.ManyOptionsCommand,
+    common="--queue --redis-url --parallel --rate --duration --batch --listen",
     epilog=(
         "SIGTERM or Ctrl-C once submits nothing more, waits for what is in flight and prints the"
         " statistics; twice ends now. Exit code 5 when a load that ends by itself had failed or"

@@ -8,7 +8,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from scaletest.render.text import clean_text, one_line
+from scaletest.render.text import clean_text, one_line, wrap_line
 
 
 class LiveRows:
@@ -41,7 +41,8 @@ class LiveRows:
         """Let a line stay above the rows."""
         # a terminal that is gone must not end the run that is measured
         with suppress(OSError):
-            self._console.print(Text(clean_text(line)), soft_wrap=True)
+            text = wrap_line(clean_text(line), self._console.width)
+            self._console.print(Text(text), soft_wrap=True)
 
     def __enter__(self) -> Self:
         self._live.start()

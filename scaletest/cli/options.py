@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import click
 from click.core import ParameterSource
 
-from scaletest.cli.headings import Decorator, F, join_options, under_heading
+from scaletest.cli.headings import Decorator, F, ManyOptionsCommand, join_options, under_heading
 from scaletest.cli.option_groups import call_with_groups
 from scaletest.cli.output import confirm, echo
 from scaletest.cli.output_options import output, report_output
@@ -21,6 +21,7 @@ __all__ = [
     "RATE",
     "RATE_WITH_UNIT",
     "Decorator",
+    "ManyOptionsCommand",
     "PRICE",
     "Quantity",
     "WatchOptions",

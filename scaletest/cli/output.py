@@ -7,6 +7,7 @@ error, one line an event.
 import json
 import logging
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -28,8 +29,20 @@ TO_LOOK = {".html": "; open it in a browser, or see all runs with: scaletest ui"
 
 
 def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
-    """Print text. Names, notes and errors in it may be foreign: no terminal obeys them."""
-    click.echo(escape_unprintable(str(text), keep="\n\t"), err=err, nl=nl)
+    """Print text. Names, notes and errors in it may be foreign: no terminal obeys them.
+
+    A terminal wraps lines at words. Text that brings its line end (nl=False) stays as it is: it is
+    data.
+    """
+    shown = escape_unprintable(str(text), keep="\n\t")
+    stream = sys.stderr if err else sys.stdout
+    if nl and stream and stream.isatty():
+        # takes a while to import, and pipes need none of it
+        from scaletest.render.text import wrap_line
+
+        width = shutil.get_terminal_size().columns
+        shown = "\n".join(wrap_line(line, width) for line in shown.split("\n"))
+    click.echo(shown, err=err, nl=nl)
 
 
 def warn_without_worker(queue: str, worker_names: Sequence[str]) -> None:
@@ -99,6 +112,10 @@ class Output:
 
     def show(self, data: object, lines: Iterable[str]) -> None:
         """Write data as JSON or YAML, else the lines, which people read."""
+        if str(self.path) == "-" and not self.is_data:
+            for line in lines:
+                echo(line)
+            return
         text = as_text(data, self.form) if self.is_data else "\n".join((*lines, ""))
         if str(self.path) == "-":
             echo(text, nl=False)

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import click
 import cloup
@@ -13,7 +14,14 @@ from scaletest.model.errors import UsageError
 from scaletest.render.blocks import Table
 from scaletest.render.text_table import align_table
 from scaletest.runs import registry
-from scaletest.runs.listing import VERDICTS, RunFilter, choose_runs, read_listed_run
+from scaletest.runs.folder import RunFolder
+from scaletest.runs.listing import (
+    VERDICTS,
+    RunFilter,
+    choose_for_trend,
+    choose_runs,
+    read_listed_run,
+)
 from scaletest.runs.places import default_root, find_runs
 from scaletest.runs.registry import TYPES
 
@@ -67,14 +75,14 @@ def list_runs(
     # the column of names is left out where no run has one
     has_names = any(run.name for run in rows)
     name_title = ["name"] if has_names else []
-    titles = ["run", "when", "kind", "verdict", "steps", "seconds", *name_title, "workload"]
+    titles = ["run", "when", "kind", "verdict", "result", "seconds", *name_title, "workload"]
     cells = [
         [
             run.run,
             run.when,
             run.kind or "-",
             run.judged,
-            ",".join(map(str, run.steps or ())) or "-",
+            run.finding or "-",
             "-" if run.elapsed_s is None else f"{run.elapsed_s:.0f}",
             *([run.name or "-"] if has_names else []),
             run.subject,
@@ -115,6 +123,36 @@ def show(run: str, output: Output) -> None:
         output,
         {**report.data(), "environment": dict(environment), "labels": folder.labels.to_dict()},
     )
+
+
+@command.command()
+@click.argument("name")
+@options.under_heading("Verdict")
+@click.option(
+    "--measure",
+    default="",
+    metavar="MEASURE",
+    help="Follow this number, as in 'throughput(8)', 'ratio(4)' or 'capacity'. [default: the last"
+    " one that decides a comparison]",
+)
+@stored.tolerance
+@options.report_output()
+def trend(name: str, measure: str, tolerance: float, output: Output) -> None:
+    """Follow a number through the runs of a name, and show in which of them it changed.
+
+    \b
+    scaletest runs trend nightly
+    scaletest runs trend 'nightly-*' --measure 'ratio(8)' -o trend.html
+
+    NAME is a part of the name or a pattern. The newest 50 complete runs of one type are judged
+    anew. A change is what scaletest compare flags.
+    """
+    # takes a while to import, and --help needs none of it
+    from scaletest.report.trend import trend_report
+
+    runs = map(read_listed_run, find_runs(default_root(os.environ)))
+    folders = [RunFolder(Path(run.folder)) for run in choose_for_trend(runs, name)]
+    stored.deliver(trend_report(registry.trend(folders, measure, tolerance), name), output)
 
 
 @command.command()

@@ -9,12 +9,13 @@ from click.shell_completion import CompletionItem
 
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output, echo, write_bytes
-from scaletest.model.errors import UsageError
+from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.labels import LATEST
 from scaletest.render.contents import Report
 from scaletest.report import formats
 from scaletest.runs import places
 from scaletest.runs.folder import RunFolder
+from scaletest.stats.comparison import TOLERANCE
 
 
 def run_argument(name: str = "run", nargs: int = 1, metavar: str = "") -> shared.Decorator:
@@ -25,6 +26,28 @@ def run_argument(name: str = "run", nargs: int = 1, metavar: str = "") -> shared
     return click.argument(
         name, shell_complete=_complete_run, nargs=nargs, required=True, metavar=metavar or None
     )
+
+
+def _refuse_one_or_more(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    """Return the part of 1 that an option holds; InvalidValue for 1 or more."""
+    if value >= 1:
+        raise InvalidValue(
+            f"the tolerance {value:g} is not a fraction",
+            hint="write 3% or 0.03, from 0 to below 100 %",
+        )
+    return value
+
+
+# How much worse a measure may be where runs are compared.
+tolerance = click.option(
+    "--tolerance",
+    type=shared.Quantity("part of 1", {"": 1.0, "%": 0.01}, "3% or 0.03"),
+    callback=_refuse_one_or_more,
+    default=f"{100 * TOLERANCE:g}%",
+    show_default=True,
+    metavar="PART",
+    help="Accept a measure that is worse by at most this fraction.",
+)
 
 
 def find(name: str) -> RunFolder:

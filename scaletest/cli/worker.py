@@ -37,6 +37,8 @@ the end. With --once what COMMAND writes goes to standard error.
 
 @cloup.command(
     "worker",
+    cls=shared.ManyOptionsCommand,
+    common="--queue --redis-url --workload --device-glob --preset --per-device --time-limit --once",
     help=HELP,
     epilog=(
         "The worker ends with 0 after SIGTERM or SIGINT: it takes nothing more and finishes what it"
@@ -113,6 +115,7 @@ the end. With --once what COMMAND writes goes to standard error.
     help="Do not add the arguments of requests to those of the program.",
 )
 @click.option("--no-causes", is_flag=True, help="Do not sample where programs spend their time.")
+@click.option("--sample-interval", type=shared.DURATION, default="1s", hidden=True)
 @shared.under_heading("Program")
 @click.option(
     "--allow-commands",

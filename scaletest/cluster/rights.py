@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from scaletest.cluster import discovery
 from scaletest.cluster.api_calls import ApiCalls, Cluster
 from scaletest.cluster.resources import DEPLOYMENTS, Resource
 from scaletest.model.errors import Unreachable
@@ -72,6 +73,17 @@ def of_service(resource: Resource) -> tuple[Right, ...]:
         Right("list", "", "pods"),
         Right("list", "autoscaling", "horizontalpodautoscalers"),
     )
+
+
+def require(cluster: Cluster, wanted: tuple[Right, ...], *, may_hold: bool) -> None:
+    """Unreachable when a right is missing that a run needs. may_hold: autoscalers, too."""
+    if may_hold:
+        wanted += HOLD
+    if KEDA.group in discovery.api_groups(cluster):
+        wanted += (KEDA, *(PAUSE if may_hold else ()))
+    lacking = missing_rights(cluster, wanted)
+    if lacking:
+        raise refusal(lacking, cluster.namespace)
 
 
 def refusal(lacking: Iterable[object], namespace: str) -> Unreachable:

@@ -5,11 +5,15 @@ HTML. All other text is escaped when it is joined with markup.
 """
 
 import re
+import textwrap
 from pathlib import PurePosixPath
 
 from markupsafe import Markup, escape
 
 from scaletest.model.checks import escape_unprintable
+
+# The blank between a number and its unit, where no line ends.
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:[µm]?s|min|h|%|[kMG]?B)(?!\w))")
 
 __all__ = [
     "Markup",
@@ -20,6 +24,7 @@ __all__ = [
     "html_element",
     "join_markup",
     "one_line",
+    "wrap_line",
 ]
 
 
@@ -37,6 +42,21 @@ def clean_text(text: object, limit: int | None = None) -> str:
 def one_line(text: object, limit: int | None = None) -> str:
     """Return printable text without line feeds; shortened as by `clean_text`."""
     return clean_text(text, limit).replace("\n", " ")
+
+
+def wrap_line(line: str, width: int) -> str:
+    """Wrap a line at words, the rest of it indented; a command stays whole, to be copied."""
+    if len(line) <= width or line.lstrip().startswith("scaletest "):
+        return line
+    indent = line[: len(line) - len(line.lstrip())]
+    lines = textwrap.wrap(
+        _BEFORE_UNIT.sub("\u00a0", line),
+        width,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join(lines).replace("\u00a0", " ")
 
 
 def device_name(path: str) -> str:

@@ -79,8 +79,6 @@ class AnyPlan(Protocol):
 class RunFolder:
     """The folder of one run."""
 
-    option: ClassVar[str] = "--run-dir"  # of the command line, which chooses the folder
-
     def __init__(self, path: Path) -> None:
         self.path = path
 
@@ -103,12 +101,12 @@ class RunFolder:
             make_folder(self.path)
             if empty and any(self.path.iterdir()):
                 raise UsageError(
-                    f"the run folder {self.path} is not empty", hint=f"give another {self.option}"
+                    f"the run folder {self.path} is not empty", hint="give another <run_dir>"
                 )
         except OSError as error:
             raise UsageError(
                 f"the run folder {self.path} cannot be made: {error.strerror}",
-                hint=f"give another {self.option}",
+                hint="choose a folder that you may write to (XDG_DATA_HOME, for all runs)",
             ) from error
 
     @property

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from fnmatch import translate
 
 from scaletest.model.checks import cut_text
-from scaletest.model.errors import ScaletestError
+from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.model.verdict import VerdictKind
+from scaletest.render.numbers import plural
 from scaletest.runs.folder import ENVIRONMENT, FILES, PLAN, RESULT, RunFolder
 from scaletest.runs.registry import judge_run, type_of
 
@@ -16,6 +17,8 @@ VERDICTS = ("none", "RUNNING", "PASS", "INVALID", "FAIL")
 # The beginning of a folder's name that was not chosen; `runs.places` makes it. The end will do for
 # commands that ask for a run.
 AUTOMATIC_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z-(?=\w+\Z)")
+# Each of them is judged anew.
+MOST_IN_TREND = 50
 SORTS: dict[str, Callable[["ListedRun"], str | float]] = {
     "began": lambda run: run.began or "",
     "name": lambda run: run.name or run.run,
@@ -44,6 +47,23 @@ def choose_runs(runs: Iterable["ListedRun"], wanted: RunFilter, order: str) -> l
         if is_named and has_verdict and wanted.run_type in ("", run.kind):
             chosen.append(run)
     return sorted(chosen, key=SORTS[order])
+
+
+def choose_for_trend(runs: Iterable["ListedRun"], name: str) -> list["ListedRun"]:
+    """Return the newest complete runs of this name or pattern, of one type, the oldest first.
+
+    UsageError where they are fewer than two.
+    """
+    named = choose_runs(runs, RunFilter(name=name), "began")
+    complete = [run for run in named if run.kind and not run.in_use]
+    chosen = [run for run in complete if run.kind == complete[-1].kind][-MOST_IN_TREND:]
+    if len(chosen) < 2:
+        raise UsageError(
+            f"{plural(len(chosen), 'run')} with {cut_text(name, limit=80)!r} in the name: a trend"
+            " needs two",
+            hint="give runs one name with scaletest runs label RUN --name NAME",
+        )
+    return chosen
 
 
 @dataclass(frozen=True, slots=True)

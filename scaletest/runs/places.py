@@ -17,7 +17,8 @@ def default_root(environment: Mapping[str, str]) -> Path:
         data = Path(base) if base else Path.home() / ".local" / "share"
     except RuntimeError as error:
         raise UsageError(
-            "this user has no home directory to keep runs in", hint="give <run_dir> DIR"
+            "this user has no home directory to keep runs in",
+            hint="set HOME or XDG_DATA_HOME to a folder of yours",
         ) from error
     return data / "scaletest" / "runs"
 

@@ -6,18 +6,20 @@ judges one does not.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from typing import cast
 
 from scaletest.model.checks import cut_text
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.json_schema import Schema
-from scaletest.model.verdict import VerdictKind
+from scaletest.model.verdict import Verdict, VerdictKind
 from scaletest.render.contents import Report
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.run_type import JudgedRun, RunType
-from scaletest.stats.comparison import Comparison, Side
+from scaletest.stats.comparison import CandidateComparison, Comparison, Contrast, Side
 from scaletest.stats.comparison import compare_runs as compare_sides
+from scaletest.stats.trend import Trend, find_trend
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,36 @@ def compare(folders: Sequence[RunFolder], tolerance: float, *, force: bool) -> C
 
     tolerance, force: as in the comparison of measures. UsageError for runs of several types.
     """
+    base_type = _common_type(folders)
+    judged_runs = [base_type.judge(folder) for folder in folders]
+    base, *candidates = map(partial(_as_side, base_type), folders, judged_runs)
+    contrasts = [base_type.contrast(judged_runs[0], judged) for judged in judged_runs[1:]]
+    if len({folder.path.resolve() for folder in folders}) == 1:
+        same = [CandidateComparison(side, (), Contrast()) for side in candidates]
+        verdict = Verdict(VerdictKind.PASS, f"both are the same run, {folders[0].name}")
+        return Comparison(base_type.name, tolerance, base, tuple(same), verdict)
+    pairs = list(zip(candidates, contrasts, strict=True))
+    return compare_sides(base_type.name, base, pairs, tolerance, force=force)
+
+
+def trend(folders: Sequence[RunFolder], measure: str, tolerance: float) -> Trend:
+    """Follow a measure through runs of one type, the oldest first; see `find_trend`."""
+    base_type = _common_type(folders)
+    judged_runs = [base_type.judge(folder) for folder in folders]
+
+    def contrast(base: int, candidate: int) -> Contrast:
+        return base_type.contrast(judged_runs[base], judged_runs[candidate])
+
+    # runs of a trend often share the name that people gave them
+    sides = [
+        replace(_as_side(base_type, folder, judged), name=folder.name)
+        for folder, judged in zip(folders, judged_runs, strict=True)
+    ]
+    return find_trend(base_type.name, sides, contrast, measure, tolerance)
+
+
+def _common_type(folders: Sequence[RunFolder]) -> RunType:
+    """Return the type of these runs. UsageError where they have several."""
     base_type = type_of(folders[0])
     for folder in folders:
         other = type_of(folder)
@@ -124,22 +156,13 @@ def compare(folders: Sequence[RunFolder], tolerance: float, *, force: bool) -> C
                 f"{folders[0].name} is a {base_type.name}, and {folder.name} is a {other.name}",
                 hint="compare runs of one type",
             )
-    judged_runs = [base_type.judge(folder) for folder in folders]
-    sides = [
-        Side(
-            folder.labels.name or folder.name,
-            judged.folder,
-            base_type.measures(judged),
-            base_type.cause(judged),
-        )
-        for folder, judged in zip(folders, judged_runs, strict=True)
-    ]
-    base, *candidates = judged_runs
-    contrasts = [base_type.contrast(base, candidate) for candidate in candidates]
-    return compare_sides(
-        base_type.name,
-        sides[0],
-        list(zip(sides[1:], contrasts, strict=True)),
-        tolerance,
-        force=force,
+    return base_type
+
+
+def _as_side(run_type: RunType, folder: RunFolder, judged: JudgedRun) -> Side:
+    return Side(
+        folder.labels.name or folder.name,
+        judged.folder,
+        run_type.measures(judged),
+        run_type.cause(judged),
     )

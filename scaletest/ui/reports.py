@@ -1,9 +1,11 @@
-"""Reports of stored runs: a run as its HTML report, as a file in another form, and runs compared.
+"""Reports of stored runs: a run as its HTML report or as a file, runs compared, and a trend.
 
 A report is judged anew from the run's records, and kept as long as its files stay the same.
 """
 
+from collections import Counter
 from itertools import chain
+from pathlib import Path
 from urllib.parse import quote
 
 from flask import Response, abort, g, make_response, render_template, request
@@ -18,8 +20,10 @@ from scaletest.render.text import Markup
 from scaletest.report import formats
 from scaletest.report.comparison import comparison_report
 from scaletest.report.formats import html
+from scaletest.report.trend import trend_report
 from scaletest.runs import registry
 from scaletest.runs.folder import FILES, RunFolder
+from scaletest.runs.listing import choose_for_trend
 from scaletest.runs.places import find_named
 from scaletest.runs.run_index import Signature, folder_signature
 from scaletest.stats.comparison import TOLERANCE
@@ -144,6 +148,35 @@ def _comparison_page(folders: list[RunFolder]) -> bytes:
     return _page_of_site(comparison_report(comparison), links)
 
 
+def trend() -> Response:
+    """Show a measure over the runs of a name; where there is no name, a form that asks for it."""
+    name, measure = request.args.get("name", "").strip(), request.args.get("measure", "")
+    stored, _ = run_index().look(PATIENCE_S)
+    problem = ""
+    if name:
+        try:
+            folders = [RunFolder(Path(run.folder)) for run in choose_for_trend(stored, name)]
+            key = ("trend", g.root, name, measure, *(folder.path for folder in folders))
+            stamps = tuple(chain.from_iterable(map(stamps_of, folders)))
+            content = report_cache().page(key, stamps, lambda: _trend_page(folders, name, measure))
+            return _page_response(content)
+        except (ScaletestError, OSError) as error:
+            problem = in_sentences(error)
+    # the names that several runs have are offered
+    counts = Counter(run.name for run in stored if run.name)
+    names = [offered for offered, count in counts.items() if count > 1][:MOST_CHOICES]
+    page = render_template("trend.html", title="Trend", name=name, problem=problem, names=names)
+    return make_response(page, 400 if problem else 200)
+
+
+def _trend_page(folders: list[RunFolder], name: str, measure: str) -> bytes:
+    trend = registry.trend(folders, measure, TOLERANCE)
+    links = [("Other runs", "/trend")]
+    for choice in trend.choices:
+        links.append((choice, f"/trend?name={quote(name)}&measure={quote(choice)}"))
+    return _page_of_site(trend_report(trend, name), links)
+
+
 def _page_of_site(report: Report, links: Pairs, run: RunFolder | None = None) -> bytes:
     """Write a report below the navigation. run: what it is about, if that is a single one."""
     navigation = render_template("report_navigation.html", links=links, run=run, forms=DOWNLOADS)
@@ -170,4 +203,4 @@ def _ask_for_runs(names: list[str], problem: str, status: int = 200) -> Response
     )
 
 
-ROUTES = (("/runs/<name>", READ, run), ("/compare", READ, compare))
+ROUTES = (("/runs/<name>", READ, run), ("/compare", READ, compare), ("/trend", READ, trend))

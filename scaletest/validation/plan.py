@@ -67,7 +67,7 @@ class Plan(Document):
     ] = 8
     scale: Annotated[
         float,
-        Meta(ge=1, le=2, extra={"hint": "give the ratio wanted per doubling, from 1 to 2"}),
+        Meta(ge=1, lt=2, extra={"hint": "give the ratio wanted, below 2.00, which is perfect"}),
         "Require that throughput grows by at least this factor with each doubling of the workers.",
     ] = 1.8
     seconds: Annotated[

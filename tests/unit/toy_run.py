@@ -14,6 +14,7 @@ from scaletest.render.blocks import Block, Charts, Facts, Table
 from scaletest.render.chart import Chart
 from scaletest.render.contents import Case, Head, Report, Section, Sheet
 from scaletest.runs.folder import ENVIRONMENT, PLAN, RECORDS, RESULT, RunFolder
+from scaletest.runs.run_type import RunType
 from scaletest.stats.comparison import Contrast
 from scaletest.stats.measure import WHOLE_RUN, Measure
 from scaletest.stats.repetitions import mean_estimate
@@ -73,7 +74,7 @@ class ToyRun:
         return replace(self, verdict=while_running(self.verdict))
 
 
-class ToyType:
+class ToyType(RunType):
     """What the product asks about toys."""
 
     name = KIND
@@ -109,12 +110,12 @@ class ToyType:
 
     curve_title = "seconds of each jump"
 
-    def cause(self, judged: ToyRun) -> str:
-        """Nothing, since a toy does not say what holds it up."""
-        return ""
-
     def curve(self, folder: RunFolder, result: Mapping[str, Any]) -> list[float]:
         """Nothing, since a toy has no steps."""
+        return []
+
+    def ideal_curve(self, result: Mapping[str, Any], curve: Sequence[float]) -> list[float]:
+        """Nothing either."""
         return []
 
     def measures(self, judged: ToyRun) -> Sequence[Measure]:

@@ -30,6 +30,7 @@ class Settings:
     ignore_arguments: bool = False  # of requests
     allow_commands: bool = False  # let a benchmark's document decide what runs on this node
     no_causes: bool = False  # do not sample where programs spend their time
+    sample_interval_s: float = 1.0  # between samples of the node's resources
     # names of the environment variables that hold the names of node and pod; "" for the host's name
     node_env: str = ""
     pod_env: str = ""

@@ -229,9 +229,12 @@ class Worker(OutageProofWorker):
 
     def _make_sampling(self, queue: str) -> SamplerLease | None:
         """Return the lease by which this worker may sample its node; None without causes."""
-        if self._runtime.settings.no_causes:
+        settings = self._runtime.settings
+        if settings.no_causes:
             return None
-        sampling = SamplerLease(queue, self._runtime.node, self.name)
+        sampling = SamplerLease(
+            queue, self._runtime.node, self.name, interval_s=settings.sample_interval_s
+        )
         devices = DeviceReader(
             lambda _, text: logger.warning("worker %s: %s", self.name, text),
             self._runtime.devices.paths,  # for the names that replies use

@@ -226,7 +226,7 @@ def _verdict(
     ]
     if missing := plan.count - len(pairs):
         grounds.append(Ground(Rank.OPEN, f"{missing} of {plan.count} were not measured", resume))
-    judged = "; no threshold was set, so no number is judged"
+    judged = "; no threshold was set"
     if thresholds:
         judged = f", {plural(len(thresholds), 'threshold')} met"
     met = f"{plural(plan.count, 'benchmark')} of {', '.join(plan.kinds)} ran to the end{judged}"

@@ -29,6 +29,7 @@ from scaletest.benchmarks.kinds import (
     parsing,
 )
 from scaletest.model import checks, declared
+from scaletest.render.numbers import format_quantity
 
 JOB, FILES = "job.fio", "data"
 ALL = "All clients"  # fio's name of the row with the sum of its clients
@@ -295,7 +296,7 @@ def laid_out_bytes(spec: FioSpec) -> float:
 def describe_files(spec: FioSpec, folder: str) -> str:
     """Say what test files there will be. folder: for those of a spec that names no directory."""
     return (
-        f"fio lays out {laid_out_bytes(spec) / 1e9:.3g} GB of test files in"
+        f"fio lays out {format_quantity(laid_out_bytes(spec), 'B', 3)} of test files in"
         f" {spec.directory or folder}, measures for {spec.runtime}, and removes them; change it"
         " with <set> size=SIZE"
     )

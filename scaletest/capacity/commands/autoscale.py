@@ -8,7 +8,7 @@ import cloup
 from scaletest.capacity.autoscale.load import PATTERNS, PlayOptions
 from scaletest.capacity.autoscale.rule import CHANGES, RULES
 from scaletest.cli import options as shared
-from scaletest.cli.headings import under_heading
+from scaletest.cli.headings import ManyOptionsCommand, under_heading
 from scaletest.cli.output import Output
 
 # The load, the run times, and how pods come and go: PlayOptions.
@@ -91,7 +91,12 @@ workload_options = shared.join_options(
 )
 
 
-@cloup.command("autoscale")
+@cloup.command(
+    "autoscale",
+    cls=ManyOptionsCommand,
+    common="--seconds --rate --pattern --duration --max-workers --run --rule"
+    " --wait-target --output",
+)
 @workload_options
 @under_heading("Autoscaling")
 @shared.duration(

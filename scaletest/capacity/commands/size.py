@@ -20,7 +20,7 @@ from scaletest.capacity.sizing import (
 )
 from scaletest.cli import options as shared
 from scaletest.cli import stored
-from scaletest.cli.headings import under_heading
+from scaletest.cli.headings import ManyOptionsCommand, under_heading
 from scaletest.cli.output import Output, as_text
 from scaletest.cluster.api_calls import connect_cluster
 from scaletest.cluster.live_size import GIB, LiveSize, live_size
@@ -104,7 +104,11 @@ class MeasuredLoad:
     notes: list[str]
 
 
-@cloup.command("size")
+@cloup.command(
+    "size",
+    cls=ManyOptionsCommand,
+    common="--rate --latency --pod --node --headroom --run --deployment --output",
+)
 @under_heading("Load")
 @click.option(
     "--rate",

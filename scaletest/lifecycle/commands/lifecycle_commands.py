@@ -9,14 +9,18 @@ import click
 import cloup
 
 from scaletest.cli import options as shared
-from scaletest.cli.headings import under_heading
+from scaletest.cli.headings import ManyOptionsCommand, under_heading
 from scaletest.cli.output import Output
 from scaletest.lifecycle.commands import lifecycle_options as options
 from scaletest.lifecycle.options import Conditions, LifecycleWorkloadOptions, WorkloadSelection
 from scaletest.model.labels import Labels
 
 
-@cloup.command()
+@cloup.command(
+    cls=ManyOptionsCommand,
+    common="--output-dir --workload-type --num-workloads --num-processes"
+    " --num-gpus --image --namespace --dry-run",
+)
 @under_heading("Run")
 @options.output_dir(default=None)
 @options.workload
@@ -92,7 +96,11 @@ def sample(
     lifecycle_run.sample(output_dir, project, backend_times, follow=follow)
 
 
-@cloup.command()
+@cloup.command(
+    cls=ManyOptionsCommand,
+    common="--workload-type --num-workloads --num-processes --num-gpus --image"
+    " --namespace --threshold --output",
+)
 @under_heading("Run")
 @options.output_dir(default=None)
 @options.workload

@@ -37,7 +37,7 @@ def print_first(output_dir: Path | None, options: LifecycleWorkloadOptions) -> i
     plan = _plan(_new_store(output_dir), options, "default")
     name = next(plan.names())
     if plan.tool == "runai":
-        echo(shlex.join(["runai", *runai_line(plan, name)]))
+        echo(f"{shlex.join(['runai', *runai_line(plan, name)])}\n", nl=False)
     else:
         echo(as_text(Workloads(plan).make(name), "yaml"), nl=False)
     return 0

@@ -6,6 +6,7 @@ cut, and charts left out, where the whole would be longer than a screen.
 """
 
 import io
+import re
 
 from rich.console import Console
 from rich.text import Text as Styled
@@ -14,7 +15,7 @@ from scaletest.model import VerdictKind
 from scaletest.render.blocks import Block, Table, Text, lay_out
 from scaletest.render.contents import Head, Report
 from scaletest.render.numbers import format_duration
-from scaletest.render.text import clean_text, one_line
+from scaletest.render.text import clean_text, one_line, wrap_line
 from scaletest.render.text_table import align_table
 
 COLOURS = {
@@ -59,7 +60,8 @@ def print_report(report: Report, console: Console) -> None:
     if head.following:
         foot.append(f"next: {head.following}")
     # how many lines are left on a screen, or below 0 are too many
-    used = 2 + len(head.gains) + bool(head.remedy) + len(foot)
+    reason, *cause = re.split(r"\. (?=Cause)", head.reason, maxsplit=1)
+    used = 2 + len(cause) + len(head.gains) + bool(head.remedy) + len(foot)
     room = MOST_LINES - used - sum(len(_block_lines(block, console.width)) for block in blocks)
     _print_line(console, heading_line(head))
     for label in filter(None, [head.labels.called, head.labels.note]):
@@ -75,9 +77,11 @@ def print_report(report: Report, console: Console) -> None:
             _print_line(console, line, style)
             if isinstance(block, Table):  # only its titles are bold
                 style = ""
-    # PASS, FAIL, INVALID or RUNNING, in words and in colour, with the reason
-    verdict = Styled(head.word, style=f"bold {COLOURS[head.verdict.kind]}")
-    console.print(verdict.append(f"  {one_line(head.reason)}", style="none"), soft_wrap=True)
+    # PASS, FAIL, INVALID or RUNNING, in words and in colour, with the reason; the cause follows
+    style = f"bold {COLOURS[head.verdict.kind]}"
+    _print_line(console, f"{head.word}  {reason}", style, len(head.word))
+    for line in cause:
+        _print_line(console, f"  c{line[1:]}")
     for line in head.gains:
         _print_line(console, f"  {line}")
     if head.remedy:
@@ -95,8 +99,12 @@ def heading_line(head: Head) -> str:
     return line if len(line) <= 160 else " · ".join([clean_text(head.title, 64), *others])
 
 
-def _print_line(console: Console, line: str, style: str = "") -> None:
-    console.print(Styled(one_line(line), style=style), soft_wrap=True)
+def _print_line(console: Console, line: str, style: str = "", styled: int | None = None) -> None:
+    """Print a line, which a terminal wraps at words. styled: characters with the style, all."""
+    shown = one_line(line)
+    text = Styled(wrap_line(shown, console.width) if console.is_terminal else shown)
+    text.stylize(style, 0, styled)
+    console.print(text, soft_wrap=True)
 
 
 def _block_lines(block: Block, width: int) -> list[str]:

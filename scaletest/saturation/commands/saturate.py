@@ -244,6 +244,8 @@ ALL_OPTIONS = join_options(
 
 @cloup.command(
     "saturate",
+    cls=shared.ManyOptionsCommand,
+    common="--service --queue --load --maximum --latency-limit --wanted --ui --dry-run --output",
     help=HELP,
     epilog=(
         "Exit code 0 PASS, 3 FAIL (below --wanted), 4 INVALID. Ctrl-C once ends the step and prints"

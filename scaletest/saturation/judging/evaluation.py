@@ -65,7 +65,7 @@ class SaturationResult(Written):
     lost: Annotated[str, 'how a load agent was lost, "" when none was.'] = ""
 
     @property
-    def finding(self) -> Annotated[str, 'the result in a few words, as in "80.8/s"']:
+    def finding(self) -> Annotated[str, 'the result in a few words, e.g. "80.8/s"']:
         """The saturation point for lists; "" when there is none."""
         return f"{format_significant(self.point.value)}/s" if self.point else ""
 

@@ -63,7 +63,7 @@ class SaturationForecast(Written):
     longest_s: Annotated[
         float | None,
         "seconds of the longest possible run, with the steps that a latency limit makes longer, and"
-        " without those that are repeated since the tester was late.",
+        " without those that are repeated since the load generator was late.",
     ]
 
     def times(self, runs: int) -> SaturationForecast:
@@ -101,13 +101,18 @@ def time_left(sequence: SaturationSequence, searched_s: float = 0.0) -> TimeLeft
     least, most = STEPS_TO_COME[probe.phase]
     if plan.limit and not sequence.has_held:
         least = 1  # a limit that no level meets ends the search on its way down
-    # a step takes as long as those before
-    step_s = step_timing(plan.step_s, sequence.usual_s)[0] + DRAIN_S + _head_start_s(plan)
-    searched = len(sequence.steps) - (sequence.warm is not None)
-    if searched:
-        step_s = searched_s / searched
+    # a step takes as long as planned, or as those before
+    planned_s = step_timing(plan.step_s, sequence.usual_s)[0] + DRAIN_S + _head_start_s(plan)
+    searched = sum(assessed.step.phase != Phase.WARM for assessed in sequence.steps)
+    taken_s = searched_s / searched if searched else planned_s
+    # and is repeated as often, where the tester was late
+    late = sum(bool(assessed.tester) for assessed in sequence.steps)
+    repeated = 1.0 + MOST_AGAIN * late / max(1, len(sequence.steps))
     probe_s = plan.warm_s if probe.phase is Phase.WARM else 0.0
-    return TimeLeft(probe_s + least * step_s, probe_s + most * step_s)
+    return TimeLeft(
+        probe_s + least * min(planned_s, taken_s),
+        probe_s + most * repeated * max(planned_s, taken_s),
+    )
 
 
 def _head_start_s(plan: SaturationPlan) -> float:

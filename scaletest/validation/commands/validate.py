@@ -9,7 +9,7 @@ import cloup
 
 from scaletest.cli import options as shared
 from scaletest.cli import workloads
-from scaletest.cli.headings import under_heading
+from scaletest.cli.headings import ManyOptionsCommand, under_heading
 from scaletest.cli.output import Output
 from scaletest.cli.plan_settings import plan_option
 from scaletest.model.errors import UsageError
@@ -20,7 +20,12 @@ from scaletest.validation.options import ValidationPlace
 from scaletest.validation.plan import Plan
 
 
-@cloup.command("validate")
+@cloup.command(
+    "validate",
+    cls=ManyOptionsCommand,
+    common="--limit --scale --max-step --threshold --device-glob --deployment"
+    " --client --ui --dry-run --output",
+)
 @under_heading("Target")
 @click.option("--local", is_flag=True, help="Run the workers as processes of this machine.")
 @shared.redis_url(None)

@@ -81,7 +81,7 @@ class ImportedEvaluation(Written):
     verdict: Verdict
 
     @property
-    def finding(self) -> Annotated[str, 'the result in a few words, as in "7.9x at 8"']:
+    def finding(self) -> Annotated[str, 'the result in a few words, e.g. "7.9x at 8"']:
         """The speed-up for lists; "" before there is one."""
         scaled = [step.scaled for step in self.steps if step.scaled]
         if len(scaled) < 2:

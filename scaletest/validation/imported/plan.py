@@ -30,7 +30,9 @@ class ImportedPlan(Document):
     axis: Annotated[str, Meta(max_length=40), "what was doubled"] = "replicas"
     measure: Annotated[str, choice(UNITS), "whose ratio is judged"] = REQUESTS
     scale: Annotated[
-        float, Meta(ge=0, le=2), "the ratio wanted for each doubling; 0: none, nothing is judged"
+        float,
+        Meta(ge=0, lt=2, extra={"hint": "give the ratio wanted, below 2.00, which is perfect"}),
+        "the ratio wanted for each doubling; 0: none, nothing is judged",
     ] = USUAL_SCALE
     price: Annotated[float, Meta(ge=0, le=1e9), "of one for an hour; 0: unknown"] = 0.0
     tolerate_failures: Annotated[float, Meta(ge=0, lt=1), "share of the requests that may fail"] = (

@@ -155,16 +155,21 @@ def passed_reason(
     # the last step may be no doubling, and then less is wanted of it
     if step.workers != 2 * before.workers:
         least += f" where {worst.wanted:.2f} is wanted, from {before.workers} to {step.workers}"
-    # which slow requests are too rare for the step with the fewest requests to show
-    unseen = ""
+    reason = f"every doubling up to {plan.limit} workers reaches {plan.scale:.2f}: {least}"
+    unseen = unseen_tail(steps)
+    if unseen and any(".p9" in text for text in plan.thresholds):
+        reason += f" ({unseen})"
+    return reason + thresholds_met
+
+
+def unseen_tail(steps: Sequence[Step]) -> str:
+    """Say which slow requests are too rare for the step with the fewest requests to show."""
     shortest = min(steps, key=lambda step: step.tail.count)
     share = shortest.tail.unseen_share()
-    if not shortest.tail.slow and share > NEGLIGIBLE:
-        unseen = (
-            f" (with {shortest.tail.count} requests at {plural(shortest.workers, 'worker')}, slow"
-            f" requests rarer than 1 in {max(2, round(1.0 / share))} would go unnoticed)"
-        )
+    if shortest.tail.slow or share <= NEGLIGIBLE:
+        return ""
     return (
-        f"every doubling up to {plan.limit} workers reaches {plan.scale:.2f}:"
-        f" {least}{unseen}{thresholds_met}"
+        f"too few requests to judge tail latency: with {shortest.tail.count} requests at"
+        f" {plural(shortest.workers, 'worker')}, slow ones rarer than 1 in"
+        f" {max(2, round(1.0 / share))} would go unnoticed"
     )

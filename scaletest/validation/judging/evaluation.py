@@ -87,7 +87,7 @@ class Evaluation(Written):
         return None if is_spoilt and self.verdict.kind is VerdictKind.INVALID else self.causes
 
     @property
-    def finding(self) -> Annotated[str, 'the result in a few words, as in "7.9x at 8"']:
+    def finding(self) -> Annotated[str, 'the result in a few words, e.g. "7.9x at 8"']:
         """The speed-up and what limits it, for lists; "" before there is one."""
         if self.sharing is not None:
             return f"best: {self.sharing.best} on each device" if self.sharing.best else ""

@@ -23,8 +23,8 @@ from scaletest.validation.plan import Plan
 # Starting a worker process, and noticing that it serves.
 START_S = 0.3
 STEADY, SCATTERED = 0.005, 0.10
-# A larger step may need this part of the time, and this factor of it.
-DECIDED_EARLY, SCATTER_MORE = 4.0, 1.5
+# A larger step needs this part of the time of the last one, at least.
+DECIDED_EARLY = 0.25
 # Storing a step and judging it; and from when a part may end until it does, at most.
 STORE_S, LOOKS_S = 0.3, 0.5
 
@@ -76,50 +76,45 @@ def time_left(
     least_s = most_s = 0.0
     for turn in turns:
         part = parts[turn.workers]
-        least_s += turn.length_s or part.least_s
-        # afterwards requests in flight end, the step is stored, and the next workers start
-        most_s += (turn.length_s or part.most_s) + part.request_s + scale_s + STORE_S
+        # a turn of a further pair, whose steps were measured, may have another length
+        other_s = turn.length_s - part.least_s if turn.length_s else 0.0
+        least_s += other_s + part.least_s
+        most_s += other_s + part.most_s + scale_s + STORE_S
     return TimeLeft(least_s, most_s)
-
-
-@dataclass(frozen=True, slots=True)
-class _ExpectedPart:
-    """How long one part of a step takes under load, and at most one of its requests."""
-
-    least_s: float
-    most_s: float
-    request_s: float
 
 
 def _expect_parts(
     plan: Plan, measurements: Sequence[Measurement], request_s: Mapping[int, float]
-) -> dict[int, _ExpectedPart]:
-    """Return what to expect of the parts of every step, by its number of workers.
+) -> dict[int, TimeLeft]:
+    """Return how long a part of every step takes, by its number of workers.
 
-    A step that was measured takes as long again. In a larger one requests take as long as in the
-    last one measured, or there is no more throughput: then they take longer by the factor of
-    the workers, and with further doublings by what the last one that was measured cost.
+    The longer end includes the requests that are in flight at the end of the load. A step that was
+    measured takes as long again. In a larger one requests take as long as in the last one measured,
+    or there is no more throughput: then they take longer by the factor of the workers, and with
+    further doublings by what the last one that was measured cost.
     """
     taken_s = {measurement.workers: measurement.measured_s for measurement in measurements}
     *_, before, last = [min(request_s), *sorted(request_s)]
     growth = max(1.0, request_s[last] / request_s[before])
+    # requests of the step that needed most
+    needed = max(taken_s[workers] * workers / request_s[workers] for workers in request_s)
     slowest_s, fewer = request_s[last], last
     expected = {}
     for workers in plan.steps:
         if workers in request_s:
             part_s = plan.fixed_part_s if plan.step_s else taken_s[workers]
-            expected[workers] = _ExpectedPart(part_s, part_s, request_s[workers])
+            expected[workers] = TimeLeft(part_s, part_s + request_s[workers])
             continue
         slowest_s *= workers / fewer if fewer == last else growth
         fewer = workers
         least_s = _part_load_s(plan, workers, STEADY, request_s[last])
         most_s = _part_load_s(plan, workers, STEADY, slowest_s)
         if not plan.step_s:
-            # a doubling may be decided by few requests, and those that scatter need many
-            least_s = max(least_s, taken_s[last] * last / workers / DECIDED_EARLY)
-            most_s = max(most_s, SCATTER_MORE * taken_s[last], CAUSE_S + LOOKS_S)
+            # a doubling may be decided early, and requests that scatter need as many as before
+            least_s = max(least_s, taken_s[last] * last / workers * DECIDED_EARLY)
+            most_s = max(most_s, needed * slowest_s / workers, CAUSE_S + LOOKS_S)
             most_s = min(most_s, max(plan.longest_part_s, taken_s[last]))
-        expected[workers] = _ExpectedPart(least_s, most_s, slowest_s)
+        expected[workers] = TimeLeft(least_s, most_s + slowest_s)
     return expected
 
 

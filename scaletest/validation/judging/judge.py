@@ -1,5 +1,6 @@
 """The verdict of a validation. Pure: the same steps give the same verdict."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -55,6 +56,8 @@ def judge(
         if memory_hits:
             blame += f"; {memory_hits} reached the limit of a device's memory"
         remedy = "read the error in the report, or try the workload alone: scaletest worker --once"
+        if plan.command:
+            remedy += f" -- {shlex.join(plan.command)}"
         # device memory may be too small for some numbers of workers per device
         fitting = [str(step.per_device) for step in steps if not step.failures]
         if plan.compares and fitting and memory_hits:

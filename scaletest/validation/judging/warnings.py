@@ -78,11 +78,9 @@ def find_warnings(
     for alike in by_kind.values():
         costliest = max(alike, key=lambda disturbance: disturbance.weight)
         if costliest.sentence not in warned:
-            if len(alike) == 1:
-                lines.append(costliest.sentence)
-                continue
-            times = "twice" if len(alike) == 2 else f"{len(alike)} times"
-            lines.append(f"{costliest.text}, {times} ({costliest.clock_span}, …)")
+            times = {1: "", 2: ", twice"}.get(len(alike), f", {len(alike)} times")
+            span = costliest.clock_span + ", …" * (len(alike) > 1)
+            lines.append(f"{costliest.text}{times} ({span})")
     return lines
 
 

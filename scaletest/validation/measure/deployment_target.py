@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from scaletest.broker import Client, connect
 from scaletest.broker.samples import SampleReader
-from scaletest.cluster import api_calls, discovery, rights
+from scaletest.cluster import api_calls, rights
 from scaletest.cluster.api_calls import Busy, Cluster
 from scaletest.cluster.capacity import Supply
 from scaletest.cluster.changes import BEFORE, Changes, Patch, refuse_changed
@@ -114,15 +114,7 @@ def find_target(options: DeploymentOptions, redis_url: str, limit: int) -> Deplo
     wanted = rights.NEEDED
     if client and not client.startswith(URLS):
         wanted += (rights.PROXY,)
-    if may_hold:
-        wanted += rights.HOLD
-    if discovery.KEDA in discovery.api_groups(cluster):
-        wanted += (rights.KEDA,)
-        if may_hold:
-            wanted += rights.PAUSE
-    lacking = rights.missing_rights(cluster, wanted)
-    if lacking:
-        raise rights.refusal(lacking, cluster.namespace)
+    rights.require(cluster, wanted, may_hold=may_hold)
     # the Deployment, and what else scales it
     deployment = Deployment(cluster, options.deployment)
     # a number of pods that a killed run left is put back by this one, which changes nothing else

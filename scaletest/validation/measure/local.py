@@ -25,6 +25,9 @@ from scaletest.validation.plan import Background, Plan
 # How long a run waits for a Redis that went away before it gives up.
 REDIS_PATIENCE_S = 60.0
 GRACE_S = 5.0
+# Five samples of the node per second, since a step may be decided after one second. A sample costs
+# about a millisecond of CPU.
+SAMPLE_INTERVAL = "200ms"
 # longer than a worker's grace period and its workload's together
 STOP_TIMEOUT_S = 15.0
 
@@ -114,6 +117,7 @@ class LocalBackend:
         line = python_module(
             "scaletest", "worker", "--queue", options.queue, "--grace", f"{GRACE_S:g}"
         )
+        line += ["--sample-interval", SAMPLE_INTERVAL]
         if options.place.no_causes:
             line += ["--no-causes"]
         if work.time_limit_s:

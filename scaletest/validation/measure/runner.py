@@ -272,7 +272,9 @@ class ValidationRunner:
             for other in self._others:
                 other.check()
             failing_s = max(FAILING_S, 5 * plan.seconds)
-            if tally.failures > plan.tolerate_failures and passed_s > failing_s:
+            # a program that fails each time is told at once
+            fails_always = tally.failures >= workers and not tally.completions
+            if tally.failures > plan.tolerate_failures and (fails_always or passed_s > failing_s):
                 return Stop.FAILURES, None
             stop = rule.decide(tally.completions, passed_s, tally.read)
             self._progress.note(progress_line(workers, tally, passed_s, rule.longest_s, rule.rate))

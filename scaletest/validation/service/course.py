@@ -1,8 +1,8 @@
 """When a service under load is warm, and when a step has been measured. Pure.
 
 A replica that is ready may still compile, or fill a cache. So a step counts only from when the
-latency in the last windows agrees, for every replica by itself where answers name theirs. A step
-whose throughput changes between its halves was not warm yet, and begins again.
+latency in the last windows agrees, and no replica still gets faster, where answers name theirs. A
+step whose throughput changes between its halves was not warm yet, and begins again.
 """
 
 import itertools
@@ -93,6 +93,16 @@ def _agree(windows: Sequence[tuple[float, float]]) -> bool:
     return high - low <= max(AGREE * low, SIGNIFICANT * math.hypot(low_error, high_error))
 
 
+def _fell(windows: Sequence[tuple[float, float]]) -> bool:
+    """Return whether the last of these means is below the first.
+
+    Of a replica only that counts: a balancer that chooses by chance moves its queue up and down.
+    """
+    (before, before_error), (behind, behind_error) = windows[0], windows[-1]
+    error = math.hypot(before_error, behind_error)
+    return before - behind > max(AGREE * behind, SIGNIFICANT * error)
+
+
 class VisitCourse:
     """Decides when the warm-up and the step are over. Times are seconds since the load began."""
 
@@ -100,7 +110,7 @@ class VisitCourse:
         self._step_s, self._limit_s = step_s, warm_limit_s
         self.attempts: list[Attempt] = []  # in the order of their ends
         self._ended: list[float] = []
-        # mean latency and its standard error by replica, "" for all
+        # mean and its standard error of all latencies, "", and of the pace of each replica
         self._windows: list[dict[str, tuple[float, float]]] = []
         self._window_began = 0.0
         self.from_s: float | None = None  # when the step began, after the warm-up
@@ -155,8 +165,11 @@ class VisitCourse:
         times: dict[str, list[float]] = defaultdict(list)
         for attempt in recent:
             if attempt.ok:
-                for name in {"", attempt.pod}:
-                    times[name].append(attempt.ended_s - attempt.sent_s)
+                latency_s = attempt.ended_s - attempt.sent_s
+                times[""].append(latency_s)
+                if attempt.pod:
+                    # a token's time is of the replica alone, and a latency also of its queue
+                    times[attempt.pod].append(attempt.per_token_s or latency_s)
         self._windows.append(
             {
                 name: (statistics.fmean(own), statistics.stdev(own) / math.sqrt(len(own)))
@@ -165,9 +178,11 @@ class VisitCourse:
             }
         )
         last = self._windows[-WINDOWS:]
-        names = set(itertools.chain.from_iterable(last))
-        agree = all(_agree([window[name] for window in last if name in window]) for name in names)
-        self.is_warm = len(last) == WINDOWS and all("" in window for window in last) and agree
+        self.is_warm = len(last) == WINDOWS and all("" in window for window in last)
+        if self.is_warm:
+            replicas = set(itertools.chain.from_iterable(last)) - {""}
+            paces = [[row[name] for row in last if name in row] for name in replicas]
+            self.is_warm = _agree([row[""] for row in last]) and not any(map(_fell, paces))
         if self.is_warm or now_s >= limit_s:
             self._begin(now_s)
         self._window_began = now_s

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from scaletest.cluster import api_calls, discovery, rights
+from scaletest.cluster import api_calls, rights
 from scaletest.cluster.api_calls import Cluster
 from scaletest.cluster.cadvisor import Cadvisor, PodCounters
 from scaletest.cluster.changes import BEFORE, Changes, refuse_changed
@@ -52,7 +52,7 @@ def find_service(
     wanted = rights.of_service(deployment.resource)
     if not is_inside:
         wanted += (rights.CALL_BY_PROXY,)
-    _check_rights(cluster, wanted, may_hold=options.pause_autoscalers)
+    rights.require(cluster, wanted, may_hold=options.pause_autoscalers)
     refuse_changed(deployment, own={"replicas"})
     scalers = Autoscalers(cluster, deployment.name, resource=deployment.resource)
     scalers.active(may_hold=options.pause_autoscalers)
@@ -66,17 +66,6 @@ def find_service(
         cluster, service, deployment, scalers, ready_s=options.ready_timeout, is_inside=is_inside
     )
     return FoundService(replicas, call, tuple(lines))
-
-
-def _check_rights(cluster: Cluster, wanted: tuple[rights.Right, ...], *, may_hold: bool) -> None:
-    """Unreachable when a right is missing that the run needs."""
-    if may_hold:
-        wanted += rights.HOLD
-    if discovery.KEDA in discovery.api_groups(cluster):
-        wanted += (rights.KEDA, *(rights.PAUSE if may_hold else ()))
-    lacking = rights.missing_rights(cluster, wanted)
-    if lacking:
-        raise rights.refusal(lacking, cluster.namespace)
 
 
 class KubernetesReplicas:

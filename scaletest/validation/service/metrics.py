@@ -5,7 +5,6 @@ two looks next to the ends of the measured time, and gauges are averaged between
 """
 
 import logging
-import threading
 import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +12,7 @@ from contextlib import suppress
 from urllib.error import HTTPError
 
 from scaletest.load.http_call import HttpCall, tls_context
+from scaletest.processes.periodic import Periodic
 from scaletest.validation.service.visit import ReplicaMetrics
 
 logger = logging.getLogger("scaletest.validation")
@@ -56,41 +56,34 @@ class MetricsWatch:
     ) -> None:
         """addresses: of the replicas, by name. call: whose headers and authority are used."""
         self._addresses, self._call, self._clock = addresses, call, clock
+        self._context = tls_context(call)
         self._looks: list[tuple[float, dict[str, Figures]]] = []
-        self._ends = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="scaletest-metrics", daemon=True)
+        self._thread = Periodic("metrics", self._look, LOOK_S)
         self._thread.start()
 
     def close(self) -> None:
         """End the reading."""
-        self._ends.set()
-        self._thread.join()
+        self._thread.close()
 
     def between(self, begin: float, end: float) -> dict[str, ReplicaMetrics]:
         """Return what each replica did between two times of the clock; {} where that is unknown."""
         return metrics_between(self._looks, begin, end)
 
-    def _run(self) -> None:
-        context, is_told = tls_context(self._call), False
-        while not self._ends.is_set():
-            looked: dict[str, Figures] = {}
-            try:
-                for name, address in self._addresses.items():
-                    asked = urllib.request.Request(f"{address}/metrics", headers=self._call.headers)
-                    with urllib.request.urlopen(
-                        asked, timeout=PATIENCE_S, context=context
-                    ) as answer:
-                        text = answer.read(MOST_BYTES).decode("utf-8", "replace")
-                    looked[name] = parse_metrics(text)
-            except HTTPError:
-                return  # it serves none, or we may not read them
-            except (OSError, ValueError) as error:
-                if not is_told:
-                    logger.warning("metrics of the replicas cannot be read: %s", error)
-                is_told = True
-            else:
-                self._looks.append((self._clock(), looked))
-            self._ends.wait(LOOK_S)
+    def _look(self) -> None:
+        looked: dict[str, Figures] = {}
+        try:
+            for name, address in self._addresses.items():
+                asked = urllib.request.Request(f"{address}/metrics", headers=self._call.headers)
+                with urllib.request.urlopen(
+                    asked, timeout=PATIENCE_S, context=self._context
+                ) as answer:
+                    looked[name] = parse_metrics(answer.read(MOST_BYTES).decode("utf-8", "replace"))
+        except HTTPError:
+            self._addresses = {}  # it serves none, or we may not read them
+        except (OSError, ValueError) as error:
+            logger.info("metrics of the replicas cannot be read: %s", error)
+        else:
+            self._looks.append((self._clock(), looked))
 
 
 def metrics_between(

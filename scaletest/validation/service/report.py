@@ -5,7 +5,7 @@ from typing import cast
 
 from scaletest.render.blocks import Table
 from scaletest.render.contents import Report, Section, make_page
-from scaletest.render.numbers import format_percent, format_seconds, format_significant
+from scaletest.render.numbers import format_percent, format_seconds
 from scaletest.validation.imported.report import imported_report
 from scaletest.validation.imported.run_type import ImportedRun
 from scaletest.validation.service.causes import fullest, visits_of
@@ -77,7 +77,7 @@ def replica_table(result: ServiceEvaluation) -> Table:
         for name in sorted({*visit.served, *visit.pods}):
             share, pod, requests = visit.replicas.get(name), visit.pods.get(name), visit.served
             row = {"step": visit.file, "replica": name}
-            row["requests"] = format_significant(requests[name], 4) if name in requests else ""
+            row["requests"] = f"{requests[name]:.0f}" if name in requests else ""
             row["latency"] = format_seconds(share.latency_s) if share else ""
             per_token_s = share.per_token_s if share else None
             row["each further token"] = format_seconds(per_token_s) if per_token_s else ""

@@ -121,7 +121,7 @@ class ServiceVisit(ToolResult):
     )
     direct_per_s: Annotated[
         Number | None,
-        "successes a second of the same load on the replicas' own addresses in turn; null where"
+        "successes per second of the same load on the replicas' own addresses in turn; null where"
         " shares were even, or addresses are unknown",
     ] = None
     direct: Annotated[

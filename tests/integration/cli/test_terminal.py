@@ -119,7 +119,7 @@ def test_a_second_signal_says_what_it_does_and_shows_the_cursor(
     shown = terminal("validate", "--local", "--seconds", "60", "--run-dir", str(run))
     eventually(lambda: "measuring" in shown.text)
     shown.process.send_signal(signal.SIGINT)
-    eventually(lambda: "Ctrl-C: finishing" in shown.text)
+    eventually(lambda: "Ctrl-C: stopping" in shown.text)
     assert shown.ended(number) == code
     assert shown.text.rindex(SHOW) > shown.text.rindex(said)
 

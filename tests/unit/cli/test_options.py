@@ -16,6 +16,7 @@ import click
 import cloup
 import pytest
 
+from scaletest.cli.headings import ManyOptionsCommand
 from scaletest.cli.main import cli, run
 from scaletest.cli.output import Output
 from scaletest.cli.quantity import DURATION, RATE, RATE_WITH_UNIT, Quantity
@@ -246,7 +247,23 @@ def test_every_option_of_many_stands_below_one_heading(name: str) -> None:
     assert len(titles) == len(set(titles))
     options_of_command = [option for option in command.params if isinstance(option, click.Option)]
     if sum(not option.hidden for option in options_of_command) > FEW:
-        assert not [option.name for option in command.ungrouped_options if not option.hidden]
+        names = {option.name for option in command.ungrouped_options if not option.hidden}
+        assert names <= {"help_all"}
+
+
+@pytest.mark.parametrize("name", sorted(CALLS))
+def test_a_command_of_many_options_shows_the_common_ones_first(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*name.split(), "--help"]) == 0
+    shown = set(re.findall(r"^  (?:-\w, )?(--[a-z-]+)", capsys.readouterr().out, re.MULTILINE))
+    if not isinstance(CALLS[name], ManyOptionsCommand):
+        assert len(shown) < 15
+        return
+    assert len(shown) <= 12
+    assert run([*name.split(), "--help-all"]) == 0
+    every = set(re.findall(r"^  (?:-\w, )?(--[a-z-]+)", capsys.readouterr().out, re.MULTILINE))
+    assert shown < every and len(every) >= 15
 
 
 def examples(command: click.Command) -> list[str]:

@@ -4,6 +4,7 @@ import itertools
 import math
 import random
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -15,15 +16,20 @@ from hypothesis import strategies as st
 from scaletest.load.level_load import LoadOrder, LoadResult
 from scaletest.model import VerdictKind
 from scaletest.model.attempt import Attempt
+from scaletest.runs.progress import ExpectedEnd, narrow_end
 from scaletest.saturation.judging.backlog import pool_estimates
-from scaletest.saturation.judging.forecast import forecast, most_measured
+from scaletest.saturation.judging.forecast import DRAIN_S, forecast, most_measured, time_left
 from scaletest.saturation.judging.search_closed_load import search_closed_load
 from scaletest.saturation.judging.search_open_load import search_open_load
-from scaletest.saturation.judging.step import step_timing
-from scaletest.saturation.judging.step_sequence import MOST_LENGTHS
+from scaletest.saturation.judging.step import AssessedStep, step_timing
+from scaletest.saturation.judging.step_sequence import (
+    MOST_LENGTHS,
+    OPERATING_STEPS,
+    SaturationSequence,
+)
 from scaletest.saturation.judging.trial import Bracket, Finding, Probe, Trial
 from scaletest.saturation.measure.runner import Runner
-from scaletest.saturation.plan import SaturationPlan
+from scaletest.saturation.plan import Phase, SaturationPlan
 from scaletest.stats.estimate import Estimate
 from tests.unit.simulated import PLAN, Simulated, run
 from tests.unit.told import telling
@@ -406,3 +412,38 @@ def test_a_dry_run_marks_the_time_that_it_cannot_forecast() -> None:
     assert 3 * plain.longest_s < limited.longest_s <= MOST_LENGTHS * plain.longest_s
     agents = forecast(replace(PLAN, agents=4))
     assert agents.most_s - plain.most_s == pytest.approx(0.5 * 20)
+
+
+@pytest.mark.parametrize("kind", ["M/D/8", "noisy", "closed"])
+def test_the_end_lies_in_what_was_promised_in_nine_of_ten_searches(kind: str) -> None:
+    plan = replace(PLAN, load="closed", maximum=64.0) if kind == "closed" else PLAN
+    held, widest = 0, 0.0
+    for seed in range(20):
+        steps = run(plan, Simulated() if kind == "M/D/8" else noisy(seed), seed).steps
+        promises, now_s = promised_ends(plan, steps)
+        held += all(end.earliest_s <= now_s <= end.latest_s for _, end in promises)
+        late = [end for said_s, end in promises if said_s >= now_s / 3]
+        widest = max(widest, *(end.latest_s / end.earliest_s for end in late))
+    assert held >= 18 and widest <= 2.5
+
+
+def promised_ends(
+    plan: SaturationPlan, steps: Sequence[AssessedStep]
+) -> tuple[list[tuple[float, ExpectedEnd]], float]:
+    """What was said of the end and when, and when it came, if all steps last as planned."""
+    sequence, said, promises = SaturationSequence(plan), None, []
+    now_s = searched_s = 0.0
+    for assessed in steps:
+        left = time_left(sequence, searched_s)
+        assert left is not None
+        said = narrow_end(said, left, now_s)
+        promises.append((now_s, said))
+        length_s = plan.step_s + DRAIN_S
+        if assessed.step.phase == Phase.WARM:
+            length_s = plan.warm_s
+        else:
+            length_s *= OPERATING_STEPS if assessed.step.phase == Phase.OPERATE else 1
+            searched_s += length_s
+        now_s += length_s
+        sequence.tell(assessed)
+    return promises, now_s

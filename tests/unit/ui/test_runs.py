@@ -192,6 +192,22 @@ def test_runs_are_compared_the_oldest_as_the_base(archive: Archive) -> None:
     assert {"/runs/one", "/runs/two", "/compare"} <= set(links(page))
 
 
+def test_the_trend_of_a_name_is_a_page(archive: Archive) -> None:
+    for name in ("one", "two"):
+        archive.add(name, Labels("nightly"))
+    archive.page("/runs")  # waits until all are read
+    # the names that several runs have can be chosen
+    form = archive.page("/trend")
+    assert "/trend?name=nightly" in links(form)
+    page = Page(archive.client.get("/trend?name=nightly").text)
+    assert "trend of throughput(4) in nightly" in page.text and "equivalent" in page.text
+    other = "/trend?name=nightly&measure=ratio%284%29"
+    assert other in links(page)
+    assert "trend of ratio(4) in nightly" in Page(archive.client.get(other).text).text
+    assert "a trend needs two" in archive.page("/trend?name=weekly", 400).text
+    assert "none of the runs measured x" in archive.page("/trend?name=n&measure=x", 400).text
+
+
 def test_the_choice_has_the_newest_runs_and_the_ones_that_were_asked_for(
     archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,7 +126,7 @@ def test_the_summary_matches_its_golden_file(
     assert len(text.splitlines()) < 25
     assert all(character.isprintable() or character == "\n" for character in text)
     verdict = example_runs[case].result.verdict.kind.value
-    assert verdict in " ".join(text.splitlines()[-5:-2])
+    assert verdict in " ".join(text.splitlines()[-6:-2])
     following = "validate --local --resume" if example_runs[case].result.interrupted else "report"
     assert f"next: scaletest {following}" in text.splitlines()[-1]
 

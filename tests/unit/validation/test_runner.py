@@ -38,6 +38,7 @@ class Site(Wake):
     def __init__(self, law: Law, look: Callable[[], None] = lambda: None) -> None:
         super().__init__()
         self.now = 0.0
+        self.outcome = Outcome.SUCCEEDED  # of all requests
         self.runner: ValidationRunner
         self._law, self._look = law, look
         self._chance = random.Random(1)
@@ -102,7 +103,7 @@ class Site(Wake):
         step, repeat = self._key
         reply = Reply(
             f"r{next(self._numbers)}",
-            Outcome.SUCCEEDED,
+            self.outcome,
             exit_code=0,
             run_s=end - began,
             worker=f"w{worker}",
@@ -262,6 +263,16 @@ def test_a_full_disk_ends_the_run_with_what_was_measured(
     result = validated(planned(2), folder, Site(shared(0)), stored)
     assert result["verdict"]["kind"] == "PASS", result["verdict"]
     assert measured(folder) == [(1, 0), (2, 0), (2, 1), (1, 1)]
+
+
+def test_a_program_that_always_fails_ends_the_run_at_once(folder: ValidationFolder) -> None:
+    site = Site(shared(0))
+    site.outcome = Outcome.FAILED
+    result = validated(planned(8), folder, site)
+    assert result["verdict"]["kind"] == "FAIL"
+    stored = folder.load()
+    assert [measurement.stop for measurement in stored.measurements] == [Stop.FAILURES]
+    assert len(stored.records[1, 0]) <= 2
 
 
 def test_an_interrupted_step_is_measured_again(folder: ValidationFolder) -> None:

@@ -228,6 +228,16 @@ def test_failures_are_told_by_their_kinds_and_measure_nothing() -> None:
     assert "limit" in verdict.remedy
 
 
+@pytest.mark.parametrize(("late_s", "kind"), [(0.2, VerdictKind.PASS), (0.4, VerdictKind.INVALID)])
+def test_late_timers_of_the_client_count_by_the_latency(late_s: float, kind: VerdictKind) -> None:
+    plan = ServicePlan((1, 2), in_flight=12, step_s=4.0)
+    visits = [replace(visit, beat_s=late_s) for visit in visits_of(validated(Service(), plan))]
+    assert visits[0].latencies["latency.p50"] == pytest.approx(1.2, rel=0.05)
+    verdict = evaluate_service(plan, visits, random.Random(1)).verdict
+    assert verdict.kind is kind
+    assert kind is VerdictKind.PASS or "timers fired 400 ms late" in verdict.reason
+
+
 def test_long_answers_and_few_requests_in_flight_are_warm_in_time() -> None:
     plan = ServicePlan((1, 2), in_flight=1, step_s=10.0, warm_limit_s=20.0)
     result = validated(Service(serve_s=8.0), plan)
