@@ -84,12 +84,13 @@ class CommandReplicas:
             done = subprocess.run(
                 self._listing, capture_output=True, timeout=LIST_S, check=True, text=True
             )
-        except (OSError, subprocess.SubprocessError) as error:
+            lines = [line if "://" in line else f"http://{line}" for line in done.stdout.split()]
+            return {urlsplit(line).netloc: line.rstrip("/") for line in lines}
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
             raise UsageError(
                 f"the replicas could not be listed: {error}",
                 hint="<list_replicas> is a command that prints one address per line",
             ) from error
-        return {urlsplit(line).netloc: line.rstrip("/") for line in done.stdout.split()}
 
     def pods(self) -> Mapping[str, PodLook]:
         """Return none."""
