@@ -2,6 +2,7 @@
 
 import logging
 import shlex
+import shutil
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
@@ -55,6 +56,12 @@ class CommandReplicas:
                 f"<set_replicas> or <list_replicas> cannot be read: {error}"
             ) from error
         self._before, self._ready_s = before, ready_s
+        program = self.line(before)[0]
+        if not shutil.which(program):
+            raise UsageError(
+                f"<set_replicas> cannot be run: there is no program {cut_text(program, 80)}",
+                hint="check its path; for shell syntax, give sh -c '...'",
+            )
         self._watcher: subprocess.Popen[bytes] | None = None
         # a second signal may come while the number is put back
         self._once = threading.Lock()

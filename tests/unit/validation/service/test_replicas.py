@@ -62,7 +62,7 @@ def test_the_number_is_put_back_after_a_kill(tmp_path: Path) -> None:
     [
         ("true", UsageError, r"has no \{n\}"),
         ("sh -c 'echo no node for {n} >&2; exit 4'", UsageError, "code 4: no node for 2"),
-        ("/nowhere/scale {n}", UsageError, "cannot be run"),
+        ("/nowhere/scale {n}", UsageError, "no program /nowhere/scale"),
         ("sleep 10{n}", WaitTimeout, "did not end within"),
     ],
 )
