@@ -47,6 +47,7 @@ class ImportedType(RunType):
     folder: type[TypedFolder[Any]] = ImportedFolder
     curve_title = "throughput at each number of replicas"
     curve_path = ("throughput", "value")
+    workload_fields: ClassVar = WORKLOAD_FIELDS
 
     def judge(self, folder: RunFolder) -> ImportedRun:
         """Judge the run in a folder; UsageError when it cannot be read."""
@@ -103,7 +104,7 @@ class ImportedType(RunType):
         alone = sorted({*plans[0].steps} ^ {*plans[1].steps})
         return Contrast(
             plan_differences(
-                plans[0].to_dict(), plans[1].to_dict(), WORKLOAD_FIELDS, IRRELEVANT_FIELDS
+                plans[0].to_dict(), plans[1].to_dict(), self.workload_fields, IRRELEVANT_FIELDS
             ),
             [f"{count} {plans[0].axis}" for count in alone],
         )

@@ -65,7 +65,7 @@ def faults(plan: ServicePlan, steps: Sequence[ImportedStep]) -> Iterator[Ground]
 def _faults_of_visit(plan: ServicePlan, visit: ServiceVisit) -> Iterator[Ground]:
     at, failed = visit.file, sum(visit.outcomes.values())
     ended = failed + (visit.successes or 0.0)
-    if not visit.successes or failed > plan.tolerate_failures * ended:
+    if visit.failed_share > plan.tolerate_failures:
         kinds = ", ".join(f"{count} x {kind}" for kind, count in visit.outcomes.items())
         most = max(visit.outcomes, key=lambda kind: visit.outcomes[kind], default="")
         cause, remedy = CAUSES.get(most, ("requests fail", "read the log of the service"))

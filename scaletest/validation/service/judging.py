@@ -50,6 +50,9 @@ def evaluate_service(
     """Judge these visits. chance: for the law's interval. interrupted: what ended the run early."""
     if any(visit.lengths_vary for visit in visits):
         plan = replace(plan, measure=TOKENS)
+    if plan.in_flight is None and visits:
+        # the number that was found is part of the workload, which a comparison looks at
+        plan = replace(plan, in_flight=int((visits[0].in_flight or 1.0) // visits[0].count))
     by_step = {count: [row for row in visits if row.count == count] for count in plan.steps}
     parts = {count: [_part(plan, row) for row in rows] for count, rows in by_step.items() if rows}
     trend, doublings = trend_of_run(list(parts.values())), plan.doublings

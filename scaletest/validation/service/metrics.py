@@ -9,6 +9,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from http.client import HTTPException
 from urllib.error import HTTPError
 
 from scaletest.load.http_call import HttpCall, tls_context
@@ -18,6 +19,8 @@ from scaletest.validation.service.visit import ReplicaMetrics
 logger = logging.getLogger("scaletest.validation")
 LOOK_S, PATIENCE_S = 1.0, 5.0
 MOST_BYTES = 16 * 1024 * 1024
+# A replica that answers with one of these serves no metrics, or not to us.
+REFUSED = frozenset((401, 403, 404, 405))
 NAMES = {
     "vllm:num_requests_running": "running",
     "vllm:num_requests_waiting": "waiting",
@@ -58,6 +61,7 @@ class MetricsWatch:
         self._addresses, self._call, self._clock = addresses, call, clock
         self._context = tls_context(call)
         self._looks: list[tuple[float, dict[str, Figures]]] = []
+        self.refusal = ""  # why nothing is read any longer
         self._thread = Periodic("metrics", self._look, LOOK_S)
         self._thread.start()
 
@@ -78,10 +82,11 @@ class MetricsWatch:
                     asked, timeout=PATIENCE_S, context=self._context
                 ) as answer:
                     looked[name] = parse_metrics(answer.read(MOST_BYTES).decode("utf-8", "replace"))
-        except HTTPError:
-            self._addresses = {}  # it serves none, or we may not read them
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, HTTPException) as error:
             logger.info("metrics of the replicas cannot be read: %s", error)
+            if isinstance(error, HTTPError) and error.code in REFUSED:
+                self._addresses = {}
+                self.refusal = f"HTTP {error.code} at {error.url}"
         else:
             self._looks.append((self._clock(), looked))
 

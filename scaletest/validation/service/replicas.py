@@ -2,6 +2,7 @@
 
 import logging
 import shlex
+import shutil
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
@@ -55,6 +56,12 @@ class CommandReplicas:
                 f"<set_replicas> or <list_replicas> cannot be read: {error}"
             ) from error
         self._before, self._ready_s = before, ready_s
+        program = self.line(before)[0]
+        if not shutil.which(program):
+            raise UsageError(
+                f"<set_replicas> cannot be run: there is no program {cut_text(program, 80)}",
+                hint="check its path; for shell syntax, give sh -c '...'",
+            )
         self._watcher: subprocess.Popen[bytes] | None = None
         # a second signal may come while the number is put back
         self._once = threading.Lock()
@@ -84,12 +91,13 @@ class CommandReplicas:
             done = subprocess.run(
                 self._listing, capture_output=True, timeout=LIST_S, check=True, text=True
             )
-        except (OSError, subprocess.SubprocessError) as error:
+            lines = [line if "://" in line else f"http://{line}" for line in done.stdout.split()]
+            return {urlsplit(line).netloc: line.rstrip("/") for line in lines}
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
             raise UsageError(
                 f"the replicas could not be listed: {error}",
                 hint="<list_replicas> is a command that prints one address per line",
             ) from error
-        return {urlsplit(line).netloc: line.rstrip("/") for line in done.stdout.split()}
 
     def pods(self) -> Mapping[str, PodLook]:
         """Return none."""

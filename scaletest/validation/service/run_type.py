@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from scaletest.validation.imported.run_type import ImportedType
+from scaletest.validation.imported.run_type import WORKLOAD_FIELDS, ImportedType
 from scaletest.validation.judging.growth import SEED
 from scaletest.validation.service.folder import ServiceFolder
 from scaletest.validation.service.judging import ServiceEvaluation, evaluate_service
@@ -14,6 +14,7 @@ class ServiceType(ImportedType):
     """Validations of services."""
 
     folder = ServiceFolder
+    workload_fields = WORKLOAD_FIELDS | {"in_flight"}
 
     def evaluate(self, plan: Any, results: Sequence[Any], interrupted: str) -> ServiceEvaluation:
         """Judge what was measured. interrupted: what ended the run early."""

@@ -211,20 +211,21 @@ class ServiceRunner:
 
     def _find_in_flight(self) -> int | None:
         """Return the number in flight from which on one replica does no more; None when stopped."""
-        tried, most, before = 1, self._plan.most_in_flight, 0.0
+        tried, held, most, before = 1, 1, self._plan.most_in_flight, 0.0
         while True:
             name = f"{tried} in flight for one replica"
             place = ServiceVisit(1, 0, TOOL, name, in_flight=float(tried))
             visit = self._measure(place, min(SHORT_S, self._plan.step_s))
             if visit is None:
                 return None
-            if visit.outcomes and tried > 1:
-                return tried // 2  # it refuses more
-            rate = visit.requests_per_s or 0.0
-            self._progress.message(f"{name}: {format_significant(rate, 4)} requests/s")
+            rate, failed = visit.requests_per_s or 0.0, sum(visit.outcomes.values())
+            shown = format_significant(rate, 4)
+            self._progress.message(f"{name}: {shown} requests/s, {failed} failed")
+            if tried > 1 and visit.failed_share > self._plan.tolerate_failures:
+                return held  # it refuses more
             if rate < GROWS * before or tried == most:
                 return tried
-            tried, before = min(2 * tried, most), rate
+            tried, held, before = min(2 * tried, most), tried, rate
 
     def _measure(
         self,
@@ -263,6 +264,9 @@ class ServiceRunner:
             return None
         begin_s, end_s = course.from_s or 0.0, course.until_s
         metrics = watch.between(began + begin_s, began + end_s) if watch else {}
+        if watch and watch.refusal:
+            self._call = None  # it would be the same at each further step
+            self._progress.message(f"no metrics of the replicas: {watch.refusal}")
         middle_s = began - self._began + (begin_s + end_s) / 2
         return measure_visit(course, result, replace(place, middle_s=middle_s), metrics)
 

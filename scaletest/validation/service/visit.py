@@ -129,6 +129,12 @@ class ServiceVisit(ToolResult):
     ] = field(default_factory=dict)
 
     @property
+    def failed_share(self) -> float:
+        """Part of the requests that failed; 1 where none succeeded."""
+        failed, successes = sum(self.outcomes.values()), self.successes or 0.0
+        return failed / (failed + successes) if successes else 1.0
+
+    @property
     def served(self) -> dict[str, float]:
         """Requests by replica: of answers that name theirs, else by the replicas' own count."""
         if self.replicas:

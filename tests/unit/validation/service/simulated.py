@@ -23,6 +23,8 @@ class Service:
     choose: Callable[[int, int], int] = lambda number, count: number % count
     slowness: Callable[[int, float], float] = lambda replica, now: 1.0
     outcome: str = OK
+    # whether it refuses the request of this number, of a load with so many in flight
+    refuses: Callable[[int, int], bool] = lambda number, parallel: False
     name_replicas: bool = True
     tokens: Callable[[int], int] = lambda number: 8
     least_gap_s: float = 0.0  # of a router that passes on one request after the other
@@ -96,7 +98,7 @@ class SimulatedLoad:
                 at,
                 at,
                 ended,
-                service.outcome,
+                "503" if service.refuses(number, order.parallel) else service.outcome,
                 pod=name,
                 first_s=starts,
                 tokens=service.tokens(number),

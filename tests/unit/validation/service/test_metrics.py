@@ -1,14 +1,23 @@
 """What replicas tell of themselves, and what it says about a run."""
 
+import math
 import random
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import pytest
+
+from scaletest.load.http_call import HttpCall
 from scaletest.model.verdict import VerdictKind
 from scaletest.validation.service.judging import evaluate_service
-from scaletest.validation.service.metrics import metrics_between, parse_metrics
+from scaletest.validation.service.metrics import MetricsWatch, metrics_between, parse_metrics
 from scaletest.validation.service.plan import ServicePlan
 from scaletest.validation.service.visit import ReplicaMetrics
+from tests.conftest import eventually
 from tests.unit.validation.service.simulated import Service
 from tests.unit.validation.service.test_service import validated
 
@@ -36,6 +45,79 @@ def test_counters_grow_and_gauges_are_means_between_the_looks() -> None:
     assert found["a"] == ReplicaMetrics(seconds=3.0, tokens=30.0, running=2.5)
     assert found["b"].tokens is None
     assert metrics_between(looks, 0.5, 1.5) == {}
+
+
+class Answers(BaseHTTPRequestHandler):
+    """Answers with the next of these, and with the last again and again."""
+
+    answers: list[bytes]
+
+    def do_GET(self) -> None:
+        self.wfile.write(self.answers.pop(0) if len(self.answers) > 1 else self.answers[0])
+
+    def log_message(self, *message: object) -> None:
+        """Be silent."""
+
+
+@contextmanager
+def watch(*answers: bytes) -> Iterator[MetricsWatch]:
+    """Watch a replica that answers so."""
+    handler = type("Handler", (Answers,), {"answers": list(answers)})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        try:
+            with closing(MetricsWatch({"a": url}, HttpCall(url))) as watching:
+                yield watching
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scaletest.validation.service.metrics.LOOK_S", 0.01)
+
+
+@pytest.mark.usefixtures("_often")
+def test_metrics_are_read_after_errors_that_pass() -> None:
+    sound = b"HTTP/1.0 200 OK\r\n\r\nvllm:num_requests_running 3.0\n"
+    cut = b"HTTP/1.0 200 OK\r\nContent-Length: 99\r\n\r\nvllm"
+    failed = b"HTTP/1.0 503 Unavailable\r\n\r\n"
+    with watch(failed, b"no HTTP at all\r\n", cut, sound) as watching:
+        found = eventually(lambda: watching.between(0.0, math.inf))
+    assert found["a"].running == 3.0
+    assert not watching.refusal
+
+
+@pytest.mark.usefixtures("_often")
+def test_a_replica_without_metrics_refuses_them() -> None:
+    with watch(b"HTTP/1.0 404 Not Found\r\n\r\n") as watching:
+        refusal = eventually(lambda: watching.refusal)
+    assert refusal.startswith("HTTP 404 at http://127.0.0.1:")
+
+
+def test_refused_metrics_are_told_once_and_not_asked_for_at_further_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watched, said = list[object](), list[str]()
+
+    class Refused:
+        refusal = "HTTP 404"
+
+        def __init__(self, addresses: object, call: object) -> None:
+            watched.append(addresses)
+
+        def between(self, begin: float, end: float) -> dict[str, ReplicaMetrics]:
+            return {}
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr("scaletest.validation.service.runner.MetricsWatch", Refused)
+    validated(Service(are_addresses_known=True), PLAN, HttpCall("http://a"), said)
+    assert len(watched) == 1
+    assert sum("no metrics of the replicas: HTTP 404" in line for line in said) == 1
 
 
 def judged(change: Any, plan: ServicePlan = PLAN, **service: Any) -> Any:

@@ -30,13 +30,16 @@ def test_the_number_is_set_and_put_back_once(tmp_path: Path) -> None:
 
 
 def test_addresses_are_those_that_a_command_prints() -> None:
-    listing = "sh -c 'echo http://a:1/; echo http://b:2'"
+    listing = "sh -c 'echo http://a:1/; echo http://b:2; echo c:3; echo 10.0.0.4:80'"
     assert CommandReplicas("true {n}", 1, 30.0, listing).addresses() == {
         "a:1": "http://a:1",
         "b:2": "http://b:2",
+        "c:3": "http://c:3",
+        "10.0.0.4:80": "http://10.0.0.4:80",
     }
-    with pytest.raises(UsageError, match="could not be listed"):
-        CommandReplicas("true {n}", 1, 30.0, "false").addresses()
+    for wrong in ("false", "echo [::1"):
+        with pytest.raises(UsageError, match="could not be listed"):
+            CommandReplicas("true {n}", 1, 30.0, wrong).addresses()
 
 
 def test_nothing_is_put_back_that_was_not_changed(tmp_path: Path) -> None:
@@ -59,7 +62,7 @@ def test_the_number_is_put_back_after_a_kill(tmp_path: Path) -> None:
     [
         ("true", UsageError, r"has no \{n\}"),
         ("sh -c 'echo no node for {n} >&2; exit 4'", UsageError, "code 4: no node for 2"),
-        ("/nowhere/scale {n}", UsageError, "cannot be run"),
+        ("/nowhere/scale {n}", UsageError, "no program /nowhere/scale"),
         ("sleep 10{n}", WaitTimeout, "did not end within"),
     ],
 )

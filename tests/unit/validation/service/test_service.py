@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from scaletest.load.http_call import HttpCall
 from scaletest.model.attempt import Attempt
 from scaletest.model.errors import InvalidValue, WaitTimeout
 from scaletest.model.labels import UNLABELLED
@@ -15,6 +16,7 @@ from scaletest.model.verdict import VerdictKind
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.stopping import StopRequest
 from scaletest.validation.imported.plan import TOKENS
+from scaletest.validation.imported.run_type import ImportedRun
 from scaletest.validation.service.course import VisitCourse, progress
 from scaletest.validation.service.judging import (
     ServiceEvaluation,
@@ -31,16 +33,19 @@ from tests.unit.validation.service.simulated import Service
 PLAN = ServicePlan((1, 2, 4), in_flight=12, step_s=8.0)
 
 
-def validated(service: Service, plan: ServicePlan = PLAN) -> ServiceEvaluation:
+def validated(
+    service: Service, plan: ServicePlan = PLAN, call: HttpCall | None = None, *said: list[str]
+) -> ServiceEvaluation:
     """The result of a run."""
     stop = StopRequest()
     runner = ServiceRunner(
         plan,
         service,
         service.load,
-        telling([]),
+        telling(*said or ([],)),
         stop,
         ready_s=5.0,
+        call=call,
         clock=service.clock,
         sleep=lambda seconds: setattr(service, "now", service.now + seconds),
     )
@@ -69,6 +74,33 @@ def test_without_a_number_in_flight_it_is_found_with_one_replica() -> None:
     # four slots are full with four, and eight serve no more
     assert [visit.in_flight for visit in visits_of(result)] == [8.0, 8.0, 16.0, 16.0]
     assert result.verdict.kind is VerdictKind.PASS, result.verdict
+
+
+@pytest.mark.parametrize(
+    ("refuses", "found"),
+    [
+        (lambda number, parallel: parallel == 12 and number == 90, 12),
+        (lambda number, parallel: parallel > 8 and number % 10 == 0, 8),
+        (lambda number, parallel: parallel > 4, 4),
+    ],
+)
+def test_the_number_found_is_the_last_that_a_replica_does_not_refuse(
+    refuses: Callable[[int, int], bool], found: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scaletest.validation.service.plan.MOST_FOUND", 12)
+    result = validated(Service(slots=16, refuses=refuses), ServicePlan((1, 2), step_s=8.0))
+    assert visits_of(result)[0].in_flight == found
+
+
+def test_runs_that_found_other_numbers_in_flight_are_of_different_workloads() -> None:
+    plan = ServicePlan((1, 2), step_s=4.0)
+    base, alike, other = (
+        ImportedRun("", "", validated(Service(slots=slots), plan)) for slots in (4, 4, 16)
+    )
+    assert RUN_TYPE.contrast(base, alike).differences == ()
+    assert RUN_TYPE.contrast(base, other).foreign == ["in_flight: 8 and 32"]
+    given = ImportedRun("", "", validated(Service(), replace(plan, in_flight=8)))
+    assert RUN_TYPE.contrast(base, given).differences == ()
 
 
 def test_pinned_connections_are_told_from_a_slow_replica_by_an_even_load() -> None:
