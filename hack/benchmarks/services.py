@@ -19,8 +19,10 @@ from hack.benchmarks.lines import report
 MOST_WRONG = 1
 # where a doubling is linear, every ratio is within these
 LEAST_RATIO, MOST_RATIO = 1.94, 2.06
-# what a replica serves a second with 8 slots, steps of 28 ms and answers of 16 tokens
-PER_REPLICA = 8 / (0.028 * 16)
+# few and slow tokens, so that eight replicas and the client share two cores
+REPLICA = ("--step", "0.04", "--step-each", "0.002")
+# what a replica serves a second with 8 slots, steps of 56 ms and answers of 8 tokens
+PER_REPLICA = 8 / (0.056 * 8)
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def main() -> int:
 
 def run_case(case: Case, step_s: float) -> dict[str, Any]:
     """Run a case once; the result, or the error as a verdict."""
-    line = [sys.executable, "-m", "hack.inference_front", *case.front]
+    line = [sys.executable, "-m", "hack.inference_front", *REPLICA, *case.front]
     front = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert front.stdout
     url = f"http://127.0.0.1:{int(front.stdout.readline())}"
@@ -84,7 +86,7 @@ def run_case(case: Case, step_s: float) -> dict[str, Any]:
             done = subprocess.run(
                 [
                     *(sys.executable, "-m", "scaletest", "validate", "--service", url),
-                    *("--openai", "completions", "--model", "m", "--output-tokens", "16"),
+                    *("--openai", "completions", "--model", "m", "--output-tokens", "8"),
                     *("--prompt-tokens", "32", "--replica-header", "X-Replica"),
                     *("--set-replicas", f"curl -sf -X POST {url}/replicas/{{n}}"),
                     *("--list-replicas", f"curl -sf {url}/addresses", *case.load),
