@@ -73,7 +73,7 @@ def test_every_unit_of_a_headline_has_bounds() -> None:
     [
         ("", "cannot be read"),
         ("bandwidth", "cannot be read"),
-        ("bandwidth>=-1", "cannot be read"),
+        ("bandwidth>=-1", "never below 0"),
         ("bandwith>=1", "did you mean bandwidth"),
         ("bandwidth==1", "compares with =="),
         ("bandwidth>=1s", "has the unit s"),
