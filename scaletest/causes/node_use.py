@@ -57,6 +57,16 @@ def windows_of(step: MeasuredStep, records: Rows) -> list[MeasuredWindow]:
         if sample.starved:
             completions = completions.dealt_in_turn
         first_s, last_s = completions.span
+        rows = records.get(sample.measurement.key, ())
+        if last_s <= first_s and rows:
+            # a round of requests or two: the time in which all workers ran them
+            by_worker: dict[str, list[Record]] = defaultdict(list)
+            for record in rows:
+                by_worker[record.reply.worker].append(record)
+            first_s = max(
+                min(row.reply.started_s for row in served) for served in by_worker.values()
+            )
+            last_s = min(max(row.reply.ended_s for row in served) for served in by_worker.values())
         if sample.measurement.repeat not in repeats or last_s <= first_s:
             continue
         # when the last worker began its first request that counts; `first_s` where it is unknown
@@ -64,7 +74,6 @@ def windows_of(step: MeasuredStep, records: Rows) -> list[MeasuredWindow]:
         for record in sample.counted:
             reply = record.reply
             began[reply.worker] = min(reply.started_s or first_s, began.get(reply.worker, first_s))
-        rows = records.get(sample.measurement.key, ())
         at_work_s = max(began.values(), default=first_s)
         windows.append(MeasuredWindow(first_s, last_s, completions, rows, at_work_s))
     return windows

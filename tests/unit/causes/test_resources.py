@@ -75,6 +75,28 @@ def test_a_step_without_a_sample_has_those_of_the_time_in_which_all_its_workers_
     assert inside == pytest.approx(2.0)
 
 
+def test_a_step_of_two_requests_a_worker_has_the_samples_of_the_time_in_which_all_ran_them() -> (
+    None
+):
+    plan = Plan(limit=4, command=("work",), queue="q")
+    measurements, records, _ = run(COMPUTING, plan.steps, requests=2)
+    records = on_one_node(records)
+    step = evaluate(plan, measurements, records, random.Random(1)).steps[1]
+    assert {sample.counted_completions.span for sample in step.samples} == {(0.0, 0.0)}
+    rows = records[2, 0]
+    began_s, ended_s = (
+        min(row.reply.started_s for row in rows),
+        max(row.reply.ended_s for row in rows),
+    )
+    middle_s = (began_s + ended_s) / 2
+    samples = [
+        NodeSample("node-a", "worker-0", middle_s + 0.1, 0.2, cpu(1.5)),
+        NodeSample("node-a", "worker-0", ended_s + 0.5, 0.2, cpu(2.0)),
+    ]
+    (used,), _ = resources_by_step([step], records, samples)
+    assert used.cores_busy == pytest.approx(1.5)
+
+
 @pytest.mark.parametrize("outside_s", [0.02, 0.4])
 def test_a_sample_that_also_tells_of_the_time_before_a_step_says_nothing_of_it(
     outside_s: float,
