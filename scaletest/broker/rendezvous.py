@@ -112,7 +112,7 @@ class Rendezvous:
         return bool(self._redis.exists(self._key("stop")))
 
     def submit_result(self, order: int, result: dict[str, Any]) -> None:
-        """Submit what an agent measured for the order of that number."""
+        """Submit the result of an agent for the order with this number."""
         pipe = self._redis.pipeline()
         self._push(pipe, f"done:{order}", result)
         pipe.execute()

@@ -39,7 +39,7 @@ from scaletest.causes.steps import SPREAD_BETWEEN_STEPS, MeasuredStep, Rows
 from scaletest.model import State
 from scaletest.stats.chance import Chance
 from scaletest.stats.estimate import Estimate
-from scaletest.stats.student import t95
+from scaletest.stats.student import NORMAL_95, t95
 
 RESAMPLES = 300
 # A cause is looked for when a cycle grew by at least so many standard errors: one linear run in
@@ -47,8 +47,6 @@ RESAMPLES = 300
 CERTAIN = 3.3
 # What was not seen in n looks may be up to 3/n of the whole (at 95 % confidence).
 RULE_OF_THREE = 3.0
-# The middle 95 % of a normal distribution reach so many standard deviations.
-NORMAL_95 = 1.96
 # An object is named when it holds more of a place's growth than all others together.
 MOST_OF_GROWTH = 0.5
 # A CPU limit is the cause when throttled seconds grew by this part of the wait for a CPU.

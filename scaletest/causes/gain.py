@@ -20,10 +20,10 @@ from scaletest.model.declared import Positive
 from scaletest.model.writing import Written
 from scaletest.stats.estimate import Estimate, estimate_within
 from scaletest.stats.scaling import MeasuredThroughput, scaling_over
+from scaletest.stats.student import NORMAL_95
 
-# Of a normal distribution, the middle 95 % reach so many standard deviations. A speed-up is of two
-# steps.
-BETWEEN_RUNS = 1.96 * math.sqrt(2.0) * SPREAD_BETWEEN_STEPS
+# A speed-up is of two steps.
+BETWEEN_RUNS = NORMAL_95 * math.sqrt(2.0) * SPREAD_BETWEEN_STEPS
 
 
 @dataclass(frozen=True, slots=True)

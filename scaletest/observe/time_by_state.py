@@ -1,4 +1,4 @@
-"""From looks at a request's processes to seconds by state, which sum to the time that passed.
+"""Turn looks at a request's processes into seconds by state, which sum to the time that passed.
 
 Time on a CPU, and waiting for one, is counted by the kernel between two looks. What is left of the
 interval was spent blocked: half of it is given to what was blocked at its begin, the rest to what

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 NORMAL = statistics.NormalDist()
+# The middle 95 % of a normal distribution reach so many standard deviations.
+NORMAL_95 = 1.96
 
 
 def t95(freedom: float) -> float:

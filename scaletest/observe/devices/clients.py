@@ -58,7 +58,7 @@ class CycleClocks:
 
 @dataclass(slots=True)
 class _Count:
-    """What one kind of engine did for one client."""
+    """The work of one kind of engine for one client."""
 
     in_cycles: bool  # or in nanoseconds
     capacity: int  # how many engines of the kind the device has

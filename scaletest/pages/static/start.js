@@ -1,5 +1,5 @@
 // Adds the token of the printed address to the forms that start and stop runs. The browser keeps it for this address and
-// port alone; a cookie would go to every port of the machine. It comes behind a #, which is sent to no server.
+// port alone; a cookie would go to every port of the machine. It comes after a #, which is sent to no server.
 "use strict";
 
 (() => {

@@ -15,6 +15,7 @@ from typing import Annotated
 from scaletest.model import Measurement
 from scaletest.model.run_progress import TimeLeft
 from scaletest.model.writing import Written
+from scaletest.stats.student import NORMAL_95
 from scaletest.validation.judging.schedule import Turn
 from scaletest.validation.judging.stopping import CAUSE_S, PARTS, SHORTEST_STEP_S
 from scaletest.validation.judging.throughput import least_per_worker
@@ -44,7 +45,7 @@ def forecast(plan: Plan, spread: float) -> ValidationForecast:
     for workers in plan.steps:
         part_s = _part_load_s(plan, workers, spread, plan.seconds)
         cycles = max(1.0, PARTS * workers * (part_s / max(plan.seconds, 1e-3) - 1))
-        widths.append(1.96 * spread / math.sqrt(cycles))
+        widths.append(NORMAL_95 * spread / math.sqrt(cycles))
         total += PARTS * part_s
     return ValidationForecast(spread, total * plan.repeats + _without_load_s(plan), tuple(widths))
 
@@ -131,6 +132,6 @@ def _part_load_s(plan: Plan, workers: int, spread: float, request_s: float) -> f
     if plan.step_s:
         return plan.fixed_part_s
     # one more, since each worker's first request only starts its cycle
-    needed = math.ceil((1.96 * spread / plan.precision) ** 2 / workers / PARTS) + 1
+    needed = math.ceil((NORMAL_95 * spread / plan.precision) ** 2 / workers / PARTS) + 1
     seconds = (plan.warmup_s or 0.0) + max(least_per_worker(workers), needed) * request_s
     return min(plan.longest_part_s, max(SHORTEST_STEP_S / PARTS, seconds))

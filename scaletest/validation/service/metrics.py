@@ -57,7 +57,10 @@ class MetricsWatch:
         call: HttpCall,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """addresses: of the replicas, by name. call: whose headers and authority are used."""
+        """Start reading.
+
+        addresses: those of the replicas, by name. call: its headers and authority are used.
+        """
         self._addresses, self._call, self._clock = addresses, call, clock
         self._context = tls_context(call)
         self._looks: list[tuple[float, dict[str, Figures]]] = []
