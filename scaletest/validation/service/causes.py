@@ -27,8 +27,9 @@ HELD = 0.8
 GAINS = 1.1
 # A CPU limit that stops replicas for so much more of their time explains what is lost.
 THROTTLED = 0.1
-# Parts by which hits of a prefix cache may differ between steps, and counts of tokens.
-SAME_HITS, SAME_TOKENS = 0.01, 0.05
+# Parts by which hits of a prefix cache may differ between steps, and the replicas' count of tokens
+# from ours: theirs is of the looks within the step, and a batch ends many requests at once.
+SAME_HITS, SAME_TOKENS = 0.01, 0.10
 
 
 def visits_of(step: ImportedStep) -> list[ServiceVisit]:

@@ -4,6 +4,7 @@ import logging
 import shlex
 import shutil
 import subprocess
+import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -11,11 +12,14 @@ from urllib.parse import urlsplit
 
 from scaletest.model.checks import cut_text
 from scaletest.model.errors import UsageError, WaitTimeout
+from scaletest.processes.children import end_group
 from scaletest.validation.service.visit import PodLook
 
 logger = logging.getLogger("scaletest.validation")
 PLACE = "{n}"
 LIST_S = 10.0
+# A command that takes too long gets this long to end, with what it started.
+GRACE_S = 3.0
 # Runs the rest of its arguments when the pipe closes without a line: when this process is killed.
 _PUT_BACK = 'read -r line || exec "$@"'
 
@@ -123,27 +127,33 @@ class CommandReplicas:
     def _run(self, count: int) -> None:
         line = self.line(count)
         shown = cut_text(shlex.join(line), 120)
-        try:
-            done = subprocess.run(
-                line,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=self._ready_s,
-                check=False,
-                text=True,
-                errors="replace",
-            )
-        except subprocess.TimeoutExpired as error:
-            raise WaitTimeout(
-                f"{shown} did not end within {self._ready_s:.0f} s",
-                hint="give a longer <ready_timeout>, or look why the replicas are not ready",
-            ) from error
-        except OSError as error:
-            raise UsageError(f"{shown} cannot be run: {error.strerror}") from error
-        if done.returncode:
-            lines = (done.stderr or done.stdout).strip().splitlines()
+        # a file and no pipe: what the command leaves running may keep its output open
+        with tempfile.TemporaryFile() as output:
+            try:
+                process = subprocess.Popen(
+                    line,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise UsageError(f"{shown} cannot be run: {error.strerror}") from error
+            try:
+                process.wait(self._ready_s)
+            except subprocess.TimeoutExpired as error:
+                raise WaitTimeout(
+                    f"{shown} did not end within {self._ready_s:.0f} s",
+                    hint="give a longer <ready_timeout>, or look why the replicas are not ready",
+                ) from error
+            finally:
+                if process.returncode is None:
+                    end_group(process, GRACE_S)
+            output.seek(0)
+            lines = output.read().decode(errors="replace").strip().splitlines()
+        if process.returncode:
             said = f": {cut_text(lines[-1], 200)}" if lines else ""
             raise UsageError(
-                f"{shown} failed with exit code {done.returncode}{said}",
+                f"{shown} failed with exit code {process.returncode}{said}",
                 hint="run it yourself; it shall end with 0 when the replicas are ready",
             )

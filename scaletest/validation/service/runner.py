@@ -182,6 +182,7 @@ class ServiceRunner:
         self._replicas.scale(count)
         self._await_answer(count)
         scale_s = self._clock() - asked_at
+        addresses = self._replicas.addresses()
         if self._in_flight is None:
             self._in_flight = self._find_in_flight()
         way = "down" if repeat % 2 else "up"
@@ -195,7 +196,6 @@ class ServiceRunner:
             in_flight=float((self._in_flight or 1) * count),
             scale_s=scale_s,
         )
-        addresses = self._replicas.addresses()
         before = self._replicas.pods()
         visit = self._measure(place, self._plan.step_s, addresses)
         if visit is None:

@@ -1,5 +1,7 @@
 """Replicas that a command sets."""
 
+import os
+import signal
 import subprocess
 import sys
 from contextlib import closing
@@ -69,3 +71,21 @@ def test_the_number_is_put_back_after_a_kill(tmp_path: Path) -> None:
 def test_a_command_that_fails_says_why(line: str, error: type[ScaletestError], text: str) -> None:
     with pytest.raises(error, match=text), closing(CommandReplicas(line, 1, 0.2)) as replicas:
         replicas.scale(2)
+
+
+def test_what_a_command_leaves_running_does_not_hold_it_up(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    line = f"sh -c 'sleep 60 & echo $! >> {pid}; true {{n}}'"
+    with closing(CommandReplicas(line, 1, 30.0)) as replicas:
+        replicas.scale(2)
+    for left in pid.read_text().split():
+        os.kill(int(left), signal.SIGKILL)  # it is a replica, and still runs
+
+
+def test_a_command_that_takes_too_long_ends_with_what_it_started(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    line = f"sh -c 'sleep 60 & echo $! >> {pid}; wait; true {{n}}'"
+    with pytest.raises(WaitTimeout), closing(CommandReplicas(line, 1, 0.5)) as replicas:
+        replicas.scale(2)
+    left = [Path(f"/proc/{number}") for number in pid.read_text().split()]
+    eventually(lambda: not any(process.exists() for process in left))
