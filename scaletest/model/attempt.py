@@ -25,6 +25,8 @@ REFUSED, RESET, TIMED_OUT, DNS, TLS, PROTOCOL = (
 )
 UNSENT = "not sent"
 INCOMPLETE = "incomplete"  # a stream that ended before its last event
+# Tokens came out of a buffer that took less than this part of the latency, and this time for each.
+BUFFERED_PART, BUFFERED_S = 0.01, 0.001
 _TIMES = ("due_s", "noticed_s", "sent_s", "ended_s")
 _STREAM = ("first_s", "tokens", "prompt_tokens", "counts_chunks")
 
@@ -83,10 +85,16 @@ class Attempt(msgspec.Struct, frozen=True):
 
     @property
     def per_token_s(self) -> float | None:
-        """Seconds for each further token of a stream; None without one."""
+        """Seconds for each further token of a stream; None without one, or where a buffer held it.
+
+        A proxy that buffers, or a server that sends when it is done, lets all tokens come at once.
+        """
         if self.first_s is None or self.tokens < 2:
             return None
-        return (self.ended_s - self.first_s) / (self.tokens - 1)
+        streamed_s = self.ended_s - self.first_s
+        per_token_s = streamed_s / (self.tokens - 1)
+        came_at_once = streamed_s < BUFFERED_PART * (self.ended_s - self.sent_s)
+        return None if came_at_once and per_token_s < BUFFERED_S else per_token_s
 
     @property
     def lag_s(self) -> float:

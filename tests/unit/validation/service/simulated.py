@@ -26,6 +26,7 @@ class Service:
     # whether it refuses the request of this number, of a load with so many in flight
     refuses: Callable[[int, int], bool] = lambda number, parallel: False
     name_replicas: bool = True
+    buffered_s: Callable[[int], float] | None = None  # first to last token, of a replica
     tokens: Callable[[int], int] = lambda number: 8
     least_gap_s: float = 0.0  # of a router that passes on one request after the other
     asked: list[int] = field(default_factory=list)
@@ -92,6 +93,7 @@ class SimulatedLoad:
             takes = service.serve_s * service.slowness(replica, starts) * chance.uniform(0.95, 1.05)
             heapq.heappush(free[replica], starts + takes)
             ended, name = starts + takes, f"r{replica}" if service.name_replicas else ""
+            first = ended - service.buffered_s(replica) if service.buffered_s else starts
             attempt = Attempt(
                 number,
                 at,
@@ -100,7 +102,7 @@ class SimulatedLoad:
                 ended,
                 "503" if service.refuses(number, order.parallel) else service.outcome,
                 pod=name,
-                first_s=starts,
+                first_s=first,
                 tokens=service.tokens(number),
                 prompt_tokens=32,
             )

@@ -170,6 +170,13 @@ def test_without_names_of_replicas_the_remedy_is_to_name_them() -> None:
     assert "<replica_header>" in verdict.remedy
 
 
+def test_tokens_out_of_a_buffer_say_nothing_about_a_replica() -> None:
+    result = validated(Service(buffered_s=lambda replica: 20e-6 * (1 + replica)))
+    assert result.verdict.kind is VerdictKind.PASS
+    visits = [visit for step in result.steps for visit in step.results]
+    assert not any("tpot.mean" in visit.latencies for visit in visits)
+
+
 def test_a_slow_replica_is_named_and_nothing_is_judged() -> None:
     verdict = validated(Service(slowness=lambda replica, now: 2.0 if replica == 1 else 1.0)).verdict
     assert verdict.kind is VerdictKind.INVALID
