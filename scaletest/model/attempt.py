@@ -26,7 +26,7 @@ REFUSED, RESET, TIMED_OUT, DNS, TLS, PROTOCOL = (
 UNSENT = "not sent"
 INCOMPLETE = "incomplete"  # a stream that ended before its last event
 # Tokens came out of a buffer that took less than this part of the latency, and this time for each.
-BUFFERED_PART, BUFFERED_S = 0.01, 0.001
+BUFFERED_PART, BUFFERED_S = 0.05, 0.001
 _TIMES = ("due_s", "noticed_s", "sent_s", "ended_s")
 _STREAM = ("first_s", "tokens", "prompt_tokens", "counts_chunks")
 
