@@ -8,18 +8,47 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from scaletest.load.exact_timers import new_loop
 from scaletest.load.http_call import HttpCall, Sender, open_sender
-from scaletest.load.level_load import LoadOrder, LoadResult, nearly_longest
+from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult, nearly_longest
 from scaletest.load.prompts import Prompts
 from scaletest.model.attempt import UNSENT, Attempt
+from scaletest.model.errors import UsageError
+from scaletest.observe.control_groups import raise_open_files
 from scaletest.observe.node.used_time import Effort
 
 # How often the step tells what it has done, and looks whether it shall stop.
 CHECK_EVERY_S = 0.25
 # At most this many starts before replies are read again.
 STARTS_AT_ONCE = 64
+# Files and sockets that a load needs beside its connections.
+OTHER_FILES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class HttpWork:
+    """The requests of this process, or of each agent, to a service."""
+
+    call: HttpCall
+    bodies: list[bytes | None]
+    prompts: Prompts | None = None  # makes the bodies, instead of these
+
+    def make_load(
+        self, agent: str = "", seen: Callable[[Attempt], None] | None = None
+    ) -> LevelLoad:
+        """Make the load that sends them; see `HttpLoad`.
+
+        UsageError when it may not open so many connections.
+        """
+        files = self.call.connections + OTHER_FILES
+        if raise_open_files(files) < files:
+            raise UsageError(
+                f"this process may not open {self.call.connections} connections",
+                hint="raise ulimit -n, or give <max_in_flight> or a smaller <in_flight>",
+            )
+        return HttpLoad(self.call, self.bodies, prompts=self.prompts, agent=agent, seen=seen)
 
 
 class HttpLoad:

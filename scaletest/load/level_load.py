@@ -54,3 +54,10 @@ class LevelLoad(Protocol):
 
     def close(self) -> None:
         """Close connections."""
+
+
+def send_one(load: LevelLoad, limit_s: float, stopping: Callable[[], bool] = lambda: False) -> str:
+    """Send one request, of `limit_s` at most; return its outcome, "" when it was stopped."""
+    order = LoadOrder(limit_s, parallel=1, count=1, patience_s=limit_s)
+    samples = load.measure(order, stopping, lambda ended, failed: None).samples
+    return samples[0].outcome if samples else ""

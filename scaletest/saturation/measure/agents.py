@@ -29,7 +29,7 @@ from scaletest.processes.children import end_all, python_module
 from scaletest.processes.guard import Guard
 from scaletest.runs.environment import WITHOUT_SETTINGS
 from scaletest.saturation.judging.forecast import HEAD_START_S
-from scaletest.saturation.measure.agent import Work
+from scaletest.saturation.measure.agent import Work, make_load
 from scaletest.saturation.options import AgentOptions
 from scaletest.saturation.plan import SaturationPlan
 
@@ -49,7 +49,7 @@ def start_load(
     Agents end with the stack, even when we are killed.
     """
     if plan.agents == 1 and not options.agent_jobs:
-        return work.make_load(options.redis_url)
+        return make_load(work, options.redis_url)
     url = options.redis_url or stack.enter_context(EmbeddedServer()).url
     redis = stack.enter_context(closing(connect(url)))
     rendezvous = stack.enter_context(closing(Rendezvous(redis, uuid.uuid4().hex[:12])))

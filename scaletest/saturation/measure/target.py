@@ -6,17 +6,22 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from scaletest.broker import Queues, connect
-from scaletest.load.http_call import CAUSES, HttpCall
-from scaletest.load.level_load import LevelLoad, LoadOrder
+from scaletest.load.http import HttpWork
+from scaletest.load.http_call import HttpCall, explain_outcome
+from scaletest.load.level_load import LevelLoad, send_one
 from scaletest.load.requests import make_bodies, make_call
 from scaletest.model import checks
+from scaletest.model.attempt import OK
 from scaletest.model.errors import UsageError
 from scaletest.observe.sockets import is_here, server_processes
 from scaletest.render.numbers import plural
-from scaletest.saturation.measure.agent import HttpWork, QueueWork
+from scaletest.saturation.measure.agent import QueueWork
 from scaletest.saturation.measure.agents import start_load
 from scaletest.saturation.options import SaturationOptions, TimedHttpOptions
 from scaletest.saturation.plan import SaturationPlan
+
+# The first call may take this long.
+FIRST_CALL_LIMIT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +106,10 @@ def check_first_call(load: LevelLoad) -> None:
 
     Then endpoint, schema or credentials are wrong, and no load would tell anything.
     """
-    order = LoadOrder(60.0, parallel=1, count=1)
-    result = load.measure(order, lambda: False, lambda ended, failed: None)
-    if not result.samples or result.samples[0].ok:
-        return
-    outcome = result.samples[0].outcome
-    cause, hint = CAUSES.get(outcome, ("the service does not serve this request", "read its log"))
-    outcome = f"HTTP {outcome}" if outcome.isdigit() else outcome
-    raise UsageError(f"the first call failed ({outcome}): {cause}", hint=hint)
+    outcome = send_one(load, FIRST_CALL_LIMIT_S)
+    if outcome not in (OK, ""):
+        cause, hint = explain_outcome(outcome)
+        raise UsageError(f"the first call failed {cause}", hint=hint)
 
 
 def http_call(http: TimedHttpOptions, plan: SaturationPlan, url: str) -> HttpCall:
