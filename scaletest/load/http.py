@@ -136,8 +136,7 @@ class _HttpStep:
         seconds = self._now() if order.count else min(self._now(), order.seconds)
         beating.cancel()
         # the tester's use is that of the load, without the wait for the last responses
-        cpu, throttling = effort.cores(), effort.throttling
-        throttled_s, throttled_periods = throttling.seconds(), throttling.part()
+        cpu, throttled_periods = effort.cores(), effort.throttling.part()
         # wait for requests in flight, and record those that were never sent
         self._over = True
         unsent, self._waiting = list(self._waiting), deque()
@@ -156,8 +155,6 @@ class _HttpStep:
             seconds=max(seconds, 1e-6),
             cpu=cpu,
             beat_s=nearly_longest(self._beats),
-            throttled_s=throttled_s,
-            unsent=len(unsent),
             throttled_periods=throttled_periods,
         )
 

@@ -28,10 +28,8 @@ class LoadResult:
     seconds: float  # until nothing was due any more
     cpu: float  # cores that the tester used
     beat_s: float  # how late its timers fired, 99th percentile
-    throttled_s: float  # how long its CPU limit kept it off the CPUs, summed over CPUs
-    unsent: int  # requests that were due and never sent
     around: MachineUse | None = None  # use of this machine; None when it was not read
-    throttled_periods: float = 0.0  # part of the CPU limit's periods in which it did that
+    throttled_periods: float = 0.0  # part of the periods in which its CPU limit was reached
     pods: PodTroubles | None = None  # how the service's pods fared; None when they were not read
 
 

@@ -136,16 +136,14 @@ class SaturationStep(Document):
     warmup_s: Annotated[_FIGURE, "the beginning that does not count."] = 0.0
     cpu: Annotated[_FIGURE, "cores that each load generator process used, at most."] = 0.0
     beat_s: Annotated[_FIGURE, "how late the load generator's timers fired, 99th percentile."] = 0.0
-    throttled_s: Annotated[
-        _FIGURE, "how long the load generator's CPU limit kept it off the CPUs, summed over CPUs."
-    ] = 0.0
-    unsent: Annotated[int, "requests that were due and never sent."] = 0
-    began: str = ""
+    began: Annotated[str, "when, ISO 8601 in UTC."] = ""
     around: Annotated[
         MachineUse | None,
         "use of the load generator's machine during the step; None when it was not read.",
     ] = None
-    throttled_periods: Annotated[_FIGURE, "part of the limit's periods in which it did."] = 0.0
+    throttled_periods: Annotated[
+        _FIGURE, "part of the periods in which the load generator's CPU limit was reached."
+    ] = 0.0
     pods: Annotated[
         PodTroubles | None, "of the service's Deployment; None when they were not read."
     ] = None

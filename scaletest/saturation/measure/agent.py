@@ -105,7 +105,7 @@ def _follow(
     )
     if (pace is None and not part.parallel) or (math.isinf(part.seconds) and not part.count):
         # a loop that keeps nothing in flight need not run: it would only poll for its end
-        result = LoadResult([], 1e-6, 0.0, 0.0, 0.0, 0)
+        result = LoadResult([], seconds=1e-6, cpu=0.0, beat_s=0.0)
     else:
         result = load.measure(part, rendezvous.is_stop_requested, lambda *_: None)
     rendezvous.submit_result(
@@ -118,9 +118,7 @@ def _follow(
             "seconds": result.seconds,
             "cpu": result.cpu,
             "beat_s": result.beat_s,
-            "throttled_s": result.throttled_s,
             "throttled_periods": result.throttled_periods,
-            "unsent": result.unsent,
         },
     )
 

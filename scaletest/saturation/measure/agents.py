@@ -234,12 +234,14 @@ def merge_results(results: Sequence[dict[str, Any]], agents: int) -> LoadResult:
                     ended_s=sample.ended_s + late_s,
                 )
             )
+
+    def worst(figure: str) -> float:
+        return max(float(result[figure]) for result in results)
+
     return LoadResult(
         samples,
-        max(float(result["seconds"]) for result in results),
-        max(float(result["cpu"]) for result in results),
-        max(float(result["beat_s"]) for result in results),
-        max(float(result["throttled_s"]) for result in results),
-        sum(int(result["unsent"]) for result in results),
-        throttled_periods=max(float(result.get("throttled_periods", 0.0)) for result in results),
+        worst("seconds"),
+        worst("cpu"),
+        worst("beat_s"),
+        throttled_periods=worst("throttled_periods"),
     )

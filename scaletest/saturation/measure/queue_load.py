@@ -114,8 +114,7 @@ class QueueLoad:
                 loop.wait_idle(min(CHECK_EVERY_S, max(0.01, left_s)))
                 tell(len(samples), sum(not sample.ok for sample in samples))
             seconds = min(self._clock() - began, order.seconds)
-            cpu, throttling = effort.cores(), effort.throttling
-            throttled_s, throttled_periods = throttling.seconds(), throttling.part()
+            cpu, throttled_periods = effort.cores(), effort.throttling.part()
             loop.stop()
             loop.wait_idle(order.patience_s)
             now_s = self._clock() - began
@@ -129,8 +128,7 @@ class QueueLoad:
             samples.append(Attempt(0, due_s, due_s, due_s, now_s, TIMED_OUT))
         if order.pace is not None:
             samples = turns.add_lateness(samples)
-        overdue = loop.overdue_since
-        for since in overdue:
+        for since in loop.overdue_since:
             samples.append(Attempt(0, since - began, since - began, now_s, now_s, UNSENT))
         payload = sum(len(argument.encode()) for argument in self._options["arguments"])
         return LoadResult(
@@ -141,8 +139,6 @@ class QueueLoad:
             seconds=seconds,
             cpu=cpu,
             beat_s=nearly_longest(turns.busy_s),
-            throttled_s=throttled_s,
-            unsent=len(overdue),
             throttled_periods=throttled_periods,
         )
 

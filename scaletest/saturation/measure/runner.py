@@ -240,8 +240,6 @@ class Runner:
             warmup_s=warmup_s,
             cpu=result.cpu,
             beat_s=result.beat_s,
-            throttled_s=result.throttled_s,
-            unsent=result.unsent,
             began=began,
             around=result.around,
             throttled_periods=result.throttled_periods,

@@ -61,7 +61,7 @@ def test_a_late_tester_is_named_and_the_step_measured_again() -> None:
     rows = [
         Attempt(n, n / 100, n / 100 + 0.08, n / 100 + 0.08, n / 100 + 0.09, OK) for n in range(1000)
     ]
-    assessed = assess_step(PLAN, step(cpu=0.2, throttled_s=3.0, throttled_periods=0.4), rows)
+    assessed = assess_step(PLAN, step(cpu=0.2, throttled_periods=0.4), rows)
     assert "it was the bottleneck" in assessed.tester and "CPU limit" in assessed.tester
     course = SaturationSequence(replace(PLAN, warm_s=0.0, start=100.0))
     asked = course.next

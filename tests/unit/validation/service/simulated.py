@@ -142,7 +142,7 @@ class SimulatedLoad:
             self._seen(attempt)
             if not is_over and not (order.count and len(samples) >= order.count):
                 send(ended)
-        return LoadResult(samples, service.now - began, 0.1, 0.001, 0.0, 0)
+        return LoadResult(samples, service.now - began, cpu=0.1, beat_s=0.001)
 
     def close(self) -> None:
         """Nothing is open."""
