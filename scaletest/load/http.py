@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from scaletest.load.exact_timers import new_loop
 from scaletest.load.http_call import HttpCall, Sender, open_sender
-from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult, nearly_longest
+from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult, NoteProgress, nearly_longest
 from scaletest.load.prompts import Prompts
 from scaletest.model.attempt import UNSENT, Attempt
 from scaletest.model.errors import UsageError
@@ -73,13 +73,16 @@ class HttpLoad:
         self._sender = self._runner.run(open_sender(call))
 
     def measure(
-        self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
+        self,
+        order: LoadOrder,
+        stopping: Callable[[], bool],
+        note_progress: NoteProgress,
     ) -> LoadResult:
         """Measure one step; see `LevelLoad.measure`."""
         step = _HttpStep(
             self._call, self._make_body, self._sender, order, self._agent, seen=self._seen
         )
-        return self._runner.run(step.run(stopping, tell))
+        return self._runner.run(step.run(stopping, note_progress))
 
     def close(self) -> None:
         """Close the connections."""
@@ -116,9 +119,7 @@ class _HttpStep:
     def _now(self) -> float:
         return time.monotonic() - self._began
 
-    async def run(
-        self, stopping: Callable[[], bool], tell: Callable[[int, int], None]
-    ) -> LoadResult:
+    async def run(self, stopping: Callable[[], bool], note_progress: NoteProgress) -> LoadResult:
         """Send requests, wait for those in flight, and return the measurement."""
         order, effort = self._order, Effort()
         self._began = time.monotonic()
@@ -128,7 +129,7 @@ class _HttpStep:
         )
         while not pacing.done():
             await asyncio.wait((pacing,), timeout=CHECK_EVERY_S)
-            tell(len(self._samples), self._failed)
+            note_progress(len(self._samples), self._failed)
             is_behind = self._number - len(self._samples) > order.most_behind
             if stopping() or (is_behind and order.pace is not None):
                 self._end_sending()

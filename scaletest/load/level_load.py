@@ -7,6 +7,9 @@ from typing import Protocol
 from scaletest.model.attempt import Attempt, PodTroubles
 from scaletest.model.measurement import MachineUse
 
+# Is told again and again how many requests ended so far, and how many of them failed.
+NoteProgress = Callable[[int, int], None]
+
 
 @dataclass(frozen=True, slots=True)
 class LoadOrder:
@@ -43,11 +46,14 @@ class LevelLoad(Protocol):
     """Generates load on a service or a queue."""
 
     def measure(
-        self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
+        self,
+        order: LoadOrder,
+        stopping: Callable[[], bool],
+        note_progress: NoteProgress,
     ) -> LoadResult:
         """Run one step and wait for requests in flight.
 
-        stopping: end early when it returns true. tell: receives requests ended and failed so far.
+        stopping: end early when it returns true.
         """
 
     def close(self) -> None:

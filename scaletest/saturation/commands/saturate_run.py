@@ -32,7 +32,7 @@ def run_saturation(
     plan: SaturationPlan, options: SaturationOptions, output: Output, watch: WatchOptions
 ) -> int:
     """Measure, and print the run in that form; return its exit code."""
-    with watch_runs(watch, options.agents.redis_url) as progress:
+    with watch_runs(watch, options.redis_url) as progress:
         folder, code = saturate(plan, options, progress)
     # judged again from what is on disk, as every later report of the run is
     judged = RUN_TYPE.judge(folder)
@@ -46,7 +46,7 @@ def run_tuning(
     plan: SaturationPlan, options: SaturationOptions, output: Output, watch: WatchOptions
 ) -> int:
     """Measure settings, and print them, the best first; return the exit code."""
-    with watch_runs(watch, options.agents.redis_url) as progress:
+    with watch_runs(watch, options.redis_url) as progress:
         tried, code = tune(plan, options, progress)
     tried = rank_settings(tried)
     cells = [

@@ -22,7 +22,7 @@ from scaletest.broker.redis_errors import REDIS_ERRORS
 from scaletest.broker.rendezvous import Rendezvous
 from scaletest.cluster import api_calls
 from scaletest.cluster.jobs import AgentJob
-from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
+from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult, NoteProgress
 from scaletest.model.attempt import Attempt
 from scaletest.model.errors import AgentLost, Unreachable, WaitTimeout
 from scaletest.processes.children import end_all, python_module
@@ -30,7 +30,7 @@ from scaletest.processes.guard import Guard
 from scaletest.runs.environment import WITHOUT_SETTINGS
 from scaletest.saturation.judging.forecast import HEAD_START_S
 from scaletest.saturation.measure.agent import Work, make_load
-from scaletest.saturation.options import AgentOptions
+from scaletest.saturation.options import SaturationOptions
 from scaletest.saturation.plan import SaturationPlan
 
 # Seconds that agents have to bring their results after a step, and to end.
@@ -42,7 +42,7 @@ HINT = "run it again; a signal 9 that nobody sent is the kernel's, which was out
 
 
 def start_load(
-    options: AgentOptions, plan: SaturationPlan, work: Work, stack: ExitStack
+    options: SaturationOptions, plan: SaturationPlan, work: Work, stack: ExitStack
 ) -> LevelLoad:
     """Make the load of this process, or start agents and take them as one.
 
@@ -131,7 +131,10 @@ class AgentsLoad:
             self._sleep(CHECK_EVERY_S)
 
     def measure(
-        self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
+        self,
+        order: LoadOrder,
+        stopping: Callable[[], bool],
+        note_progress: NoteProgress,
     ) -> LoadResult:
         """Measure one step; see `LevelLoad.measure`. Unreachable when the agents' Redis is gone."""
         try:
@@ -152,7 +155,7 @@ class AgentsLoad:
                 result = self._rendezvous.wait_for_result(self._number)
                 if result is not None:
                     results.append(result)
-                    tell(sum(len(part["samples"]) for part in results), 0)
+                    note_progress(sum(len(part["samples"]) for part in results), 0)
                     continue
                 try:
                     self._check()

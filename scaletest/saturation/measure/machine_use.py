@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
+from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult, NoteProgress
 from scaletest.model import Activity, State
 from scaletest.model.measurement import MOST_ACTIVITIES, MachineUse
 from scaletest.observe.blocking import Blocking
@@ -39,15 +39,18 @@ class WatchedMachine:
         self._load, self._servers, self._port = load, servers, port
 
     def measure(
-        self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
+        self,
+        order: LoadOrder,
+        stopping: Callable[[], bool],
+        note_progress: NoteProgress,
     ) -> LoadResult:
         """Measure one step; see `LevelLoad.measure`."""
         try:
             watch = _MachineWatch(list(self._servers())[:MOST_ACTIVITIES], self._port)
         except (OSError, ValueError):  # without /proc the use of this machine is unknown
-            return self._load.measure(order, stopping, tell)
+            return self._load.measure(order, stopping, note_progress)
         try:
-            result = self._load.measure(order, stopping, tell)
+            result = self._load.measure(order, stopping, note_progress)
         finally:
             use = watch.close()  # ends its thread also when the load fails
         if use is not None and result.seconds > 0:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from scaletest.broker import Queues, connect
@@ -13,11 +13,12 @@ from scaletest.load.requests import make_bodies, make_call
 from scaletest.model import checks
 from scaletest.model.attempt import OK
 from scaletest.model.errors import UsageError
+from scaletest.model.http_options import HttpOptions
 from scaletest.observe.sockets import is_here, server_processes
 from scaletest.render.numbers import plural
 from scaletest.saturation.measure.agent import QueueWork
 from scaletest.saturation.measure.agents import start_load
-from scaletest.saturation.options import SaturationOptions, TimedHttpOptions
+from scaletest.saturation.options import SaturationOptions
 from scaletest.saturation.plan import SaturationPlan
 
 # The first call may take this long.
@@ -53,7 +54,7 @@ def find_queue(options: SaturationOptions, plan: SaturationPlan) -> Target:
         if value:
             raise UsageError(f"--{name} is for HTTP, not for a queue", hint="leave it out")
     checks.arguments(options.arguments)
-    with closing(connect(options.agents.redis_url)) as redis:
+    with closing(connect(options.redis_url)) as redis:
         Queues(redis).require(queue)
         state = Queues(redis).state(queue)
     if not state.workers:
@@ -65,7 +66,7 @@ def find_queue(options: SaturationOptions, plan: SaturationPlan) -> Target:
     work = QueueWork(queue, options.arguments, plan.timeout_s, maximum)
     return Target(
         (f"queue {state.name}: {plural(state.workers, 'worker')}{waiting}",),
-        lambda stack: start_load(options.agents, plan, work, stack),
+        lambda stack: start_load(options, plan, work, stack),
     )
 
 
@@ -91,7 +92,7 @@ def http_load(
 
     def start(stack: ExitStack) -> LevelLoad:
         work = HttpWork(call, *make_bodies(options.http))
-        return start_load(options.agents, plan, work, stack)
+        return start_load(options, plan, work, stack)
 
     return start
 
@@ -112,8 +113,7 @@ def check_first_call(load: LevelLoad) -> None:
         raise UsageError(f"the first call failed {cause}", hint=hint)
 
 
-def http_call(http: TimedHttpOptions, plan: SaturationPlan, url: str) -> HttpCall:
+def http_call(http: HttpOptions, plan: SaturationPlan, url: str) -> HttpCall:
     """Return the request that these options describe. InvalidValue for what cannot be one."""
     in_flight = in_flight_of_agent(plan.max_in_flight, plan.agents)
-    call = make_call(http, url, plan.timeout_s, in_flight)
-    return replace(call, server_header=http.server_header)
+    return make_call(http, url, plan.timeout_s, in_flight)

@@ -104,6 +104,6 @@ def test_a_repeat_that_contradicts_a_step_decides_with_the_others() -> None:
         rows = Simulated(slots=1, service_s=1 / per_s).open(
             [n / level for n in range(int(level * 4))]
         )
-        course.tell(assess_step(plan, step(level, 4.0, phase=course.next.phase), rows))
+        course.add_step(assess_step(plan, step(level, 4.0, phase=course.next.phase), rows))
     result = conclude(course)
     assert result.verdict.kind is VerdictKind.PASS, result.verdict

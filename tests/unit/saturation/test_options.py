@@ -9,8 +9,8 @@ import pytest
 
 from scaletest.cli.main import run
 from scaletest.load.requests import without_secrets
+from scaletest.model.http_options import HttpOptions
 from scaletest.saturation.measure.target import http_call
-from scaletest.saturation.options import TimedHttpOptions
 from scaletest.saturation.plan import SaturationPlan
 
 
@@ -41,7 +41,7 @@ def test_a_typed_address_comes_before_that_of_a_file(
 
 def test_headers_with_credentials_come_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("Authorization: Bearer abc\nX-Tenant: 1\n")
-    options = TimedHttpOptions("", "", (f"@{tmp_path / 'key'}", "Accept: text/plain"))
+    options = HttpOptions("", "", (f"@{tmp_path / 'key'}", "Accept: text/plain"))
     headers = http_call(options, SaturationPlan("x"), "http://h/").headers
     assert headers == {
         "User-Agent": "scaletest",

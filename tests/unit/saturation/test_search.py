@@ -443,5 +443,5 @@ def promised_ends(
             length_s *= OPERATING_STEPS if assessed.step.phase == Phase.OPERATE else 1
             searched_s += length_s
         now_s += length_s
-        sequence.tell(assessed)
+        sequence.add_step(assessed)
     return promises, now_s
