@@ -8,18 +8,47 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from scaletest.load.exact_timers import new_loop
 from scaletest.load.http_call import HttpCall, Sender, open_sender
-from scaletest.load.level_load import LoadOrder, LoadResult, nearly_longest
+from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult, NoteProgress, nearly_longest
 from scaletest.load.prompts import Prompts
 from scaletest.model.attempt import UNSENT, Attempt
+from scaletest.model.errors import UsageError
+from scaletest.observe.control_groups import raise_open_files
 from scaletest.observe.node.used_time import Effort
 
 # How often the step tells what it has done, and looks whether it shall stop.
 CHECK_EVERY_S = 0.25
 # At most this many starts before replies are read again.
 STARTS_AT_ONCE = 64
+# Files and sockets that a load needs beside its connections.
+OTHER_FILES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class HttpWork:
+    """The requests of this process, or of each agent, to a service."""
+
+    call: HttpCall
+    bodies: list[bytes | None]
+    prompts: Prompts | None = None  # makes the bodies, instead of these
+
+    def make_load(
+        self, agent: str = "", seen: Callable[[Attempt], None] | None = None
+    ) -> LevelLoad:
+        """Make the load that sends them; see `HttpLoad`.
+
+        UsageError when it may not open so many connections.
+        """
+        files = self.call.connections + OTHER_FILES
+        if raise_open_files(files) < files:
+            raise UsageError(
+                f"this process may not open {self.call.connections} connections",
+                hint="raise ulimit -n, or give <max_in_flight> or a smaller <in_flight>",
+            )
+        return HttpLoad(self.call, self.bodies, prompts=self.prompts, agent=agent, seen=seen)
 
 
 class HttpLoad:
@@ -44,13 +73,16 @@ class HttpLoad:
         self._sender = self._runner.run(open_sender(call))
 
     def measure(
-        self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
+        self,
+        order: LoadOrder,
+        stopping: Callable[[], bool],
+        note_progress: NoteProgress,
     ) -> LoadResult:
         """Measure one step; see `LevelLoad.measure`."""
         step = _HttpStep(
             self._call, self._make_body, self._sender, order, self._agent, seen=self._seen
         )
-        return self._runner.run(step.run(stopping, tell))
+        return self._runner.run(step.run(stopping, note_progress))
 
     def close(self) -> None:
         """Close the connections."""
@@ -87,9 +119,7 @@ class _HttpStep:
     def _now(self) -> float:
         return time.monotonic() - self._began
 
-    async def run(
-        self, stopping: Callable[[], bool], tell: Callable[[int, int], None]
-    ) -> LoadResult:
+    async def run(self, stopping: Callable[[], bool], note_progress: NoteProgress) -> LoadResult:
         """Send requests, wait for those in flight, and return the measurement."""
         order, effort = self._order, Effort()
         self._began = time.monotonic()
@@ -99,7 +129,7 @@ class _HttpStep:
         )
         while not pacing.done():
             await asyncio.wait((pacing,), timeout=CHECK_EVERY_S)
-            tell(len(self._samples), self._failed)
+            note_progress(len(self._samples), self._failed)
             is_behind = self._number - len(self._samples) > order.most_behind
             if stopping() or (is_behind and order.pace is not None):
                 self._end_sending()
@@ -107,8 +137,7 @@ class _HttpStep:
         seconds = self._now() if order.count else min(self._now(), order.seconds)
         beating.cancel()
         # the tester's use is that of the load, without the wait for the last responses
-        cpu, throttling = effort.cores(), effort.throttling
-        throttled_s, throttled_periods = throttling.seconds(), throttling.part()
+        cpu, throttled_periods = effort.cores(), effort.throttling.part()
         # wait for requests in flight, and record those that were never sent
         self._over = True
         unsent, self._waiting = list(self._waiting), deque()
@@ -127,8 +156,6 @@ class _HttpStep:
             seconds=max(seconds, 1e-6),
             cpu=cpu,
             beat_s=nearly_longest(self._beats),
-            throttled_s=throttled_s,
-            unsent=len(unsent),
             throttled_periods=throttled_periods,
         )
 

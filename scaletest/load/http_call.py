@@ -69,6 +69,8 @@ CAUSES: Mapping[str, tuple[str, str]] = {
         "read the log of the service; check whether this path can stream",
     ),
 }
+# The cause and what to do for any other outcome.
+OTHER_CAUSE = ("the service does not serve this request", "read its log")
 # Outcomes of errors of sockets.
 _BY_NUMBER: Mapping[int | None, str] = {
     errno.ETIMEDOUT: attempt.TIMED_OUT,
@@ -76,6 +78,13 @@ _BY_NUMBER: Mapping[int | None, str] = {
     errno.ENETUNREACH: attempt.TIMED_OUT,
     errno.ECONNREFUSED: attempt.REFUSED,
 }
+
+
+def explain_outcome(outcome: str) -> tuple[str, str]:
+    """Return a failed call's outcome with its likely cause, in words, and what to do."""
+    cause, remedy = CAUSES.get(outcome, OTHER_CAUSE)
+    shown = f"HTTP {outcome}" if outcome.isdigit() else outcome or "no answer"
+    return f"({shown}): {cause}", remedy
 
 
 @dataclass(frozen=True, slots=True)

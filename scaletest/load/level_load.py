@@ -7,6 +7,9 @@ from typing import Protocol
 from scaletest.model.attempt import Attempt, PodTroubles
 from scaletest.model.measurement import MachineUse
 
+# Is told again and again how many requests ended so far, and how many of them failed.
+NoteProgress = Callable[[int, int], None]
+
 
 @dataclass(frozen=True, slots=True)
 class LoadOrder:
@@ -28,10 +31,8 @@ class LoadResult:
     seconds: float  # until nothing was due any more
     cpu: float  # cores that the tester used
     beat_s: float  # how late its timers fired, 99th percentile
-    throttled_s: float  # how long its CPU limit kept it off the CPUs, summed over CPUs
-    unsent: int  # requests that were due and never sent
     around: MachineUse | None = None  # use of this machine; None when it was not read
-    throttled_periods: float = 0.0  # part of the CPU limit's periods in which it did that
+    throttled_periods: float = 0.0  # part of the periods in which its CPU limit was reached
     pods: PodTroubles | None = None  # how the service's pods fared; None when they were not read
 
 
@@ -45,12 +46,22 @@ class LevelLoad(Protocol):
     """Generates load on a service or a queue."""
 
     def measure(
-        self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
+        self,
+        order: LoadOrder,
+        stopping: Callable[[], bool],
+        note_progress: NoteProgress,
     ) -> LoadResult:
         """Run one step and wait for requests in flight.
 
-        stopping: end early when it returns true. tell: receives requests ended and failed so far.
+        stopping: end early when it returns true.
         """
 
     def close(self) -> None:
         """Close connections."""
+
+
+def send_one(load: LevelLoad, limit_s: float, stopping: Callable[[], bool] = lambda: False) -> str:
+    """Send one request, of `limit_s` at most; return its outcome, "" when it was stopped."""
+    order = LoadOrder(limit_s, parallel=1, count=1, patience_s=limit_s)
+    samples = load.measure(order, stopping, lambda ended, failed: None).samples
+    return samples[0].outcome if samples else ""

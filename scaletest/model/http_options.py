@@ -20,3 +20,4 @@ class HttpOptions:
     output_tokens: int = 0
     shared_prefix: int = 0
     replica_header: str = ""
+    server_header: str = ""  # of the service's own time

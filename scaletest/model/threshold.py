@@ -221,6 +221,17 @@ def parse_threshold(text: str, table: MeasureTable, example: str) -> Threshold:
     return threshold
 
 
+def parse_upper_bound(text: str, table: MeasureTable, example: str) -> Threshold:
+    """Parse a threshold that bounds a measure from above, as a latency limit does."""
+    threshold = parse_threshold(text, table, example)
+    if not threshold.operator.startswith("<"):
+        raise InvalidValue(
+            f"the limit {checks.cut_text(repr(text), 40)} is no upper bound",
+            hint=f"write e.g. {example}",
+        )
+    return threshold
+
+
 def _parse_where(
     place: str | None, measure: str, keys: tuple[str, ...], quoted: str, example: str
 ) -> Pairs:

@@ -18,40 +18,22 @@ class PlanOptions(SaturationPlan):
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceOptions:
-    """A Service of the cluster as what is loaded."""
-
-    service: str  # svc/NAME[:PORT][/PATH], "" for another target
-    pause_autoscalers: bool  # hold them during the run, instead of refusing it
-
-
-@dataclass(frozen=True, slots=True)
-class TimedHttpOptions(HttpOptions):
-    """Requests whose answers may tell the service's own time."""
-
-    server_header: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AgentOptions:
-    """Where load agents run, whose number is the plan's: here, or in the pods of a Job."""
-
-    agent_jobs: str  # the image of the Job, "" for processes of this machine
-    redis_url: str  # where they meet; "" starts a Redis for them
-    ready_timeout: float  # seconds that they may take to come
-    namespace: str
-    context: str
-
-
-@dataclass(frozen=True, slots=True)
 class SaturationOptions:
     """What a saturation loads and from where, and where its run is kept."""
 
-    cluster: ServiceOptions
+    # the target: a Service of the cluster as svc/NAME[:PORT][/PATH], a queue, or the URL that
+    # `arguments` hold
+    service: str
     queue: str
-    arguments: tuple[str, ...]  # the address of an HTTP service, or those of requests on a queue
-    http: TimedHttpOptions
-    agents: AgentOptions
+    arguments: tuple[str, ...]  # the URL, or those of requests on a queue
+    http: HttpOptions
+    namespace: str
+    context: str
+    pause_autoscalers: bool  # hold them during the run, instead of refusing it
+    # where load agents run, whose number is the plan's
+    agent_jobs: str  # the image of the Job, "" for processes of this machine
+    redis_url: str  # where they meet; "" starts a Redis for them
+    ready_timeout: float  # seconds that they, or pods that are tuned, may take to come
     tune: tuple[str, ...]  # settings of the Deployment that are measured
     run_dir: str
     labels: Labels
@@ -72,7 +54,7 @@ def make_plan(options: SaturationOptions, plan: PlanOptions) -> SaturationPlan:
         )
     targets = {
         "a URL": options.url,
-        "--service": options.cluster.service,
+        "--service": options.service,
         "--queue": options.queue,
     }
     named = [name for name, target in targets.items() if target]
@@ -82,14 +64,14 @@ def make_plan(options: SaturationOptions, plan: PlanOptions) -> SaturationPlan:
             reason = f"{named[0]} and {named[1]} exclude each other"
         raise UsageError(reason, hint="give a URL, <service> svc/NAME or <queue> Q")
     # and what it needs beside it
-    for name, value in (("queue", options.queue), ("agent-jobs", options.agents.agent_jobs)):
-        if value and not options.agents.redis_url:
+    for name, value in (("queue", options.queue), ("agent-jobs", options.agent_jobs)):
+        if value and not options.redis_url:
             raise UsageError(f"--{name} needs --redis-url", hint="give it, or leave the other out")
-    if options.tune and not options.cluster.service:
+    if options.tune and not options.service:
         raise UsageError(
             "<tune> changes the Deployment behind a Service", hint="give <service> svc/NAME"
         )
     parse_settings(options.tune)  # raises InvalidValue for what cannot be tried
     url = mask_passwords(options.url, service=True) if "://" in options.url else options.url
-    target = url or options.cluster.service or f"queue {options.queue}"
+    target = url or options.service or f"queue {options.queue}"
     return SaturationPlan(**{**asdict(plan), "target": target})

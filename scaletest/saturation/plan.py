@@ -1,19 +1,17 @@
 """The plan of a search for saturation, and a step of it that was measured."""
 
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from scaletest.model import checks
 from scaletest.model.attempt import PodTroubles
 from scaletest.model.declared import VERSIONED, Fraction, choice
 from scaletest.model.document import Document, check_fields
 from scaletest.model.errors import InvalidValue
 from scaletest.model.measurement import MachineUse
-from scaletest.model.threshold import Measurable, parse_threshold
+from scaletest.model.threshold import Measurable, parse_upper_bound
 
 KIND = "saturation"
 MOST_RATE = 100_000.0
@@ -110,14 +108,7 @@ class SaturationPlan(Document):
 
 def latency_limit(text: str) -> tuple[str, float]:
     """Parse percentile and seconds of "p95<200ms"; InvalidValue on anything else."""
-    limit = None
-    with suppress(InvalidValue):
-        limit = parse_threshold(text, _LATENCIES, "'p95<200ms'")
-    if limit is None or not limit.operator.startswith("<") or not limit.unit:
-        raise InvalidValue(
-            f"the latency limit is {checks.cut_text(text, 40)!r}",
-            hint="write a percentile and a time, e.g. p95<200ms",
-        )
+    limit = parse_upper_bound(text, _LATENCIES, "'p95<200ms'")
     return limit.measure, limit.bound
 
 
@@ -145,16 +136,14 @@ class SaturationStep(Document):
     warmup_s: Annotated[_FIGURE, "the beginning that does not count."] = 0.0
     cpu: Annotated[_FIGURE, "cores that each load generator process used, at most."] = 0.0
     beat_s: Annotated[_FIGURE, "how late the load generator's timers fired, 99th percentile."] = 0.0
-    throttled_s: Annotated[
-        _FIGURE, "how long the load generator's CPU limit kept it off the CPUs, summed over CPUs."
-    ] = 0.0
-    unsent: Annotated[int, "requests that were due and never sent."] = 0
-    began: str = ""
+    began: Annotated[str, "when, ISO 8601 in UTC."] = ""
     around: Annotated[
         MachineUse | None,
         "use of the load generator's machine during the step; None when it was not read.",
     ] = None
-    throttled_periods: Annotated[_FIGURE, "part of the limit's periods in which it did."] = 0.0
+    throttled_periods: Annotated[
+        _FIGURE, "part of the periods in which the load generator's CPU limit was reached."
+    ] = 0.0
     pods: Annotated[
         PodTroubles | None, "of the service's Deployment; None when they were not read."
     ] = None

@@ -111,7 +111,7 @@ def _driven(
             began=(began + number * timedelta(seconds=plan.step_s)).isoformat(),
         )
         attempts[number] = samples
-        course.tell(assess_step(plan, step, samples))
+        course.add_step(assess_step(plan, step, samples))
     return course, attempts
 
 

@@ -271,7 +271,7 @@ def command(
     from scaletest.saturation.measure.agent import run_agent
 
     if agent:
-        run_agent(run.agents.redis_url, agent)
+        run_agent(run.redis_url, agent)
         return 0
     checked = make_plan(run, plan)
     if dry_run:

@@ -1,6 +1,6 @@
 """What scaletest saturate prints: a plan, a run, and settings that were tuned."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from scaletest.cli import stored
 from scaletest.cli.options import WatchOptions
@@ -13,11 +13,10 @@ from scaletest.render.numbers import (
     format_percent,
     format_seconds,
     format_significant,
-    whole_duration,
 )
 from scaletest.render.text_table import align_table
-from scaletest.saturation.judging.forecast import SaturationForecast, forecast
-from scaletest.saturation.judging.step_sequence import MOST_AGAIN, MOST_LENGTHS
+from scaletest.saturation.judging.forecast import time_left
+from scaletest.saturation.judging.step_sequence import SaturationSequence
 from scaletest.saturation.judging.tuning import parse_settings, rank_settings
 from scaletest.saturation.measure.runner import saturate
 from scaletest.saturation.measure.tuning import tune
@@ -33,7 +32,7 @@ def run_saturation(
     plan: SaturationPlan, options: SaturationOptions, output: Output, watch: WatchOptions
 ) -> int:
     """Measure, and print the run in that form; return its exit code."""
-    with watch_runs(watch, options.agents.redis_url) as progress:
+    with watch_runs(watch, options.redis_url) as progress:
         folder, code = saturate(plan, options, progress)
     # judged again from what is on disk, as every later report of the run is
     judged = RUN_TYPE.judge(folder)
@@ -47,7 +46,7 @@ def run_tuning(
     plan: SaturationPlan, options: SaturationOptions, output: Output, watch: WatchOptions
 ) -> int:
     """Measure settings, and print them, the best first; return the exit code."""
-    with watch_runs(watch, options.agents.redis_url) as progress:
+    with watch_runs(watch, options.redis_url) as progress:
         tried, code = tune(plan, options, progress)
     tried = rank_settings(tried)
     cells = [
@@ -81,38 +80,25 @@ def _share_text(used: float | None, asked: float) -> str:
 
 def show_plan(plan: SaturationPlan, tuning: Sequence[str], output: Output) -> None:
     """Print what will be done, and how long it takes. tuning: settings that are measured."""
-    count = len(parse_settings(tuning))
-    expected = forecast(plan).times(max(1, count))
-    row = expected.to_dict()
-    output.show(
-        {**plan.to_dict(), "longest_s": row["longest_s"], "forecast": row},
-        (f"{label:10}{text}" for label, text in _plan_lines(plan, expected, count)),
-    )
-
-
-def _plan_lines(
-    plan: SaturationPlan, expected: SaturationForecast, count: int
-) -> Iterator[tuple[str, str]]:
-    """Yield target, load, steps and duration, and their limits, in words. count: of settings."""
-    yield "target", plan.target
+    settings = len(parse_settings(tuning))
+    left = time_left(SaturationSequence(plan))
     first = f"{plan.start:g}" if plan.start else "a rate found by the probe"
-    yield "load", f"{plan.load}: from {first} to {plan.highest:g} {plan.unit} at most"
     length = f"{plan.count} requests" if plan.count else f"{plan.step_s:g} s"
-    yield "steps", f"{length} each, {expected.most} at most"
-    if count:
-        yield "settings", f"{count}, all this for each"
-    least_s, most_s, longest_s = expected.least_s, expected.most_s, expected.longest_s
-    if least_s is None or most_s is None or longest_s is None:
-        # steps of a fixed number of requests end when these do
-        takes = "as long as that many requests take in each step, which is not known in advance"
-    else:
-        condition = "if requests are fast" + (" and pods ready at once" if count else "")
-        at_most = f"{whole_duration(longest_s)} at most"
-        takes = f"{duration_range(least_s, most_s)} as a rule, {at_most}, {condition}"
-    yield "takes", takes
+    lines = {
+        "target": plan.target,
+        "load": f"{plan.load}: from {first} to {plan.highest:g} {plan.unit} at most",
+        "steps": f"{length} each",
+        "takes": "as long as that many requests take in each step, which is not known in advance",
+    }
+    if settings:
+        lines["settings"] = f"{settings}, all this for each"
+    times: dict[str, float | None] = {"least_s": None, "most_s": None}
+    if left is not None:
+        least_s, most_s = left.least_s * max(1, settings), left.most_s * max(1, settings)
+        times = {"least_s": least_s, "most_s": most_s}
+        lines["takes"] = f"{duration_range(least_s, most_s)} as a rule, if requests are fast"
     if plan.limit:
-        limit = f"{plan.limit}: a step that does not decide it is extended"
-        yield "limit", f"{limit}, up to {MOST_LENGTHS} times as long"
-    yield "retries", f"up to {MOST_AGAIN} for steps in which the load generator was late"
+        lines["limit"] = plan.limit
     if plan.wanted:
-        yield "wanted", f"{plan.wanted:g} requests/s"
+        lines["wanted"] = f"{plan.wanted:g} requests/s"
+    output.show({**plan.to_dict(), **times}, (f"{label:10}{text}" for label, text in lines.items()))

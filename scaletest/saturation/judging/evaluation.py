@@ -1,9 +1,8 @@
-"""The result of a saturation run: its point, knee, operating point, verdict and warnings.
+"""The result of a saturation run: its point, operating point, verdict and warnings.
 
 The operating point is measured after the search and decides nothing: its disturbances are warnings.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -13,21 +12,13 @@ from scaletest.model.attempt import Attempt
 from scaletest.model.declared import INNER, VERSIONED, named_in_documents
 from scaletest.model.writing import Written
 from scaletest.render.numbers import format_significant, plural
-from scaletest.saturation.judging.point import proven_rate, saturation_point
-from scaletest.saturation.judging.step import LEAST_REQUESTS, AssessedStep, assess_step, level_text
+from scaletest.saturation.judging.point import saturation_point
+from scaletest.saturation.judging.step import LEAST_REQUESTS, AssessedStep, assess_step
 from scaletest.saturation.judging.step_sequence import SaturationSequence, replay, search_steps
 from scaletest.saturation.judging.tester import machine_full
 from scaletest.saturation.judging.verdict import judge_sequence, lateness_that_matters
-from scaletest.saturation.plan import KIND, LoadKind, Phase, SaturationPlan, SaturationStep
+from scaletest.saturation.plan import KIND, SaturationPlan, SaturationStep
 from scaletest.stats.estimate import Estimate
-from scaletest.stats.scaling import MeasuredThroughput, find_knee
-
-# The backlog of a level that held may have grown by this many times the bracket's width; 5 s can
-# show 2 % at best.
-WIDE, NARROWEST = 2.0, 0.02
-# Levels of a curve are this factor apart at least: those of the bisection lie so close that noise
-# would bend it.
-LEAST_LEVEL_RATIO = 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +45,6 @@ class SaturationResult(Written):
         AssessedStep | None,
         named_in_documents("operating_point"),
         "the step at 70 % of it, null when not measured, or when the load generator was late",
-    ]
-    knee: Annotated[int | None, "level from which more load brings less, by Kneedle"]
-    searched: Annotated[
-        int, named_in_documents("steps_before_confirmation"), "steps before it was confirmed."
     ]
     warnings: tuple[str, ...]
     elapsed_s: float
@@ -94,19 +81,6 @@ def conclude(
         # it would be a figure of the tester
         point, operating = None, None
     low = bracket.low if bracket and not plan.open else None
-    # the knee: throughput against requests in flight or the offered rate, each level once
-    step_by_level: dict[int, AssessedStep] = {}
-    for step in search_steps(sequence):
-        is_usable = step.step.load == plan.load and not step.tester
-        if is_usable and step.goodput.value > 0 and round(step.step.level) > 0:
-            step_by_level.setdefault(round(step.step.level), step)
-    curve: list[MeasuredThroughput] = []
-    for level, step in sorted(step_by_level.items()):
-        if plan.load == LoadKind.OPEN and curve and level < LEAST_LEVEL_RATIO * curve[-1].workers:
-            continue
-        half = step.goodput.high - step.goodput.value
-        relative = half / step.goodput.value if math.isfinite(half) else math.inf
-        curve.append(MeasuredThroughput(level, step.goodput.value, relative))
     return SaturationResult(
         plan=plan,
         verdict=judge_sequence(sequence, point, interrupted, lost),
@@ -115,21 +89,22 @@ def conclude(
         warm=sequence.warm,
         steps=tuple(sequence.steps),
         operating=None if operating and operating.tester else operating,
-        knee=find_knee(curve),
-        searched=bracket.steps if bracket else len(sequence.steps),
-        warnings=tuple(warnings_of(sequence, is_known=point is not None)),
+        warnings=tuple(find_warnings(sequence)),
         elapsed_s=elapsed_s,
         interrupted=interrupted,
         lost=lost,
     )
 
 
-def warnings_of(sequence: SaturationSequence, *, is_known: bool) -> list[str]:
-    """Return the warnings of a run. is_known: whether there is a saturation point."""
+def find_warnings(sequence: SaturationSequence) -> list[str]:
+    """Return what should be known of a run besides its verdict."""
     steps, operating = search_steps(sequence), sequence.operating
-    lines = [*(_precision_warnings(sequence) if is_known else ()), *_lateness_warnings(sequence)]
+    lines = []
+    # the operating point is no figure of the service, or no point at which to operate
     if operating and operating.tester:
         lines.append(f"the latency at {operating.step.level:.4g}/s is unknown: {operating.tester}")
+    elif operating and operating.saturated:
+        lines.append(f"even the operating point was saturated: {operating.saturated}")
     # other programs took the cores of a service on the tester's machine
     for step in steps:
         around = step.step.around
@@ -143,54 +118,4 @@ def warnings_of(sequence: SaturationSequence, *, is_known: bool) -> list[str]:
         lines.append(
             f"{count} had fewer than {LEAST_REQUESTS} requests: raise <step_time>, or <start>"
         )
-    if operating and operating.saturated and not operating.tester:
-        lines.append(f"even the operating point was saturated: {operating.saturated}")
-    # the first level that held although Kubernetes warned about its pods
-    for step in steps:
-        if step.step.pods and step.step.pods.events and not step.saturated:
-            lines.append(
-                f"{level_text(step.step)} held, but pods were in trouble:"
-                f" {step.step.pods.events[0]}; give them more CPU, memory or concurrency"
-            )
-            break
-    if sequence.warm and sequence.warm.errors:
-        lines.append(f"some requests of the probe failed: {', '.join(sequence.warm.errors)}")
     return lines
-
-
-def _precision_warnings(sequence: SaturationSequence) -> list[str]:
-    """Warn under open load of a wide bracket, or an imprecise lower end."""
-    bracket = sequence.bracket
-    if not (bracket and bracket.low and bracket.high and sequence.plan.open):
-        return []
-    lines = []
-    width, precision = bracket.high / bracket.low - 1, sequence.plan.precision
-    if width > precision * 1.5:
-        lines.append(
-            f"the bracket is {width:.1%} wide: give a <start> nearer to it for a narrower one"
-        )
-    grown = 1 - proven_rate(sequence, bracket.low) / bracket.low
-    if grown > WIDE * max(precision, NARROWEST):  # so the level may be beyond saturation
-        lines.append(
-            f"at the saturation point the backlog may still have grown by {grown:.1%} of the rate:"
-            " raise <step_time>"
-        )
-    return lines
-
-
-def _lateness_warnings(sequence: SaturationSequence) -> list[str]:
-    """Say how many steps were measured again since the tester was late.
-
-    A late operating point has a warning of its own.
-    """
-    late = [step for step in sequence.steps if step.tester]
-    repeated = late
-    if sequence.operating and sequence.operating.tester:
-        repeated = [step for step in late if step.step.phase != Phase.OPERATE]
-    if not repeated or (sequence.bracket and sequence.bracket.tester_was_late):
-        return []
-    reasons = [machine_full(step.step.around) for step in late if step.step.around]
-    reason = next((f" ({reason})" for reason in reasons if reason), "")
-    return [
-        f"in {len(repeated)} steps the load generator was late{reason}; they were measured again"
-    ]

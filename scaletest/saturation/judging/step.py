@@ -71,7 +71,6 @@ class AssessedStep(Written):
     alone: Exceedance | None  # the same of this step
     tester: str  # how the tester was late, "" when it was not
     few: bool  # whether requests are too few to judge
-    lost: int = 0  # requests that were counted and have no record
     streams: StreamFigures | None = None  # of answers with tokens
 
     @property
@@ -190,7 +189,6 @@ def assess_step(
         alone=exceeded,
         tester=describe_lateness(step, lag_s, latency),
         few=len(counted) < LEAST_REQUESTS,
-        lost=max(0, step.requests - len(samples)),
         streams=summarise_streams(succeeded, end_s - begin_s),
     )
 

@@ -60,7 +60,7 @@ class SaturationSequence:
         else:
             self._begin_search()
 
-    def tell(self, step: AssessedStep) -> None:
+    def add_step(self, step: AssessedStep) -> None:
         """Take the step that `next` asked for, measured, and choose the next."""
         probe = self.next
         assert probe is not None
@@ -192,7 +192,7 @@ def replay(plan: SaturationPlan, steps: Sequence[AssessedStep]) -> SaturationSeq
             and is_same_level(wanted.level, step.step.level)
         )
         if is_expected and sequence.strayed is None:
-            sequence.tell(step)
+            sequence.add_step(step)
         else:
             sequence.strayed = sequence.strayed or step
             sequence.steps.append(step)

@@ -12,7 +12,6 @@ from scaletest.saturation.judging.step import AssessedStep
 from scaletest.saturation.judging.step_sequence import (
     PHASES_BESIDE_SEARCH,
     SaturationSequence,
-    is_same_level,
     steps_at_level,
 )
 from scaletest.saturation.judging.trial import Bracket
@@ -33,11 +32,7 @@ def judge_sequence(
     was; the steps before that stay on record.
     """
     grounds: list[Ground | None] = []
-    # something else than the service was measured
-    for step in sequence.steps:
-        if step.lost:  # a file was cut
-            records = f"{step.lost} of {step.step.requests} records of step {step.step.number}"
-            grounds.append(Ground(Rank.NOT_THE_SUBJECT, f"{records} are missing", "run it again"))
+    # the tester was measured, and not the service
     late = lateness_that_matters(sequence, point)
     if late:
         remedy = (
@@ -155,24 +150,7 @@ def _judge_search(sequence: SaturationSequence, bracket: Bracket, point: Estimat
             "give a longer <step_time>, and run nothing else beside service and load generator",
         )
     rate = with_interval(point.value, point.low, point.high)
-    return Ground(Rank.MET, f"saturates at {rate} requests/s{_agreement(sequence, bracket)}")
-
-
-def _agreement(sequence: SaturationSequence, bracket: Bracket) -> str:
-    """Say whether the steps at the ends of the bracket agree, each alone."""
-    low, disagreeing = bracket.low or 0.0, 0
-    steps = []
-    if sequence.plan.open:
-        steps = [*steps_at_level(sequence, low), *steps_at_level(sequence, bracket.high or 0.0)]
-    for step in steps:
-        limit = step.alone
-        if is_same_level(step.step.level, low):
-            disagreeing += bool(step.overload) or (limit is not None and limit.is_refuted)
-        else:
-            disagreeing += not step.overload and (limit is None or limit.is_shown)
-    if not disagreeing:
-        return "; confirmed"
-    return f"; {disagreeing} of {len(steps)} confirmation steps disagreed"
+    return Ground(Rank.MET, f"saturates at {rate} requests/s")
 
 
 def _ground_without_point(sequence: SaturationSequence, bracket: Bracket) -> Ground:

@@ -12,33 +12,13 @@ from msgspec import structs
 
 from scaletest.broker import Client, connect
 from scaletest.broker.rendezvous import Rendezvous
-from scaletest.load.http import HttpLoad
-from scaletest.load.http_call import HttpCall
+from scaletest.load.http import HttpWork
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
-from scaletest.load.prompts import Prompts
 from scaletest.model.errors import ScaletestError, UsageError
-from scaletest.observe.control_groups import raise_open_files
 from scaletest.saturation.measure.queue_load import QueueLoad
 
-
-@dataclass(frozen=True, slots=True)
-class HttpWork:
-    """The requests of this process, or of each agent, to a service."""
-
-    call: HttpCall
-    bodies: list[bytes | None]
-    prompts: Prompts | None = None  # makes the bodies, instead of these
-
-    def make_load(self, redis_url: str, agent: str = "") -> LevelLoad:
-        """Make the load that does it. UsageError when it may not open so many connections."""
-        # as many sockets as requests are in flight, and some for everything else
-        sockets = self.call.connections + 64
-        if raise_open_files(sockets) < sockets:
-            raise UsageError(
-                f"this process may not open {self.call.connections} connections",
-                hint="raise ulimit -n, or give <max_in_flight>",
-            )
-        return HttpLoad(self.call, self.bodies, prompts=self.prompts, agent=agent)
+# Redis may be away this long before requests on a queue are given up.
+CLIENT_PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +30,26 @@ class QueueWork:
     time_limit_s: float
     maximum: int  # requests in flight
 
-    def make_load(self, redis_url: str, agent: str = "") -> LevelLoad:
-        """Make the load that does it, with a client of its own in each step."""
-
-        def client() -> Client:
-            return Client(connect(redis_url), patience_s=60.0)
-
-        return QueueLoad(
-            client,
-            self.queue,
-            arguments=self.arguments,
-            time_limit_s=self.time_limit_s,
-            maximum=self.maximum,
-            agent=agent,
-        )
-
 
 Work = HttpWork | QueueWork
+
+
+def make_load(work: Work, redis_url: str, agent: str = "") -> LevelLoad:
+    """Make the load that does this work. agent: the name of this agent, "" without agents."""
+    if isinstance(work, HttpWork):
+        return work.make_load(agent)
+
+    def client() -> Client:
+        return Client(connect(redis_url), patience_s=CLIENT_PATIENCE_S)
+
+    return QueueLoad(
+        client,
+        work.queue,
+        arguments=work.arguments,
+        time_limit_s=work.time_limit_s,
+        maximum=work.maximum,
+        agent=agent,
+    )
 
 
 def follow_orders(
@@ -122,7 +105,7 @@ def _follow(
     )
     if (pace is None and not part.parallel) or (math.isinf(part.seconds) and not part.count):
         # a loop that keeps nothing in flight need not run: it would only poll for its end
-        result = LoadResult([], 1e-6, 0.0, 0.0, 0.0, 0)
+        result = LoadResult([], seconds=1e-6, cpu=0.0, beat_s=0.0)
     else:
         result = load.measure(part, rendezvous.is_stop_requested, lambda *_: None)
     rendezvous.submit_result(
@@ -135,9 +118,7 @@ def _follow(
             "seconds": result.seconds,
             "cpu": result.cpu,
             "beat_s": result.beat_s,
-            "throttled_s": result.throttled_s,
             "throttled_periods": result.throttled_periods,
-            "unsent": result.unsent,
         },
     )
 
@@ -147,7 +128,7 @@ def run_agent(redis_url: str, name: str) -> None:
 
     def make(work: dict[str, Any], agent: str) -> LevelLoad:
         kind: type[Work] = QueueWork if "queue" in work else HttpWork
-        return msgspec.convert(work, kind).make_load(redis_url, agent)
+        return make_load(msgspec.convert(work, kind), redis_url, agent)
 
     if not redis_url:
         raise UsageError(

@@ -22,15 +22,15 @@ from scaletest.broker.redis_errors import REDIS_ERRORS
 from scaletest.broker.rendezvous import Rendezvous
 from scaletest.cluster import api_calls
 from scaletest.cluster.jobs import AgentJob
-from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
+from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult, NoteProgress
 from scaletest.model.attempt import Attempt
 from scaletest.model.errors import AgentLost, Unreachable, WaitTimeout
 from scaletest.processes.children import end_all, python_module
 from scaletest.processes.guard import Guard
 from scaletest.runs.environment import WITHOUT_SETTINGS
 from scaletest.saturation.judging.forecast import HEAD_START_S
-from scaletest.saturation.measure.agent import Work
-from scaletest.saturation.options import AgentOptions
+from scaletest.saturation.measure.agent import Work, make_load
+from scaletest.saturation.options import SaturationOptions
 from scaletest.saturation.plan import SaturationPlan
 
 # Seconds that agents have to bring their results after a step, and to end.
@@ -42,14 +42,14 @@ HINT = "run it again; a signal 9 that nobody sent is the kernel's, which was out
 
 
 def start_load(
-    options: AgentOptions, plan: SaturationPlan, work: Work, stack: ExitStack
+    options: SaturationOptions, plan: SaturationPlan, work: Work, stack: ExitStack
 ) -> LevelLoad:
     """Make the load of this process, or start agents and take them as one.
 
     Agents end with the stack, even when we are killed.
     """
     if plan.agents == 1 and not options.agent_jobs:
-        return work.make_load(options.redis_url)
+        return make_load(work, options.redis_url)
     url = options.redis_url or stack.enter_context(EmbeddedServer()).url
     redis = stack.enter_context(closing(connect(url)))
     rendezvous = stack.enter_context(closing(Rendezvous(redis, uuid.uuid4().hex[:12])))
@@ -131,7 +131,10 @@ class AgentsLoad:
             self._sleep(CHECK_EVERY_S)
 
     def measure(
-        self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
+        self,
+        order: LoadOrder,
+        stopping: Callable[[], bool],
+        note_progress: NoteProgress,
     ) -> LoadResult:
         """Measure one step; see `LevelLoad.measure`. Unreachable when the agents' Redis is gone."""
         try:
@@ -152,7 +155,7 @@ class AgentsLoad:
                 result = self._rendezvous.wait_for_result(self._number)
                 if result is not None:
                     results.append(result)
-                    tell(sum(len(part["samples"]) for part in results), 0)
+                    note_progress(sum(len(part["samples"]) for part in results), 0)
                     continue
                 try:
                     self._check()
@@ -234,12 +237,14 @@ def merge_results(results: Sequence[dict[str, Any]], agents: int) -> LoadResult:
                     ended_s=sample.ended_s + late_s,
                 )
             )
+
+    def worst(figure: str) -> float:
+        return max(float(result[figure]) for result in results)
+
     return LoadResult(
         samples,
-        max(float(result["seconds"]) for result in results),
-        max(float(result["cpu"]) for result in results),
-        max(float(result["beat_s"]) for result in results),
-        max(float(result["throttled_s"]) for result in results),
-        sum(int(result["unsent"]) for result in results),
-        throttled_periods=max(float(result.get("throttled_periods", 0.0)) for result in results),
+        worst("seconds"),
+        worst("cpu"),
+        worst("beat_s"),
+        throttled_periods=worst("throttled_periods"),
     )

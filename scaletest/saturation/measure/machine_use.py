@@ -5,14 +5,13 @@ whoever listens on the port, with what it started. A thread looks; it may take a
 as a worker's looks.
 """
 
-import logging
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
+from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult, NoteProgress
 from scaletest.model import Activity, State
 from scaletest.model.measurement import MOST_ACTIVITIES, MachineUse
 from scaletest.observe.blocking import Blocking
@@ -22,7 +21,6 @@ from scaletest.observe.sampling import read_own_schedule
 from scaletest.observe.sockets import Sockets
 from scaletest.observe.tree import Tree
 
-logger = logging.getLogger("scaletest.saturation")
 # Seconds between two looks at what is due, at most.
 LONGEST_PAUSE_S = 0.5
 
@@ -39,21 +37,20 @@ class WatchedMachine:
         they serve.
         """
         self._load, self._servers, self._port = load, servers, port
-        self._has_warned = False
 
     def measure(
-        self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
+        self,
+        order: LoadOrder,
+        stopping: Callable[[], bool],
+        note_progress: NoteProgress,
     ) -> LoadResult:
         """Measure one step; see `LevelLoad.measure`."""
         try:
             watch = _MachineWatch(list(self._servers())[:MOST_ACTIVITIES], self._port)
-        except (OSError, ValueError) as error:
-            if not self._has_warned:
-                self._has_warned = True
-                logger.warning("unknown what else runs on this machine: %s", error)
-            return self._load.measure(order, stopping, tell)
+        except (OSError, ValueError):  # without /proc the use of this machine is unknown
+            return self._load.measure(order, stopping, note_progress)
         try:
-            result = self._load.measure(order, stopping, tell)
+            result = self._load.measure(order, stopping, note_progress)
         finally:
             use = watch.close()  # ends its thread also when the load fails
         if use is not None and result.seconds > 0:

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from scaletest.broker import Client
 from scaletest.load import ClosedLoop, OpenLoop
-from scaletest.load.level_load import LoadOrder, LoadResult, nearly_longest
+from scaletest.load.level_load import LoadOrder, LoadResult, NoteProgress, nearly_longest
 from scaletest.load.loops import LoadLoop
 from scaletest.model import Outcome, Record
 from scaletest.model.attempt import OK, TIMED_OUT, UNSENT, Attempt
@@ -78,11 +78,14 @@ class QueueLoad:
         self._options: dict[str, Any] = {"arguments": arguments, "time_limit_s": time_limit_s}
 
     def measure(
-        self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
+        self,
+        order: LoadOrder,
+        stopping: Callable[[], bool],
+        note_progress: NoteProgress,
     ) -> LoadResult:
         """Measure one step; see `LevelLoad.measure`."""
         with self._make_client() as client:
-            return self._measure(client, order, stopping, tell)
+            return self._measure(client, order, stopping, note_progress)
 
     def close(self) -> None:
         """Do nothing: nothing stays open between steps."""
@@ -92,7 +95,7 @@ class QueueLoad:
         client: Client,
         order: LoadOrder,
         stopping: Callable[[], bool],
-        tell: Callable[[int, int], None],
+        note_progress: NoteProgress,
     ) -> LoadResult:
         turns, effort, samples = _Turns(self._maximum), Effort(), list[Attempt]()
         began, has_loop = self._clock(), threading.Event()
@@ -112,10 +115,9 @@ class QueueLoad:
                 if is_done or loop.in_flight > order.most_behind:
                     break
                 loop.wait_idle(min(CHECK_EVERY_S, max(0.01, left_s)))
-                tell(len(samples), sum(not sample.ok for sample in samples))
+                note_progress(len(samples), sum(not sample.ok for sample in samples))
             seconds = min(self._clock() - began, order.seconds)
-            cpu, throttling = effort.cores(), effort.throttling
-            throttled_s, throttled_periods = throttling.seconds(), throttling.part()
+            cpu, throttled_periods = effort.cores(), effort.throttling.part()
             loop.stop()
             loop.wait_idle(order.patience_s)
             now_s = self._clock() - began
@@ -129,8 +131,7 @@ class QueueLoad:
             samples.append(Attempt(0, due_s, due_s, due_s, now_s, TIMED_OUT))
         if order.pace is not None:
             samples = turns.add_lateness(samples)
-        overdue = loop.overdue_since
-        for since in overdue:
+        for since in loop.overdue_since:
             samples.append(Attempt(0, since - began, since - began, now_s, now_s, UNSENT))
         payload = sum(len(argument.encode()) for argument in self._options["arguments"])
         return LoadResult(
@@ -141,8 +142,6 @@ class QueueLoad:
             seconds=seconds,
             cpu=cpu,
             beat_s=nearly_longest(turns.busy_s),
-            throttled_s=throttled_s,
-            unsent=len(overdue),
             throttled_periods=throttled_periods,
         )
 

@@ -39,19 +39,22 @@ from scaletest.saturation.plan import LoadKind, Phase, SaturationPlan, Saturatio
 # behind at least, so many seconds' worth of them, and as many usual latencies.
 LEAST_BEHIND = 100.0
 BEHIND_S, BEHIND_USUAL = 1.0, 5.0
+# Requests in flight have so much longer than their time-out to end.
+EXTRA_PATIENCE_S = 0.1
 
 
 def saturate(
     plan: SaturationPlan, options: SaturationOptions, progress: Progress
 ) -> tuple[SaturationFolder, int]:
     """Run a saturation; return its folder, and its exit code."""
-    with ExitStack() as outer:
-        target = find_target(options, plan)
-        path, stop = new_path(os.environ, options.run_dir), StopRequest()
-        folder = begin_folder(path, plan, options.labels, outer)
-        outer.enter_context(progress.of_run(folder, plan.target))
+    target = find_target(options, plan)
+    stop = StopRequest()
+    with ExitStack() as holding:
+        path = new_path(os.environ, options.run_dir)
+        folder = begin_folder(path, plan, options.labels, holding)
+        holding.enter_context(progress.of_run(folder, plan.target))
         # a second signal must still put back what was changed in a cluster
-        unwind = bool(options.cluster.service or options.agents.agent_jobs)
+        unwind = bool(options.service or options.agent_jobs)
         with stop_on_signals(stop, unwind=unwind) as stack:
             for line in target.lines:
                 progress.message(line)
@@ -63,7 +66,7 @@ def saturate(
                 stop=stop,
                 stack=stack,
                 about=target.lines,
-                watch_machine=not options.agents.agent_jobs,
+                watch_machine=not options.agent_jobs,
             )
         return folder, code
 
@@ -72,7 +75,7 @@ def find_target(options: SaturationOptions, plan: SaturationPlan) -> Target:
     """Look at what the options name; nothing is changed yet."""
     if options.queue:
         return find_queue(options, plan)
-    if options.cluster.service:
+    if options.service:
         return find_service(options, plan)
     return find_url(options, plan)
 
@@ -104,34 +107,28 @@ def measure_target(
     stack: takes down what was set up. about: lines that are kept with the result. watch_machine:
     look at what this machine, and a service on it, do meanwhile.
     """
-    noticed, lost = list[str](), None
-    look: Callable[[], list[str]] = list
+    busy: busy_check.BusyCheck | None = None
     if target.is_here:
-        # warn of what keeps this machine busy beside the tester and the service
+        # what keeps this machine busy beside the tester and the service
         servers = target.servers()
-        look = busy_check.of_this_machine(
-            lambda: own_processes_cpu_s() + cpu_used_s(servers)
-        ).warnings
-    try:
-        target.hold(stack)
-        load = stack.enter_context(closing(target.start(stack)))
-        if watch_machine:
-            load = WatchedMachine(load, target.servers, target.port)
-        runner = Runner(plan, load, folder.store, progress, stop)
-        noticed = look()
-        progress.warn(noticed)
-        check_first_call(load)
-        result = runner.run()
-        lost = runner.lost
-    except AgentLost as error:
-        result = conclude(SaturationSequence(plan), lost=error.message)  # before the first step
+        busy = busy_check.of_this_machine(lambda: own_processes_cpu_s() + cpu_used_s(servers))
+    target.hold(stack)
+    load = stack.enter_context(closing(target.start(stack)))
+    if watch_machine:
+        load = WatchedMachine(load, target.servers, target.port)
+    noticed = busy.warnings() if busy else []
+    progress.warn(noticed)
+    check_first_call(load)
+    runner = Runner(plan, load, folder.store, progress, stop)
+    result = runner.run()
     warned = replace(result, warnings=(*noticed, *result.warnings))
-    extra = {"lines": about, **({"replicas": target.replicas} if target.replicas else {})}
-    folder.write(
-        RESULT,
-        {**warned.to_dict(), "noticed": noticed, **({"extra": extra} if about else {})},
-    )
-    return result, lost.exit_code if lost else result.verdict.kind.exit_code
+    document: dict[str, object] = {**warned.to_dict(), "noticed": noticed}
+    if target.replicas:
+        document["extra"] = {"lines": about, "replicas": target.replicas}
+    elif about:
+        document["extra"] = {"lines": about}
+    folder.write(RESULT, document)
+    return result, runner.lost.exit_code if runner.lost else result.verdict.kind.exit_code
 
 
 class Runner:
@@ -178,7 +175,7 @@ class Runner:
             if self._stop.asked():
                 break  # a step that was cut short must not be taken for a whole one
             self._store(step, samples)
-            sequence.tell(assess_step(plan, step, samples))
+            sequence.add_step(assess_step(plan, step, samples))
             assessed = sequence.steps[-1]  # as it is with all that was sent at its level
             self._progress.step(progress_line(assessed))
             self._progress.step_ended()
@@ -200,36 +197,38 @@ class Runner:
     ) -> tuple[SaturationStep, Sequence[Attempt]]:
         """Measure one level; return the step and its samples."""
         plan = self._plan
-        # the phase decides the kind of load, and how long it lasts
-        kind, seconds_wanted, count = LoadKind(plan.load), plan.step_s, plan.count
+        # the probe keeps one request in flight, and the operating point is always a rate
+        kind, count, seconds_wanted = LoadKind(plan.load), plan.count, plan.step_s
         if probe.phase is Phase.OPERATE:
-            kind, seconds_wanted = LoadKind.OPEN, OPERATING_STEPS * plan.step_s
+            kind = LoadKind.OPEN
+            seconds_wanted = OPERATING_STEPS * plan.step_s
         duration_s, warmup_s = step_timing(seconds_wanted, sequence.usual_s)
         if probe.phase is Phase.WARM:
-            kind, duration_s, warmup_s, count = LoadKind.CLOSED, plan.warm_s, 0.0, 0
-        order = LoadOrder(duration_s, count=count, patience_s=plan.timeout_s + 0.1)
-        unit = "in flight"
+            kind = LoadKind.CLOSED
+            count = 0
+            duration_s, warmup_s = plan.warm_s, 0.0
+        order = LoadOrder(duration_s, count=count, patience_s=plan.timeout_s + EXTRA_PATIENCE_S)
         if kind is LoadKind.CLOSED:
+            unit = "in flight"
             order = replace(order, parallel=max(1, round(probe.level)))
         else:
             unit = "requests/s"
+            paced_s = count / probe.level if count else duration_s
             behind_s = BEHIND_S + BEHIND_USUAL * sequence.usual_s
-            if count:
-                duration_s = count / probe.level
             order = replace(
                 order,
                 seconds=float("inf") if count else duration_s,
-                pace=pace.exact_poisson(probe.level, duration_s, self._chance),
+                pace=pace.exact_poisson(probe.level, paced_s, self._chance),
                 most_behind=max(LEAST_BEHIND, probe.level * behind_s),
             )
 
-        def tell(ended: int, failed: int) -> None:
+        def note_progress(ended: int, failed: int) -> None:
             self._progress.note(
                 f"{probe.phase}, {probe.level:.4g} {unit}: {ended} ended, {failed} failed"
             )
 
         began = datetime.now(UTC).isoformat(timespec="milliseconds")
-        result = self._load.measure(order, self._stop.asked, tell)
+        result = self._load.measure(order, self._stop.asked, note_progress)
         step = SaturationStep(
             number=len(sequence.steps),
             phase=probe.phase,
@@ -240,8 +239,6 @@ class Runner:
             warmup_s=warmup_s,
             cpu=result.cpu,
             beat_s=result.beat_s,
-            throttled_s=result.throttled_s,
-            unsent=result.unsent,
             began=began,
             around=result.around,
             throttled_periods=result.throttled_periods,

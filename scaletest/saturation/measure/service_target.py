@@ -19,8 +19,7 @@ from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import Autoscalers
 from scaletest.cluster.pods import PodState, PodWarning
 from scaletest.cluster.service import Service
-from scaletest.load.http_call import HttpCall
-from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
+from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult, NoteProgress
 from scaletest.load.service_call import IN_CLUSTER, PROXIED, reach
 from scaletest.model.attempt import PodTroubles
 from scaletest.model.errors import ScaletestError, UsageError
@@ -36,25 +35,30 @@ RECOVERY_S, LOOK_S = 60.0, 1.0
 
 def find_service(options: SaturationOptions, plan: SaturationPlan) -> Target:
     """Look at the Service that options name; refuse it while something scales it."""
-    cluster = api_calls.connect_cluster(options.agents.namespace, options.agents.context)
-    service = Service(cluster, options.cluster.service)
-    deployment = service.deployment()
+    cluster = api_calls.connect_cluster(options.namespace, options.context)
+    service = Service(cluster, options.service)
     name = service.reference.name
     ready, total = service.endpoints()
-    lines = [f"service {name}: {service.url()}, {ready} of {total} addresses are ready"]
     if not ready:
         raise UsageError(f"no pod of service {name} is ready", hint="look at its pods")
+    # how requests reach it
+    is_inside = IN_CLUSTER.exists() or bool(options.agent_jobs)
+    call = reach(service, partial(http_call, options.http, plan), is_inside=is_inside)
+    start = http_load(options, plan, call)
+    lines = [f"service {name}: {service.url()}, {ready} of {total} addresses are ready"]
+    if not is_inside:
+        lines.append(PROXIED)
+    # what scales its pods
+    deployment = service.deployment()
     if deployment is None:
-        call = reach_service(options, service, plan, lines)
-        return Target(tuple(lines), http_load(options, plan, call))
+        return Target(tuple(lines), start)
     if not options.tune:  # else this run is one of several that change the Deployment
         refuse_changed(deployment)
     autoscalers, scaler_line = find_autoscalers(
-        cluster, deployment, may_hold=options.cluster.pause_autoscalers
+        cluster, deployment, may_hold=options.pause_autoscalers
     )
     replicas = deployment.replicas()
     lines += [f"deployment {deployment.name}: {replicas} replicas", scaler_line]
-    start = http_load(options, plan, reach_service(options, service, plan, lines))
     changes = Changes(cluster, deployment)
 
     def start_watched(stack: ExitStack) -> LevelLoad:
@@ -66,20 +70,6 @@ def find_service(options: SaturationOptions, plan: SaturationPlan) -> Target:
         autoscalers.hold(replicas, changes)
 
     return Target(tuple(lines), start_watched, hold, replicas)
-
-
-def reach_service(
-    options: SaturationOptions, service: Service, plan: SaturationPlan, lines: list[str]
-) -> HttpCall:
-    """Return the call that reaches a Service: straight inside the cluster, else by the API server.
-
-    The API server has a ceiling of its own, which is told in a further line.
-    """
-    is_inside = IN_CLUSTER.exists() or bool(options.agents.agent_jobs)
-    call = reach(service, partial(http_call, options.http, plan), is_inside=is_inside)
-    if not is_inside:
-        lines.append(PROXIED)
-    return call
 
 
 def find_autoscalers(
@@ -150,7 +140,10 @@ class WatchedPods:
         self._has_warned = False
 
     def measure(
-        self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
+        self,
+        order: LoadOrder,
+        stopping: Callable[[], bool],
+        note_progress: NoteProgress,
     ) -> LoadResult:
         """Measure one step; see `LevelLoad.measure`."""
         # wait until as many pods are ready as before the last step, for a minute at most
@@ -162,7 +155,7 @@ class WatchedPods:
             self._sleep(LOOK_S)
             before = self._look()
         self._ready = len(before.ready) if before else 0
-        result = self._load.measure(order, stopping, tell)
+        result = self._load.measure(order, stopping, note_progress)
         after = before and self._look()
         return replace(result, pods=find_troubles(before, after) if before and after else None)
 

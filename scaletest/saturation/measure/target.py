@@ -2,21 +2,27 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from scaletest.broker import Queues, connect
-from scaletest.load.http_call import CAUSES, HttpCall
-from scaletest.load.level_load import LevelLoad, LoadOrder
+from scaletest.load.http import HttpWork
+from scaletest.load.http_call import HttpCall, explain_outcome
+from scaletest.load.level_load import LevelLoad, send_one
 from scaletest.load.requests import make_bodies, make_call
 from scaletest.model import checks
+from scaletest.model.attempt import OK
 from scaletest.model.errors import UsageError
+from scaletest.model.http_options import HttpOptions
 from scaletest.observe.sockets import is_here, server_processes
 from scaletest.render.numbers import plural
-from scaletest.saturation.measure.agent import HttpWork, QueueWork
+from scaletest.saturation.measure.agent import QueueWork
 from scaletest.saturation.measure.agents import start_load
-from scaletest.saturation.options import SaturationOptions, TimedHttpOptions
+from scaletest.saturation.options import SaturationOptions
 from scaletest.saturation.plan import SaturationPlan
+
+# The first call may take this long.
+FIRST_CALL_LIMIT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,7 @@ def find_queue(options: SaturationOptions, plan: SaturationPlan) -> Target:
         if value:
             raise UsageError(f"--{name} is for HTTP, not for a queue", hint="leave it out")
     checks.arguments(options.arguments)
-    with closing(connect(options.agents.redis_url)) as redis:
+    with closing(connect(options.redis_url)) as redis:
         Queues(redis).require(queue)
         state = Queues(redis).state(queue)
     if not state.workers:
@@ -60,7 +66,7 @@ def find_queue(options: SaturationOptions, plan: SaturationPlan) -> Target:
     work = QueueWork(queue, options.arguments, plan.timeout_s, maximum)
     return Target(
         (f"queue {state.name}: {plural(state.workers, 'worker')}{waiting}",),
-        lambda stack: start_load(options.agents, plan, work, stack),
+        lambda stack: start_load(options, plan, work, stack),
     )
 
 
@@ -86,7 +92,7 @@ def http_load(
 
     def start(stack: ExitStack) -> LevelLoad:
         work = HttpWork(call, *make_bodies(options.http))
-        return start_load(options.agents, plan, work, stack)
+        return start_load(options, plan, work, stack)
 
     return start
 
@@ -101,18 +107,13 @@ def check_first_call(load: LevelLoad) -> None:
 
     Then endpoint, schema or credentials are wrong, and no load would tell anything.
     """
-    order = LoadOrder(60.0, parallel=1, count=1)
-    result = load.measure(order, lambda: False, lambda ended, failed: None)
-    if not result.samples or result.samples[0].ok:
-        return
-    outcome = result.samples[0].outcome
-    cause, hint = CAUSES.get(outcome, ("the service does not serve this request", "read its log"))
-    outcome = f"HTTP {outcome}" if outcome.isdigit() else outcome
-    raise UsageError(f"the first call failed ({outcome}): {cause}", hint=hint)
+    outcome = send_one(load, FIRST_CALL_LIMIT_S)
+    if outcome not in (OK, ""):
+        cause, hint = explain_outcome(outcome)
+        raise UsageError(f"the first call failed {cause}", hint=hint)
 
 
-def http_call(http: TimedHttpOptions, plan: SaturationPlan, url: str) -> HttpCall:
+def http_call(http: HttpOptions, plan: SaturationPlan, url: str) -> HttpCall:
     """Return the request that these options describe. InvalidValue for what cannot be one."""
     in_flight = in_flight_of_agent(plan.max_in_flight, plan.agents)
-    call = make_call(http, url, plan.timeout_s, in_flight)
-    return replace(call, server_header=http.server_header)
+    return make_call(http, url, plan.timeout_s, in_flight)

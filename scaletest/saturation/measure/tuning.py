@@ -56,7 +56,7 @@ def _measure_setting(
 
     try:
         tuning.apply(setting)
-        tuning.wait(options.agents.ready_timeout, stop.asked)
+        tuning.wait(options.ready_timeout, stop.asked)
         if stop.asked():
             return replace(tried, trouble=f"interrupted by {stop.reason}")
         with (
@@ -102,14 +102,14 @@ def tune(
     """Measure every setting; return them, and the exit code, 0 when at least one was measured."""
     combinations = parse_settings(options.tune)
     labels_of_runs = [options.labels.numbered(number) for number in range(1, len(combinations) + 1)]
-    cluster = connect_cluster(options.agents.namespace, options.agents.context)
-    deployment = Service(cluster, options.cluster.service).deployment()
+    cluster = connect_cluster(options.namespace, options.context)
+    deployment = Service(cluster, options.service).deployment()
     if deployment is None:
         raise UsageError("this Service has no single Deployment", hint="<tune> needs one")
     # what a tuning before this one changed and could not put back must not pass for the original
     refuse_changed(deployment)
     autoscalers, scaler_line = find_autoscalers(
-        cluster, deployment, may_hold=options.cluster.pause_autoscalers
+        cluster, deployment, may_hold=options.pause_autoscalers
     )
     changes = Changes(cluster, deployment)
     tuning = Tuning(cluster, deployment, autoscalers, changes)
@@ -124,7 +124,7 @@ def tune(
                 )
     progress.message(scaler_line)
     # its autoscalers are held already
-    options = replace(options, cluster=replace(options.cluster, pause_autoscalers=True))
+    options = replace(options, pause_autoscalers=True)
     stop = StopRequest()
     with stop_on_signals(stop, unwind=True) as stack:
         stack.callback(changes.close)  # puts the Deployment back, whatever happens

@@ -98,25 +98,19 @@ class ServiceOptions:
     http: HttpOptions
 
 
-# What may stand beside --service, and of that what is for nothing else.
-_HTTP = {field.name for field in dataclasses.fields(HttpOptions)}
-_OWN = {
-    *(
-        "service",
-        "set_replicas",
-        "restore_replicas",
-        "list_replicas",
-        "in_flight",
-        "warm_limit",
-    ),
-    *("latency_limit", "timeout_s", *_HTTP),
+# What says something about a service alone, what also says something about workers of a queue, and
+# what is about the run.
+OF_SERVICE = {
+    *("service", "set_replicas", "restore_replicas", "list_replicas", "in_flight", "warm_limit"),
+    *("latency_limit", "timeout_s", *(field.name for field in dataclasses.fields(HttpOptions))),
 }
-_BESIDE = {
-    *(field.name for field in dataclasses.fields(ServiceOptions)),
-    *("deployment", "namespace", "context", "pause_autoscalers"),
-    *("ready_timeout", "run_dir", "name", "labels", "note", "output", "form", "dry_run"),
+OF_BOTH = {
+    *("limit", "scale", "step_time", "repeats", "thresholds"),
+    *("deployment", "namespace", "context", "pause_autoscalers", "ready_timeout"),
+}
+OF_RUN = {
+    *("run_dir", "name", "labels", "note", "output", "form", "dry_run"),
     *(field.name for field in dataclasses.fields(shared.WatchOptions)),
-    *_HTTP,
 }
 
 
@@ -124,11 +118,13 @@ def refuse_without_effect(service: str) -> None:
     """UsageError for an option that would have no effect with, or without, --service."""
     if service:
         shared.refuse_beside(
-            "--service", allowed=_BESIDE, hint="leave it out: it is about workers of a queue"
+            "--service",
+            allowed=OF_SERVICE | OF_BOTH | OF_RUN,
+            hint="leave it out: it is about workers of a queue",
         )
         return
     for parameter in click.get_current_context().command.params:
-        if parameter.name in _OWN and shared.is_typed(parameter.name):
+        if parameter.name in OF_SERVICE and shared.is_typed(parameter.name):
             raise UsageError(
                 f"{max(parameter.opts, key=len)} is for a service", hint="give --service, too"
             )

@@ -4,6 +4,7 @@ from scaletest.cli import stored
 from scaletest.cli.options import WatchOptions
 from scaletest.cli.output import Output
 from scaletest.cli.watching import watch_runs
+from scaletest.load.http import HttpWork
 from scaletest.load.http_call import HttpCall
 from scaletest.load.requests import make_bodies, make_call
 from scaletest.model.errors import UsageError
@@ -17,7 +18,7 @@ from scaletest.validation.service.kubernetes import FoundService, find_service
 from scaletest.validation.service.plan import USUAL_STEP_S, ServicePlan
 from scaletest.validation.service.replicas import CommandReplicas
 from scaletest.validation.service.run_type import RUN_TYPE
-from scaletest.validation.service.runner import load_service, validate_service
+from scaletest.validation.service.runner import validate_service
 
 
 def make_plan(options: ServiceOptions) -> ServicePlan:
@@ -39,30 +40,24 @@ def make_plan(options: ServiceOptions) -> ServicePlan:
 
 
 def find(options: ServiceOptions, plan: ServicePlan, where: DeploymentOptions) -> FoundService:
-    """Find the service, and what scales it."""
+    """Find the service, and what scales it. UsageError where that is not clear."""
 
     def call_at(url: str) -> HttpCall:
-        return make_call(options.http, url, plan.timeout_s, plan.most_in_flight * plan.steps[-1])
+        connections = (plan.in_flight or 1) * plan.steps[-1]
+        return make_call(options.http, url, plan.timeout_s, connections)
 
     is_address = "://" in options.service
-    if not is_address and not options.set_replicas:
-        if options.list_replicas:
-            raise UsageError(
-                "<list_replicas> is for replicas that a command sets",
-                hint="leave it out: those of a cluster are known",
-            )
-        return find_service(options.service, where, call_at)
-    if not is_address or where.deployment:
+    if is_address != bool(options.set_replicas) or (options.list_replicas and not is_address):
         raise UsageError(
             "replicas are set by a command, or as an object of a cluster",
-            hint="give a URL and <set_replicas>, or svc/NAME and <deployment>",
+            hint="give a URL and <set_replicas> 'COMMAND {n}', and <list_replicas> if there is such"
+            " a command; or svc/NAME, and <deployment> where the object is no Deployment",
         )
+    if not is_address:
+        return find_service(options.service, where, call_at)
+    if where.deployment:
+        raise UsageError("<deployment> is for svc/NAME", hint="leave it out")
     where.refuse_alone()
-    if not options.set_replicas:
-        raise UsageError(
-            "it is not known how the replicas are set",
-            hint="give <set_replicas> 'COMMAND {n}', which ends when n replicas are ready",
-        )
     replicas = CommandReplicas(
         options.set_replicas, options.restore_replicas, where.ready_timeout, options.list_replicas
     )
@@ -81,8 +76,8 @@ def run(
 ) -> int:
     """Validate a service and print the run, or the plan; return the exit code."""
     plan = make_plan(options)
-    bodies, prompts = make_bodies(options.http)
     found = find(options, plan, where)
+    work = HttpWork(found.call, *make_bodies(options.http))
     if dry_run:
         order = ", ".join(str(count) for count, _ in plan.turns)
         least_s = len(plan.turns) * plan.step_s
@@ -104,12 +99,11 @@ def run(
         folder, result = validate_service(
             plan,
             found.replicas,
-            load_service(found.call, bodies, prompts),
+            work,
             progress,
             run_dir=run_dir,
             labels=labels,
             ready_s=where.ready_timeout,
-            call=found.call,
         )
     data = {**result.to_dict(), "folder": str(folder.path)}
     return stored.deliver_finished(report_of(folder, RUN_TYPE.judge(folder)), output, data)

@@ -9,113 +9,98 @@ from scaletest.render.numbers import format_percent, plural
 from scaletest.stats.verdict_order import Ground, Rank
 from scaletest.validation.imported.judging import ImportedStep
 from scaletest.validation.service.plan import ServicePlan, read_latency_limit
-from scaletest.validation.service.visit import ReplicaShare, ServiceVisit
+from scaletest.validation.service.visit import ServiceVisit
 
-# A tester that uses more of a core is the limit, and one whose timers fire later than this and than
-# this part of the usual latency: so late is the next request.
-BUSY_CORES, LATE_S, LATE_PART = 0.9, 0.05, 0.25
-# The fullest replica over the mean: more is no balance, and below the slow one is slow by itself.
-FULLEST = 1.25
-# A replica whose tokens take this many times as long as those of the others is slow, if so many
-# requests say so.
-SLOW, LEAST_REQUESTS = 1.25, 20
-# Requests in flight that the tester must have kept.
-KEPT = 0.9
-# Of those, the part that is with the replicas and not on its way or before them.
-HELD = 0.8
+# A client that uses more of a core is the limit.
+MOST_CLIENT_CORES = 0.9
+# A client is disturbed whose timers fire later than this, and than this part of the usual latency:
+# so late is the next request.
+LATE_TIMERS_S, LATE_TIMERS_SHARE = 0.05, 0.25
+# The requests of the fullest replica over the mean: more is no balance, and below that a replica
+# that is slow is so by itself.
+UNEVEN_SHARE = 1.25
+# A replica is slow whose pace is this many times the usual one, if so many requests say so.
+SLOW_FACTOR, LEAST_REQUESTS = 1.25, 20
+# The part of the requests in flight that is with the replicas, and neither on its way nor before
+# them.
+LEAST_HELD_SHARE = 0.8
 # An even load on replicas that brings this factor more shows that they were not the limit.
-GAINS = 1.1
+LEAST_DIRECT_GAIN = 1.1
 # A CPU limit that stops replicas for so much more of their time explains what is lost.
-THROTTLED = 0.1
-# Parts by which hits of a prefix cache may differ between steps, and the replicas' count of tokens
-# from ours: theirs is of the looks within the step, and a batch ends many requests at once.
-SAME_HITS, SAME_TOKENS = 0.01, 0.10
+MORE_THROTTLED = 0.1
+# Parts by which hits of a prefix cache may differ between steps.
+ALIKE_HIT_RATES = 0.01
 
 
-def visits_of(step: ImportedStep) -> list[ServiceVisit]:
-    """Return what was measured at this number of replicas."""
-    return [cast(ServiceVisit, result) for result in step.results]
+def visits_of(steps: Sequence[ImportedStep]) -> list[ServiceVisit]:
+    """Return what was measured at these numbers of replicas."""
+    return [cast(ServiceVisit, result) for step in steps for result in step.results]
 
 
-def faults(plan: ServicePlan, steps: Sequence[ImportedStep]) -> Iterator[Ground]:
+def find_faults(plan: ServicePlan, steps: Sequence[ImportedStep]) -> Iterator[Ground]:
     """Yield what was measured instead of the service, and limits that it broke."""
-    for step in steps:
-        for visit in visits_of(step):
-            yield from _faults_of_visit(plan, visit)
-        if plan.latency_limit:
+    visits = visits_of(steps)
+    for visit in visits:
+        for reason, remedy in _faults_of_visit(plan, visit):
+            yield Ground(Rank.NOT_THE_SUBJECT, f"{visit.file}: {reason}", remedy)
+    if plan.latency_limit:
+        for step in steps:
             yield from _broken_limit(plan, step)
-    visits = [visit for step in steps for visit in visits_of(step)]
-    rates = [visit.cache_hit_rate for visit in visits]
-    hits = [rate for rate in rates if rate is not None]
-    if hits and max(hits) - min(hits) > SAME_HITS:
-        yield _doubt(
-            f"hits of the prefix cache differ, from {format_percent(min(hits), 0)} to"
-            f" {format_percent(max(hits), 0)} of the prompts' tokens",
+    hit_rates = [visit.cache_hit_rate for visit in visits if visit.cache_hit_rate is not None]
+    if hit_rates and max(hit_rates) - min(hit_rates) > ALIKE_HIT_RATES:
+        yield Ground(
+            Rank.NOT_THE_SUBJECT,
+            f"hits of the prefix cache differ, from {format_percent(min(hit_rates), 0)} to"
+            f" {format_percent(max(hit_rates), 0)} of the prompts' tokens",
             "send prompts that no cache has, without <shared_prefix>; or take it as the finding:"
             " each replica has a cache of its own",
         )
     for visit in visits:  # last, since all else says more
-        if visit.beat_s > max(LATE_S, LATE_PART * visit.latencies.get("latency.p50", 0.0)):
-            yield _doubt(
+        usual_s = visit.latencies.get("latency.p50", 0.0)
+        if visit.beat_s > max(LATE_TIMERS_S, LATE_TIMERS_SHARE * usual_s):
+            yield Ground(
+                Rank.NOT_THE_SUBJECT,
                 f"{visit.file}: the client was disturbed, its timers fired"
                 f" {1000 * visit.beat_s:.0f} ms late",
                 "run it on a machine of its own",
             )
 
 
-def _faults_of_visit(plan: ServicePlan, visit: ServiceVisit) -> Iterator[Ground]:
-    at, failed = visit.file, sum(visit.outcomes.values())
-    ended = failed + (visit.successes or 0.0)
+def _faults_of_visit(plan: ServicePlan, visit: ServiceVisit) -> Iterator[tuple[str, str]]:
+    """Yield reasons why a visit says nothing about the service, each with its remedy."""
     if visit.failed_share > plan.tolerate_failures:
         kinds = ", ".join(f"{count} x {kind}" for kind, count in visit.outcomes.items())
-        most = max(visit.outcomes, key=lambda kind: visit.outcomes[kind], default="")
-        cause, remedy = CAUSES.get(most, ("requests fail", "read the log of the service"))
-        yield _doubt(
-            f"{at}: {failed} of {ended:.0f} requests failed ({kinds or 'none ended'}): {cause};"
+        most_frequent = max(visit.outcomes, key=visit.outcomes.__getitem__, default="")
+        cause, remedy = CAUSES.get(most_frequent, ("requests fail", "read the log of the service"))
+        failed = sum(visit.outcomes.values())
+        ended = failed + (visit.successes or 0.0)
+        yield (
+            f"{failed} of {ended:.0f} requests failed ({kinds or 'none ended'}): {cause};"
             " failures are fast and free capacity",
             remedy,
         )
         return
-    if visit.cpu > BUSY_CORES:
-        yield _doubt(
-            f"{at}: the client was the limit, it used {format_percent(visit.cpu, 0)} of a core",
+    if visit.cpu > MOST_CLIENT_CORES:
+        yield (
+            f"the client was the limit, it used {format_percent(visit.cpu, 0)} of a core",
             "run it on a machine of its own; with answers of fewer tokens it has less to do",
         )
-    wanted = visit.in_flight or 0.0
-    if visit.kept_in_flight < KEPT * wanted:
-        yield _doubt(
-            f"{at}: the client kept {visit.kept_in_flight:.0f} requests in flight instead of"
-            f" {wanted:.0f}",
-            "run the client on a machine of its own",
-        )
     if not visit.is_warm:
-        yield _doubt(
-            f"{at}: not warm after {visit.warm_s:.0f} s under load, the latency still changed",
+        yield (
+            f"not warm after {visit.warm_s:.0f} s under load, the latency still changed",
             "give a longer <warm_limit>, or find what changes the latency",
-        )
-    counted, generated = visit.tokens_per_s, visit.generated_per_s
-    if (
-        counted
-        and generated
-        and not visit.counts_chunks
-        and abs(generated / counted - 1.0) > SAME_TOKENS
-    ):
-        yield _doubt(
-            f"{at}: tokens do not add up, the replicas generated {generated:.4g}/s and"
-            f" {counted:.4g}/s came here",
-            "let nobody else load the service meanwhile, and list all its replicas and no others",
         )
     for name, pod in visit.pods.items():
         if pod.restarts or not pod.stayed_ready:
             what = f"was restarted {pod.restarts} times" if pod.restarts else "did not stay ready"
-            yield _doubt(
-                f"{at}: {name} on {pod.node} {what}",
+            yield (
+                f"{name} on {pod.node} {what}",
                 "read its log and events: kubectl logs --previous, kubectl describe pod",
             )
-    slow = slow_replica(visit)
+    slow = describe_slow_replica(visit)
     if slow:
-        yield _doubt(
-            f"{at}: replicas are not equal, {slow}",
+        yield (
+            f"replicas are not equal, {slow}",
             "look at its node, its device and what else runs there, and measure again",
         )
 
@@ -135,44 +120,36 @@ def _broken_limit(plan: ServicePlan, step: ImportedStep) -> Iterator[Ground]:
         )
 
 
-def fullest(visit: ServiceVisit) -> float:
+def fullest_share(visit: ServiceVisit) -> float:
     """Return the requests of the fullest replica over the mean; 0 where replicas are unknown."""
-    counts = list(visit.served.values())
-    return max(counts) * visit.count / sum(counts) if counts and sum(counts) else 0.0
+    counts = visit.served.values()
+    return max(counts) * visit.count / sum(counts) if any(counts) else 0.0
 
 
-def slow_replica(visit: ServiceVisit) -> str:
+def describe_slow_replica(visit: ServiceVisit) -> str:
     """Name the replica that is slow although it has no more to do than others; "" without one."""
-    shares = visit.replicas
-    if fullest(visit) >= FULLEST:
-        shares = visit.direct  # under an even load; empty where there was none
-
-    def pace(share: ReplicaShare) -> float:
-        return share.latency_s if share.per_token_s is None else share.per_token_s
-
-    known = {name: share for name, share in shares.items() if share.requests >= LEAST_REQUESTS}
-    if len(known) < 2:
+    # where the load is uneven, that of the control counts; empty where there was none
+    shares = visit.replicas if fullest_share(visit) < UNEVEN_SHARE else visit.direct
+    paces = {
+        name: share.latency_s if share.per_token_s is None else share.per_token_s
+        for name, share in shares.items()
+        if share.requests >= LEAST_REQUESTS
+    }
+    if len(paces) < 2:
         return ""
-    name, slowest = max(known.items(), key=lambda row: pace(row[1]))
-    usual = statistics.median_low(map(pace, known.values()))
-    if usual <= 0 or pace(slowest) < SLOW * usual:
+    name = max(paces, key=paces.__getitem__)
+    usual = statistics.median_low(paces.values())
+    if usual <= 0 or paces[name] < SLOW_FACTOR * usual:
         return ""
-    what = "its answers take" if slowest.per_token_s is None else "its tokens take"
-    on = f" on {visit.pods[name].node}" if name in visit.pods else ""
-    return (
-        f"{name}{on} is slow: {what} {pace(slowest) / usual:.1f} times as long as those of others"
-    )
-
-
-def throttling(step: ImportedStep) -> float:
-    """Return for which part of their time CPU limits stopped the replicas; 0 where unknown."""
-    parts = [pod.throttled or 0.0 for visit in visits_of(step) for pod in visit.pods.values()]
-    return statistics.fmean(parts) if parts else 0.0
+    parts = "answers" if shares[name].per_token_s is None else "tokens"
+    node = f" on {visit.pods[name].node}" if name in visit.pods else ""
+    factor = paces[name] / usual
+    return f"{name}{node} is slow: its {parts} take {factor:.1f} times as long as those of others"
 
 
 def explain_doubling(before: ImportedStep, step: ImportedStep) -> tuple[str, str]:
     """Return the cause of a doubling that fails, and what to do."""
-    visits = visits_of(step)
+    visits = visits_of([step])
     known = [visit for visit in visits if visit.served]
     if not known:
         return (
@@ -181,48 +158,54 @@ def explain_doubling(before: ImportedStep, step: ImportedStep) -> tuple[str, str
             " with <list_replicas>, so that balance and slow replicas can be seen; else look at the"
             " proxy or router, and what replicas share",
         )
-    full = statistics.fmean(map(fullest, known))
-    if full >= FULLEST:
-        served = statistics.fmean(sum(map(bool, visit.served.values())) for visit in known)
-        few = f" ({served:.0f} of {step.workers} replicas got any)" if served < step.workers else ""
-        direct = [
-            (visit.direct_per_s or 0.0) / visit.requests_per_s
-            for visit in known
-            if visit.requests_per_s
-        ]
-        gain = max(direct, default=0.0)
-        if gain >= GAINS:
-            few += f"; spread evenly over their own addresses, they served {gain:.1f} times as much"
+    # the replicas do not get the same
+    fullest = statistics.fmean(map(fullest_share, known))
+    if fullest >= UNEVEN_SHARE:
         return (
-            f"; cause: balance, the fullest replica got {full:.1f} times the mean{few}",
+            f"; cause: balance, the fullest replica got {fullest:.1f} times the mean"
+            f"{_describe_balance(known)}",
             "balance by request and not by connection or client: a sticky cookie or address, or"
             " connections that are kept open, pin requests to replicas",
         )
-    if throttling(step) > throttling(before) + THROTTLED:
+    # they get the same, and may not use their CPUs
+    throttled, throttled_before = throttled_share(step), throttled_share(before)
+    if throttled > throttled_before + MORE_THROTTLED:
         return (
-            f"; cause: CPU limits, which stop the replicas for"
-            f" {format_percent(throttling(step), 0)} of their time, and"
-            f" {format_percent(throttling(before), 0)} before",
+            f"; cause: CPU limits, which stop the replicas for {format_percent(throttled, 0)} of"
+            f" their time, and {format_percent(throttled_before, 0)} before",
             "raise the CPU limit of the pods, or give their nodes more cores",
         )
-    held = [visit.held for visit in visits if visit.held is not None]
+    # something before them keeps requests
     asked = statistics.fmean(visit.in_flight or 0.0 for visit in visits)
-    if held and statistics.fmean(held) < HELD * asked:
+    held = [visit.held for visit in visits if visit.held is not None]
+    if held and statistics.fmean(held) < LEAST_HELD_SHARE * asked:
         return (
             f"; cause: a router or proxy in front, which lets {statistics.fmean(held):.0f} of"
             f" {asked:.0f} requests in flight through to the replicas",
             "give the router or proxy more CPU, connections or copies",
         )
-    nodes = {pod.node for visit in visits for pod in visit.pods.values()}
-    where = f", on {plural(len(nodes), 'node')}" if nodes else ""
     return (
-        f"; cause: a router or proxy in front, or something else that the replicas share: the"
-        f" {step.workers} replicas got equal parts (the fullest {full:.2f} of the mean){where}",
+        "; cause: a router or proxy in front, or something else that the replicas share: the"
+        f" {step.workers} replicas got equal parts (the fullest {fullest:.2f} of the mean)",
         "load the address of one replica: if it alone reaches the throughput for each of"
         f" {before.workers}, give the router or proxy more CPU or copies; else look at what the"
         " replicas share",
     )
 
 
-def _doubt(reason: str, remedy: str) -> Ground:
-    return Ground(Rank.NOT_THE_SUBJECT, reason, remedy)
+def _describe_balance(visits: Sequence[ServiceVisit]) -> str:
+    """Say how many replicas got requests, and what an even load on them brought."""
+    text = ""
+    served = min(sum(map(bool, visit.served.values())) for visit in visits)
+    if served < visits[0].count:
+        text = f" ({served} of {visits[0].count} replicas got any)"
+    gain = max((visit.direct_per_s or 0.0) / (visit.requests_per_s or 1.0) for visit in visits)
+    if gain >= LEAST_DIRECT_GAIN:
+        text += f"; spread evenly over their own addresses, they served {gain:.1f} times as much"
+    return text
+
+
+def throttled_share(step: ImportedStep) -> float:
+    """Return for which part of their time CPU limits stopped the replicas; 0 where unknown."""
+    shares = [pod.throttled or 0.0 for visit in visits_of([step]) for pod in visit.pods.values()]
+    return statistics.fmean(shares) if shares else 0.0

@@ -20,7 +20,6 @@ from scaletest.validation.imported.judging import (
     ImportedEvaluation,
     ImportedStep,
     judge_steps,
-    summarise_runs,
 )
 from scaletest.validation.imported.plan import TOKENS
 from scaletest.validation.judging.doubling import doubling_ratio
@@ -28,8 +27,8 @@ from scaletest.validation.judging.machine_trend import trend_of_run
 from scaletest.validation.judging.slow_requests import find_slow
 from scaletest.validation.judging.step_parts import StepPart, join_parts
 from scaletest.validation.judging.throughput import Throughput, estimate_batches
-from scaletest.validation.service.causes import explain_doubling, faults
-from scaletest.validation.service.course import LEAST_PARTS
+from scaletest.validation.service.causes import explain_doubling, find_faults
+from scaletest.validation.service.course import LEAST_WINDOWS
 from scaletest.validation.service.plan import KIND, ServicePlan
 from scaletest.validation.service.visit import ServiceVisit
 
@@ -53,30 +52,12 @@ def evaluate_service(
     if plan.in_flight is None and visits:
         # the number that was found is part of the workload, which a comparison looks at
         plan = replace(plan, in_flight=int((visits[0].in_flight or 1.0) // visits[0].count))
-    by_step = {count: [row for row in visits if row.count == count] for count in plan.steps}
-    parts = {count: [_part(plan, row) for row in rows] for count, rows in by_step.items() if rows}
-    trend, doublings = trend_of_run(list(parts.values())), plan.doublings
-    steps: list[ImportedStep] = []
-    for count, own in parts.items():
-        rate, _ = join_parts(doublings, own)
-        measured = MeasuredThroughput(count, rate.per_s, rate.relative)
-        base = steps[0].rate if steps and steps[0].throughput.value > 0 else measured
-        step = replace(
-            summarise_runs(plan, count, tuple(by_step[count]), ()),
-            throughput=rate.estimate,
-            relative=rate.error,
-            freedom=rate.freedom,
-            scaled=scaling_over(measured, base),
-        )
-        if steps:
-            before = parts[steps[-1].workers]
-            step = replace(step, ratio=doubling_ratio(before, own, doublings, trend=trend))
-        steps.append(step)
-    further = list(faults(plan, steps))
-    planned = set(plan.turns)
-    if interrupted or not planned <= {row.key for row in visits}:
-        reason = f"interrupted ({interrupted})" if interrupted else "not every step was measured"
-        further.append(Ground(Rank.OPEN, reason, "run it again"))
+    steps = _make_steps(plan, visits)
+    further = list(find_faults(plan, steps))
+    if interrupted:
+        further.append(Ground(Rank.OPEN, f"interrupted ({interrupted})", "run it again"))
+    elif len(visits) < len(plan.turns):
+        further.append(Ground(Rank.OPEN, "not every step was measured", "run it again"))
     judged = judge_steps(
         plan,
         steps,
@@ -89,16 +70,46 @@ def evaluate_service(
     return ServiceEvaluation(**values, interrupted=interrupted)
 
 
-def _part(plan: ServicePlan, visit: ServiceVisit) -> StepPart:
-    windows = visit.token_windows if plan.measure == TOKENS else visit.windows
-    return StepPart(
-        visit.count,
-        visit.repeat,
-        visit.seconds,
-        visit.middle_s,
-        throughput_of_windows(windows, int(visit.successes or 0)),
-        find_slow(Completions({})),
-    )
+def _make_steps(plan: ServicePlan, visits: Sequence[ServiceVisit]) -> list[ImportedStep]:
+    """Return the steps that were visited, each with its ratio to the one before."""
+    doublings = plan.doublings
+    parts = {visit.count: list[StepPart]() for visit in sorted(visits, key=lambda row: row.count)}
+    for visit in visits:
+        windows = visit.token_windows if plan.measure == TOKENS else visit.windows
+        parts[visit.count].append(
+            StepPart(
+                visit.count,
+                visit.repeat,
+                visit.seconds,
+                visit.middle_s,
+                throughput_of_windows(windows, int(visit.successes or 0)),
+                find_slow(Completions({})),
+            )
+        )
+    trend = trend_of_run(list(parts.values()))
+    steps: list[ImportedStep] = []
+    for count, own_parts in parts.items():
+        rate, _ = join_parts(doublings, own_parts)
+        measured = MeasuredThroughput(count, rate.per_s, rate.relative)
+        base = steps[0].rate if steps and steps[0].throughput.value > 0 else measured
+        ratio = None
+        if steps:
+            parts_before = parts[steps[-1].workers]
+            ratio = doubling_ratio(parts_before, own_parts, doublings, trend=trend)
+        steps.append(
+            ImportedStep(
+                workers=count,
+                throughput=rate.estimate,
+                repeats=len(own_parts),
+                relative=rate.error,
+                freedom=rate.freedom,
+                ratio=ratio,
+                scaled=scaling_over(measured, base),
+                price_per_million=None,
+                results=tuple(visit for visit in visits if visit.count == count),
+            )
+        )
+    return steps
 
 
 def throughput_of_windows(windows: Sequence[float], completions: int) -> Throughput:
@@ -106,7 +117,7 @@ def throughput_of_windows(windows: Sequence[float], completions: int) -> Through
 
     A request that lasts into the next window adds to both, so neighbours are alike.
     """
-    if len(windows) < LEAST_PARTS or min(windows) < 0 or not any(windows):
+    if len(windows) < LEAST_WINDOWS or min(windows) < 0 or not any(windows):
         return Throughput(0.0, math.inf, completions, 0, False)
     mean = estimate_batches(windows)
     freedom = max(1, int(mean.freedom))

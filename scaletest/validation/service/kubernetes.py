@@ -17,9 +17,9 @@ from scaletest.load.service_call import IN_CLUSTER, PROXIED, reach
 from scaletest.model.errors import UsageError, WaitTimeout
 from scaletest.validation.measure.deployment_target import KubernetesBackend
 from scaletest.validation.options import DeploymentOptions
-from scaletest.validation.service.replicas import Replicas
-from scaletest.validation.service.visit import PodLook
+from scaletest.validation.service.replicas import PodLook, Replicas
 
+# Between two looks whether the pods are ready.
 LOOK_S = 0.5
 
 
@@ -38,11 +38,8 @@ def find_service(
     """Check rights and autoscalers without changes. UsageError or Unreachable if not met."""
     cluster = api_calls.connect_cluster(options.namespace, options.context)
     service = Service(cluster, reference)
-    deployment: Deployment | None
-    if options.deployment:
-        deployment = Deployment(cluster, options.deployment)
-    else:
-        deployment = service.deployment()
+    named = options.deployment
+    deployment = Deployment(cluster, named) if named else service.deployment()
     if deployment is None:
         raise UsageError(
             f"which object scales the pods of service {service.reference.name} is unknown",
@@ -80,13 +77,10 @@ class KubernetesReplicas:
         *,
         ready_s: float,
         is_inside: bool,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self._cluster, self._service, self._deployment = cluster, service, deployment
         self._scalers, self._ready_s, self._is_inside = scalers, ready_s, is_inside
         self._cadvisor = Cadvisor(cluster)
-        self._clock, self._sleep = clock, sleep
         self._stack = ExitStack()
         self._backend: KubernetesBackend | None = None
 
@@ -101,21 +95,21 @@ class KubernetesReplicas:
                 deployment.resource, deployment.name, deployment.annotations.get(BEFORE)
             )
             self._backend = KubernetesBackend(
-                deployment, self._scalers, changes, ready_s=self._ready_s, clock=self._clock
+                deployment, self._scalers, changes, ready_s=self._ready_s
             )
         self._backend.scale(count)
-        deadline = self._clock() + self._ready_s
+        deadline = time.monotonic() + self._ready_s
         while self._backend.ready() < count:
-            self._sleep(LOOK_S)
+            time.sleep(LOOK_S)
         # a pod that is ready gets requests when its address is listed, and one that ends until then
-        while (addresses := self._service.endpoints())[0] != count:
-            if self._clock() > deadline:
+        while (listed := self._service.endpoints()[0]) != count:
+            if time.monotonic() > deadline:
                 raise WaitTimeout(
                     f"{count} pods are ready, and service {self._service.reference.name} has"
-                    f" {addresses[0]} addresses",
+                    f" {listed} addresses",
                     hint="check that its selector fits the pods of this object and no others",
                 )
-            self._sleep(LOOK_S)
+            time.sleep(LOOK_S)
 
     def addresses(self) -> dict[str, str]:
         """Return the address of each pod to which the Service sends requests."""
@@ -123,14 +117,9 @@ class KubernetesReplicas:
 
     def pods(self) -> dict[str, PodLook]:
         """Return how each pod fares; its throttling where we may read the metrics of nodes."""
-        pods = [pod for pod in self._deployment.pods() if not pod.going]
-        counters = self._cadvisor.read({pod.node for pod in pods})
-        looks = {}
-        for pod in pods:
-            used = counters.get(pod.name, PodCounters())
-            since = pod.since if pod.ready else ""
-            looks[pod.name] = PodLook(pod.node, pod.restarts, since, used.periods, used.throttled)
-        return looks
+        states = [pod for pod in self._deployment.pods() if not pod.going]
+        counters = self._cadvisor.read({pod.node for pod in states})
+        return {pod.name: PodLook(pod, counters.get(pod.name, PodCounters())) for pod in states}
 
     def close(self) -> None:
         """Put back the number of pods and what scales them. Does nothing the second time."""

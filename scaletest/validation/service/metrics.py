@@ -5,122 +5,107 @@ two looks next to the ends of the measured time, and gauges are averaged between
 """
 
 import logging
+import statistics
 import time
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from http.client import HTTPException
-from urllib.error import HTTPError
+from typing import NamedTuple
 
 from scaletest.load.http_call import HttpCall, tls_context
 from scaletest.processes.periodic import Periodic
 from scaletest.validation.service.visit import ReplicaMetrics
 
 logger = logging.getLogger("scaletest.validation")
-LOOK_S, PATIENCE_S = 1.0, 5.0
+LOOK_S = 1.0
+# A replica has this long to answer, and may answer with so much.
+ANSWER_LIMIT_S = 5.0
 MOST_BYTES = 16 * 1024 * 1024
-# A replica that answers with one of these serves no metrics, or not to us.
-REFUSED = frozenset((401, 403, 404, 405))
-NAMES = {
-    "vllm:num_requests_running": "running",
-    "vllm:num_requests_waiting": "waiting",
+# vLLM's names of figures that only grow, and of those that rise and fall, with the fields of
+# ReplicaMetrics that are their sums.
+COUNTERS = {
     "vllm:request_success_total": "requests",
-    "vllm:generation_tokens_total": "tokens",
-    "vllm:prefix_cache_queries_total": "queries",
-    "vllm:prefix_cache_hits_total": "hits",
-    "vllm:gpu_prefix_cache_queries_total": "queries",
-    "vllm:gpu_prefix_cache_hits_total": "hits",
+    "vllm:prefix_cache_queries_total": "cache_queries",
+    "vllm:prefix_cache_hits_total": "cache_hits",
 }
-Figures = Mapping[str, float]
+GAUGES = {
+    "vllm:num_requests_running": "held",
+    "vllm:num_requests_waiting": "held",
+}
+FIELDS = {**COUNTERS, **GAUGES}
+
+
+class Look(NamedTuple):
+    """What the replicas told at one time."""
+
+    at_s: float  # of the monotonic clock
+    replicas: Mapping[str, Mapping[str, float]]  # figures by replica, and by field
+
+
+@contextmanager
+def watch_metrics(addresses: Mapping[str, str], call: HttpCall) -> Iterator[Sequence[Look]]:
+    """Read the replicas every second; give the looks so far, of which more come meanwhile.
+
+    addresses: those of the replicas, by name. call: its headers and authority are used.
+    """
+    context = tls_context(call)
+    looks: list[Look] = []
+
+    def look() -> None:
+        replicas = {}
+        try:
+            for name, address in addresses.items():
+                asked = urllib.request.Request(f"{address}/metrics", headers=call.headers)
+                with urllib.request.urlopen(
+                    asked, timeout=ANSWER_LIMIT_S, context=context
+                ) as answer:
+                    text = answer.read(MOST_BYTES).decode("utf-8", "replace")
+                replicas[name] = parse_metrics(text)
+        except (OSError, ValueError, HTTPException) as error:
+            logger.info("metrics of the replicas cannot be read: %s", error)
+        else:
+            looks.append(Look(time.monotonic(), replicas))
+
+    with closing(Periodic("metrics", look, LOOK_S)) as thread:
+        thread.start()
+        yield looks
 
 
 def parse_metrics(text: str) -> dict[str, float]:
-    """Return figures by our names, summed over labels; what is not known is left out."""
-    figures: dict[str, float] = {}
+    """Return figures by field, summed over labels; what is not known is left out."""
+    figures: dict[str, float] = defaultdict(float)
     for line in text.splitlines():
-        name = NAMES.get(line.partition("{")[0].partition(" ")[0])
-        if name is None:
+        field = FIELDS.get(line.partition("{")[0].partition(" ")[0])
+        if field is None:
             continue
         # the value stands behind the labels, if there are any, and before a time
         rest = line.rpartition("}")[2] if "}" in line else line.partition(" ")[2]
         with suppress(ValueError, IndexError):
-            figures[name] = figures.get(name, 0.0) + float(rest.split()[0])
-    return figures
-
-
-class MetricsWatch:
-    """Reads the replicas every second until it is closed."""
-
-    def __init__(
-        self,
-        addresses: Mapping[str, str],
-        call: HttpCall,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Start reading.
-
-        addresses: those of the replicas, by name. call: its headers and authority are used.
-        """
-        self._addresses, self._call, self._clock = addresses, call, clock
-        self._context = tls_context(call)
-        self._looks: list[tuple[float, dict[str, Figures]]] = []
-        self.refusal = ""  # why nothing is read any longer
-        self._thread = Periodic("metrics", self._look, LOOK_S)
-        self._thread.start()
-
-    def close(self) -> None:
-        """End the reading."""
-        self._thread.close()
-
-    def between(self, begin: float, end: float) -> dict[str, ReplicaMetrics]:
-        """Return what each replica did between two times of the clock; {} where that is unknown."""
-        return metrics_between(self._looks, begin, end)
-
-    def _look(self) -> None:
-        looked: dict[str, Figures] = {}
-        try:
-            for name, address in self._addresses.items():
-                asked = urllib.request.Request(f"{address}/metrics", headers=self._call.headers)
-                with urllib.request.urlopen(
-                    asked, timeout=PATIENCE_S, context=self._context
-                ) as answer:
-                    looked[name] = parse_metrics(answer.read(MOST_BYTES).decode("utf-8", "replace"))
-        except (OSError, ValueError, HTTPException) as error:
-            logger.info("metrics of the replicas cannot be read: %s", error)
-            if isinstance(error, HTTPError) and error.code in REFUSED:
-                self._addresses = {}
-                self.refusal = f"HTTP {error.code} at {error.url}"
-        else:
-            self._looks.append((self._clock(), looked))
+            value = float(rest.split()[0])
+            figures[field] += value
+    return dict(figures)
 
 
 def metrics_between(
-    looks: Sequence[tuple[float, Mapping[str, Figures]]], begin: float, end: float
+    looks: Sequence[Look], begin_s: float, end_s: float
 ) -> dict[str, ReplicaMetrics]:
-    """Return what each replica did, from the looks within this time."""
-    inside = [look for look in looks if begin <= look[0] <= end]
+    """Return what each replica did between two times of the clock; {} where that is unknown."""
+    inside = [look.replicas for look in looks if begin_s <= look.at_s <= end_s]
     if len(inside) < 2:
         return {}
-    (first_at, first), (last_at, last) = inside[0], inside[-1]
     found = {}
-    for name in sorted(first.keys() & last.keys()):
-
-        def grown(figure: str, name: str = name) -> float | None:
-            before, after = first[name].get(figure), last[name].get(figure)
-            return None if before is None or after is None else max(0.0, after - before)
-
-        def mean(figure: str, name: str = name) -> float | None:
-            values = [look[name][figure] for _, look in inside if figure in look.get(name, {})]
-            return sum(values) / len(values) if values else None
-
-        queries, hits = grown("queries"), grown("hits")
-        found[name] = ReplicaMetrics(
-            seconds=last_at - first_at,
-            requests=grown("requests"),
-            tokens=grown("tokens"),
-            running=mean("running"),
-            waiting=mean("waiting"),
-            cache_queries=queries,
-            cache_hits=hits,
-        )
+    for name in sorted(inside[0]):
+        readings = [replicas[name] for replicas in inside]
+        first, last = readings[0], readings[-1]
+        figures = {}
+        for field in COUNTERS.values():
+            if field in first and field in last:
+                figures[field] = max(0.0, last[field] - first[field])
+        for field in set(GAUGES.values()):
+            values = [reading[field] for reading in readings if field in reading]
+            if values:
+                figures[field] = statistics.fmean(values)
+        found[name] = ReplicaMetrics(**figures)
     return found

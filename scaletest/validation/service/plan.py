@@ -6,20 +6,19 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from scaletest.model.declared import VERSIONED, Positive
-from scaletest.model.errors import InvalidValue
-from scaletest.model.threshold import Measurable, Threshold, parse_threshold
+from scaletest.model.threshold import Measurable, Threshold, parse_upper_bound
 from scaletest.validation.imported.plan import ImportedPlan
 from scaletest.validation.plan import Plan
 
 KIND = "service"
+# Those that a limit may bound, of requests, of first tokens and of further tokens.
 LATENCIES = {
     f"{prefix}p{percent}": Measurable("s")
     for prefix in ("", "ttft.", "tpot.")
     for percent in (50, 95, 99)
 }
-MOST_IN_FLIGHT = 20_000
-# Of one replica, where the number is found.
-MOST_FOUND = 1024
+# Where the number in flight for one replica is found, it is at most this.
+MOST_IN_FLIGHT_FOUND = 1024
 USUAL_STEP_S = 10.0
 
 
@@ -45,19 +44,8 @@ class ServicePlan(ImportedPlan):
 
     def __post_init__(self) -> None:
         ImportedPlan.__post_init__(self)
-        if (self.in_flight or 1) * self.steps[-1] > MOST_IN_FLIGHT:
-            raise InvalidValue(
-                f"{self.in_flight} requests in flight for {self.steps[-1]} replicas exceed"
-                f" {MOST_IN_FLIGHT}",
-                hint="give a smaller <in_flight> or <limit>",
-            )
         if self.latency_limit:
             read_latency_limit(self.latency_limit)
-
-    @property
-    def most_in_flight(self) -> int:
-        """The most that one replica may get."""
-        return self.in_flight or min(MOST_FOUND, MOST_IN_FLIGHT // self.steps[-1])
 
     @property
     def turns(self) -> list[tuple[int, int]]:
@@ -76,9 +64,4 @@ class ServicePlan(ImportedPlan):
 
 def read_latency_limit(text: str) -> Threshold:
     """Parse a limit such as p95<2s; InvalidValue for anything else."""
-    limit = parse_threshold(text, LATENCIES, "'p95<2s' or 'ttft.p95<500ms'")
-    if not limit.operator.startswith("<"):
-        raise InvalidValue(
-            f"the latency limit is {text[:40]!r}", hint="write an upper bound, e.g. p95<2s"
-        )
-    return limit
+    return parse_upper_bound(text, LATENCIES, "'p95<2s' or 'ttft.p95<500ms'")

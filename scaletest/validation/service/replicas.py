@@ -5,23 +5,55 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from scaletest.cluster.cadvisor import PodCounters
+from scaletest.cluster.pods import PodState
 from scaletest.model.checks import cut_text
 from scaletest.model.errors import UsageError, WaitTimeout
 from scaletest.processes.children import end_group
-from scaletest.validation.service.visit import PodLook
+from scaletest.validation.service.visit import ReplicaPod
 
 logger = logging.getLogger("scaletest.validation")
-PLACE = "{n}"
-LIST_S = 10.0
+# Stands for the number in a command.
+NUMBER = "{n}"
+# The command that lists replicas may take this long.
+LIST_LIMIT_S = 10.0
 # A command that takes too long gets this long to end, with what it started.
 GRACE_S = 3.0
 # Runs the rest of its arguments when the pipe closes without a line: when this process is killed.
-_PUT_BACK = 'read -r line || exec "$@"'
+PUT_BACK_SCRIPT = 'read -r line || exec "$@"'
+
+
+@dataclass(frozen=True, slots=True)
+class PodLook:
+    """A pod at one time."""
+
+    state: PodState
+    counters: PodCounters
+
+
+def compare_looks(
+    before: Mapping[str, PodLook], after: Mapping[str, PodLook]
+) -> dict[str, ReplicaPod]:
+    """Return how the pods fared between two looks, by name."""
+    pods = {}
+    for name, look in before.items():
+        later = after.get(name, look)
+        is_ready = name in after and look.state.ready and later.state.ready
+        periods = later.counters.periods - look.counters.periods
+        throttled = later.counters.throttled - look.counters.throttled
+        pods[name] = ReplicaPod(
+            node=look.state.node,
+            restarts=max(0, later.state.restarts - look.state.restarts),
+            # one that was not ready for a moment is so since another time
+            stayed_ready=is_ready and later.state.since == look.state.since,
+            throttled=throttled / periods if periods > 0 else None,
+        )
+    return pods
 
 
 class Replicas(Protocol):
@@ -48,10 +80,10 @@ class CommandReplicas:
 
         listing: prints the addresses of replicas, a line each. UsageError for what is no command.
         """
-        if PLACE not in command:
+        if NUMBER not in command:
             raise UsageError(
-                f"<set_replicas> has no {PLACE}: {cut_text(command, 80)}",
-                hint=f"write {PLACE} where the number of replicas belongs",
+                f"<set_replicas> has no {NUMBER}: {cut_text(command, 80)}",
+                hint=f"write {NUMBER} where the number of replicas belongs",
             )
         try:
             self._words, self._listing = shlex.split(command), shlex.split(listing)
@@ -60,26 +92,20 @@ class CommandReplicas:
                 f"<set_replicas> or <list_replicas> cannot be read: {error}"
             ) from error
         self._before, self._ready_s = before, ready_s
-        program = self.line(before)[0]
+        program = self._line(before)[0]
         if not shutil.which(program):
             raise UsageError(
                 f"<set_replicas> cannot be run: there is no program {cut_text(program, 80)}",
                 hint="check its path; for shell syntax, give sh -c '...'",
             )
         self._watcher: subprocess.Popen[bytes] | None = None
-        # a second signal may come while the number is put back
-        self._once = threading.Lock()
-
-    def line(self, count: int) -> Sequence[str]:
-        """Return the words of the command for this number."""
-        return [word.replace(PLACE, str(count)) for word in self._words]
 
     def scale(self, count: int) -> None:
         """Run the command for this number."""
         if self._watcher is None:
             # it puts the number back when we are killed, and needs nothing of us for it
             self._watcher = subprocess.Popen(
-                ["/bin/sh", "-c", _PUT_BACK, "scaletest-replicas", *self.line(self._before)],
+                ["/bin/sh", "-c", PUT_BACK_SCRIPT, "scaletest-replicas", *self._line(self._before)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -93,10 +119,10 @@ class CommandReplicas:
             return {}
         try:
             done = subprocess.run(
-                self._listing, capture_output=True, timeout=LIST_S, check=True, text=True
+                self._listing, capture_output=True, timeout=LIST_LIMIT_S, check=True, text=True
             )
-            lines = [line if "://" in line else f"http://{line}" for line in done.stdout.split()]
-            return {urlsplit(line).netloc: line.rstrip("/") for line in lines}
+            urls = [line if "://" in line else f"http://{line}" for line in done.stdout.split()]
+            return {urlsplit(url).netloc: url.rstrip("/") for url in urls}
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             raise UsageError(
                 f"the replicas could not be listed: {error}",
@@ -109,8 +135,7 @@ class CommandReplicas:
 
     def close(self) -> None:
         """Put back the number, if it was changed. Does nothing the second time."""
-        with self._once:
-            watcher, self._watcher = self._watcher, None
+        watcher, self._watcher = self._watcher, None
         if watcher is None:
             return
         try:
@@ -119,26 +144,27 @@ class CommandReplicas:
             logger.error(
                 "the number of replicas could not be put back: %s; run: %s",
                 error.message,
-                shlex.join(self.line(self._before)),
+                shlex.join(self._line(self._before)),
             )
         finally:
             watcher.communicate(b"done\n")
 
+    def _line(self, count: int) -> Sequence[str]:
+        """Return the words of the command for this number."""
+        return [word.replace(NUMBER, str(count)) for word in self._words]
+
     def _run(self, count: int) -> None:
-        line = self.line(count)
+        line = self._line(count)
         shown = cut_text(shlex.join(line), 120)
         # a file and no pipe: what the command leaves running may keep its output open
         with tempfile.TemporaryFile() as output:
-            try:
-                process = subprocess.Popen(
-                    line,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
-            except OSError as error:
-                raise UsageError(f"{shown} cannot be run: {error.strerror}") from error
+            process = subprocess.Popen(
+                line,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
             try:
                 process.wait(self._ready_s)
             except subprocess.TimeoutExpired as error:

@@ -2,7 +2,7 @@
 
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
@@ -40,11 +40,8 @@ class ReplicaMetrics(Document):
 
     document_name = "the metrics of a replica"
 
-    seconds: Annotated[Number, "between the two looks that were compared"]
-    requests: Annotated[Number | None, "that it served between them"] = None
-    tokens: Annotated[Number | None, "that it generated"] = None
-    running: Annotated[Number | None, "requests in its batch, on average"] = None
-    waiting: Annotated[Number | None, "requests in its queue, on average"] = None
+    requests: Annotated[Number | None, "that it served"] = None
+    held: Annotated[Number | None, "requests in its batch and its queue, on average"] = None
     cache_queries: Annotated[Number | None, "tokens of prompts that were looked up"] = None
     cache_hits: Annotated[Number | None, "of these, found in the prefix cache"] = None
 
@@ -64,34 +61,6 @@ class ReplicaPod(Document):
 
 
 @dataclass(frozen=True, slots=True)
-class PodLook:
-    """A pod at one time."""
-
-    node: str
-    restarts: int
-    ready_since: str  # "" when it is not ready
-    periods: float = 0.0  # of its CPU limit, since its start; 0 if unknown
-    throttled: float = 0.0  # of these, those in which the limit was reached
-
-
-def compare_looks(
-    before: Mapping[str, PodLook], after: Mapping[str, PodLook]
-) -> dict[str, ReplicaPod]:
-    """Return how the pods fared between two looks."""
-    pods = {}
-    for name, look in before.items():
-        later = after.get(name, PodLook(look.node, look.restarts, ""))
-        periods = later.periods - look.periods
-        pods[name] = ReplicaPod(
-            node=look.node,
-            restarts=max(0, later.restarts - look.restarts),
-            stayed_ready=bool(look.ready_since) and later.ready_since == look.ready_since,
-            throttled=(later.throttled - look.throttled) / periods if periods > 0 else None,
-        )
-    return pods
-
-
-@dataclass(frozen=True, slots=True)
 class ServiceVisit(ToolResult):
     """One step on one way. What was not measured is null."""
 
@@ -106,7 +75,6 @@ class ServiceVisit(ToolResult):
     is_warm: Annotated[bool, "whether they were"] = True
     lengths_vary: Annotated[bool, "whether answers had different lengths"] = False
     counts_chunks: Annotated[bool, "whether chunks were counted instead of tokens"] = False
-    kept_in_flight: Annotated[Number, "requests in flight on average"] = 0.0
     cpu: Annotated[Number, "cores that the load generator used"] = 0.0
     beat_s: Annotated[Number, "how late the load generator's timers fired, 99th percentile"] = 0.0
     outcomes: Annotated[Mapping[str, Count], "failures by kind"] = field(default_factory=dict)
@@ -146,17 +114,8 @@ class ServiceVisit(ToolResult):
     @property
     def held(self) -> float | None:
         """Requests that all replicas had on average, in batches and queues; None if unknown."""
-        numbers = [(row.running or 0.0) + (row.waiting or 0.0) for row in self.metrics.values()]
-        known = self.metrics and all(row.running is not None for row in self.metrics.values())
-        return sum(numbers) if known else None
-
-    @property
-    def generated_per_s(self) -> float | None:
-        """Tokens a second by the replicas' own count; None if unknown."""
-        rates = [
-            row.tokens / row.seconds for row in self.metrics.values() if row.tokens is not None
-        ]
-        return sum(rates) if rates and len(rates) == len(self.metrics) else None
+        numbers = [row.held for row in self.metrics.values() if row.held is not None]
+        return sum(numbers) if numbers and len(numbers) == len(self.metrics) else None
 
     @property
     def cache_hit_rate(self) -> float | None:
@@ -175,53 +134,61 @@ def measure_visit(
     """Return what the attempts of a visit say. place: count, way, and what is known before."""
     begin_s, end_s = course.from_s or 0.0, course.until_s
     attempts = [row for row in result.samples if row.ended_s > begin_s and row.sent_s < end_s]
+    outcomes = Counter(row.outcome for row in attempts if not row.ok)
     succeeded = [row for row in attempts if row.ok]
-    ended = [row for row in succeeded if row.ended_s <= end_s]
-    failed = Counter(row.outcome for row in attempts if not row.ok)
     windows = rates(succeeded, begin_s, end_s)
-    streams = summarise_streams(ended, end_s - begin_s)
-    token_windows = rates(succeeded, begin_s, end_s, tokens=True) if streams else []
-    lengths = [row.tokens for row in ended] if streams else []
-    vary = len(lengths) > 1 and statistics.pstdev(lengths) > SAME_LENGTH * statistics.fmean(lengths)
-    in_flight_s = sum(min(row.ended_s, end_s) - max(row.sent_s, begin_s) for row in attempts)
-    return replace(
+    visit = replace(
         place,
         requests_per_s=statistics.fmean(windows),
-        tokens_per_s=statistics.fmean(token_windows) if token_windows else None,
-        successes=float(len(ended)),
-        errors=float(failed.total()),
-        input_tokens=streams.prompt_tokens if streams else None,
-        output_tokens=streams.output_tokens if streams else None,
-        latencies=dict(_latencies(ended)),
+        errors=float(outcomes.total()),
         windows=tuple(windows),
-        token_windows=tuple(token_windows),
         seconds=end_s - begin_s,
         warm_s=begin_s,
         is_warm=course.is_warm,
-        lengths_vary=vary,
-        counts_chunks=bool(streams and streams.counts_chunks),
-        kept_in_flight=in_flight_s / (end_s - begin_s) if end_s > begin_s else 0.0,
         cpu=result.cpu,
         beat_s=result.beat_s,
-        outcomes=dict(failed),
-        replicas=_shares(ended),
+        outcomes=dict(outcomes),
         metrics=metrics,
+    )
+    # what an answer is like is known of those that ended
+    ended = [row for row in succeeded if row.ended_s <= end_s]
+    visit = replace(
+        visit,
+        successes=float(len(ended)),
+        latencies=_latencies(ended),
+        replicas=_shares(ended),
+    )
+    streams = summarise_streams(ended, end_s - begin_s)
+    if streams is None:
+        return visit
+    token_windows = rates(succeeded, begin_s, end_s, tokens=True)
+    lengths = [row.tokens for row in ended]
+    return replace(
+        visit,
+        tokens_per_s=statistics.fmean(token_windows),
+        input_tokens=streams.prompt_tokens,
+        output_tokens=streams.output_tokens,
+        token_windows=tuple(token_windows),
+        lengths_vary=statistics.pstdev(lengths) > SAME_LENGTH * streams.output_tokens,
+        counts_chunks=streams.counts_chunks,
     )
 
 
-def _latencies(ended: Sequence[Attempt]) -> Iterator[tuple[str, float]]:
-    """Yield mean and percentiles of latency, time to first token, and time per further token."""
+def _latencies(ended: Sequence[Attempt]) -> dict[str, float]:
+    """Return mean and percentiles of latency, time to first token, and time per further token."""
     series = {
         "latency": [row.ended_s - row.sent_s for row in ended],
         "ttft": [row.first_s - row.sent_s for row in ended if row.first_s is not None],
         "tpot": [row.per_token_s for row in ended if row.per_token_s is not None],
     }
-    for name, values in series.items():
-        if values:
-            ordered = sorted(values)
-            yield f"{name}.mean", statistics.fmean(ordered)
+    latencies = {}
+    for name, times_s in series.items():
+        if times_s:
+            latencies[f"{name}.mean"] = statistics.fmean(times_s)
+            times_s.sort()
             for percent in PERCENTS:
-                yield f"{name}.p{percent}", quantile(ordered, percent / 100)
+                latencies[f"{name}.p{percent}"] = quantile(times_s, percent / 100)
+    return latencies
 
 
 def _shares(ended: Sequence[Attempt]) -> dict[str, ReplicaShare]:

@@ -34,8 +34,7 @@ def test_merged_agents_are_one_tester_bit_for_bit(agents: int, seed: int) -> Non
         "seconds": 10.0,
         "cpu": 0.1,
         "beat_s": 0.0,
-        "throttled_s": 0.0,
-        "unsent": 0,
+        "throttled_periods": 0.0,
     }
     brought = [
         {
@@ -109,10 +108,8 @@ class Counting:
         return LoadResult(
             [Attempt(n, 0.0, 0.0, 0.0, 0.1, OK) for n in range(order.count)],
             1.0,
-            0,
-            0,
-            0,
-            0,
+            0.0,
+            0.0,
         )
 
     def close(self) -> None:

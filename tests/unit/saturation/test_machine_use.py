@@ -68,14 +68,12 @@ def test_a_late_step_blames_who_had_the_cores(
 
 def test_a_cpu_limit_of_the_tester_makes_the_tester_the_bottleneck() -> None:
     plan = SaturationPlan("t")
-    assessed = assess_step(
-        plan, step(OTHERS, cpu=0.2, throttled_s=3.0, throttled_periods=0.4), LATE
-    )
+    assessed = assess_step(plan, step(OTHERS, cpu=0.2, throttled_periods=0.4), LATE)
     assert assessed.tester.endswith(
         ", throttled by its CPU limit in 40% of the periods: it was the bottleneck"
     )
     # hardly at all, which is no reason
-    rare = assess_step(plan, step(OTHERS, cpu=0.2, throttled_s=0.01, throttled_periods=0.01), LATE)
+    rare = assess_step(plan, step(OTHERS, cpu=0.2, throttled_periods=0.01), LATE)
     assert rare.tester.startswith("the machine was busy")
 
 
@@ -227,7 +225,7 @@ class Waits:
         self._begin()
         while not self._until():
             pass
-        return LoadResult([], 1.0, 0.0, 0.0, 0.0, 0)
+        return LoadResult([], 1.0, 0.0, 0.0)
 
     def close(self) -> None:
         """Nothing."""

@@ -81,7 +81,7 @@ class _Load:
 
     def measure(self, *order: Any) -> LoadResult:
         self._happens()
-        return LoadResult([], 1.0, 0.0, 0.0, 0.0, 0)
+        return LoadResult([], 1.0, 0.0, 0.0)
 
     def close(self) -> None:
         self.closed = True

@@ -61,17 +61,17 @@ def test_a_late_tester_is_named_and_the_step_measured_again() -> None:
     rows = [
         Attempt(n, n / 100, n / 100 + 0.08, n / 100 + 0.08, n / 100 + 0.09, OK) for n in range(1000)
     ]
-    assessed = assess_step(PLAN, step(cpu=0.2, throttled_s=3.0, throttled_periods=0.4), rows)
+    assessed = assess_step(PLAN, step(cpu=0.2, throttled_periods=0.4), rows)
     assert "it was the bottleneck" in assessed.tester and "CPU limit" in assessed.tester
     course = SaturationSequence(replace(PLAN, warm_s=0.0, start=100.0))
     asked = course.next
     for _ in range(MOST_AGAIN):
-        course.tell(assessed)
+        course.add_step(assessed)
         assert course.next == asked
     for _ in range(1000):
         if course.next is None:
             break
-        course.tell(assessed)
+        course.add_step(assessed)
     result = conclude(course)
     assert result.verdict.kind is VerdictKind.INVALID
     assert "it was the bottleneck" in result.verdict.reason
@@ -90,7 +90,7 @@ def test_where_the_tester_is_the_limit_there_is_no_saturation_point() -> None:
             )
             for attempt in rows
         ]
-        course.tell(assess_step(PLAN, step(probe.level, 4.0, phase=probe.phase), late))
+        course.add_step(assess_step(PLAN, step(probe.level, 4.0, phase=probe.phase), late))
     result = conclude(course)
     # expect no figure that is the tester's own, and no warning about its precision
     assert result.verdict.kind is VerdictKind.INVALID
@@ -120,7 +120,7 @@ def test_a_disturbed_operating_point_is_a_warning_beside_the_saturation_point() 
             )
             for attempt in rows
         ]
-        course.tell(
+        course.add_step(
             assess_step(
                 plan, SaturationStep(0, probe.phase, kind, probe.level, 10.0, 0, 1.0, cpu=0.1), late
             )

@@ -3,13 +3,22 @@
 import heapq
 import itertools
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from scaletest.load.level_load import LoadOrder, LoadResult
+from scaletest.cluster.cadvisor import PodCounters
+from scaletest.cluster.pods import PodState
+from scaletest.load.http import HttpWork
+from scaletest.load.http_call import HttpCall
+from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.model.attempt import OK, Attempt
-from scaletest.validation.service.runner import NO_ADDRESSES
-from scaletest.validation.service.visit import PodLook
+from scaletest.validation.service.replicas import PodLook
+
+
+def pod_look(restarts: int, since: str, periods: float = 0.0, throttled: float = 0.0) -> PodLook:
+    """A pod that is ready since then; "" when it is not."""
+    state = PodState("", "node-1", "Running", bool(since), False, restarts=restarts, since=since)
+    return PodLook(state, PodCounters(periods=periods, throttled=throttled))
 
 
 @dataclass
@@ -57,11 +66,24 @@ class Service:
         replicas = range(self.count if look else 0)
         return {f"r{replica}": look(replica, self.now) for replica in replicas if look}
 
-    def load(
-        self, seen: Callable[[Attempt], None], direct: Mapping[str, str] = NO_ADDRESSES
-    ) -> "SimulatedLoad":
+    @property
+    def work(self) -> "SimulatedWork":
+        """Requests to it."""
+        return SimulatedWork(HttpCall("http://service"), [None], service=self)
+
+
+@dataclass(frozen=True)
+class SimulatedWork(HttpWork):
+    """Requests to a service in virtual time."""
+
+    service: Service = field(default_factory=Service)
+
+    def make_load(
+        self, agent: str = "", seen: Callable[[Attempt], None] | None = None
+    ) -> LevelLoad:
         """A load with new connections."""
-        return SimulatedLoad(self, seen, is_direct=bool(direct))
+        seen = seen or (lambda attempt: None)
+        return SimulatedLoad(self.service, seen, is_direct=bool(self.call.direct))
 
 
 class SimulatedLoad:
@@ -122,7 +144,7 @@ class SimulatedLoad:
             self._seen(attempt)
             if not is_over and not (order.count and len(samples) >= order.count):
                 send(ended)
-        return LoadResult(samples, service.now - began, 0.1, 0.001, 0.0, 0)
+        return LoadResult(samples, service.now - began, cpu=0.1, beat_s=0.001)
 
     def close(self) -> None:
         """Nothing is open."""

@@ -9,6 +9,7 @@ import pytest
 
 from scaletest.cluster import api_calls
 from scaletest.cluster.api_calls import Cluster
+from scaletest.cluster.cadvisor import PodCounters
 from scaletest.cluster.changes import BEFORE
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import restore
@@ -19,7 +20,6 @@ from scaletest.model.errors import InvalidValue, Unreachable, UsageError
 from scaletest.validation.options import DeploymentOptions
 from scaletest.validation.service import kubernetes
 from scaletest.validation.service.kubernetes import find_service
-from scaletest.validation.service.visit import PodLook
 from tests.unit.fake_api import Answer
 from tests.unit.fake_objects import FakeObjects
 
@@ -172,5 +172,6 @@ def test_pods_are_known_by_their_addresses_nodes_and_throttling(
     assert replicas.addresses()["m-1"].endswith("/namespaces/n/pods/m-1:8000/proxy")
     assert Service(cluster, "svc/web").pod_urls(is_inside=True)["m-1"] == "http://10.0.0.1:8000"
     pods = replicas.pods()
-    assert pods["m-0"] == PodLook("node-1", 0, "10:00", 100.0, 25.0)
-    assert pods["m-1"] == PodLook("node-1", 0, "10:00")
+    assert (pods["m-0"].counters.periods, pods["m-0"].counters.throttled) == (100.0, 25.0)
+    assert (pods["m-1"].state.node, pods["m-1"].state.since) == ("node-1", "10:00")
+    assert pods["m-1"].counters == PodCounters()

@@ -3,8 +3,8 @@
 import math
 import random
 import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -14,7 +14,7 @@ import pytest
 from scaletest.load.http_call import HttpCall
 from scaletest.model.verdict import VerdictKind
 from scaletest.validation.service.judging import evaluate_service
-from scaletest.validation.service.metrics import MetricsWatch, metrics_between, parse_metrics
+from scaletest.validation.service.metrics import Look, metrics_between, parse_metrics, watch_metrics
 from scaletest.validation.service.plan import ServicePlan
 from scaletest.validation.service.visit import ReplicaMetrics
 from tests.conftest import eventually
@@ -33,17 +33,17 @@ other_total 9
 
 
 def test_figures_are_summed_over_labels_and_nonsense_is_left_out() -> None:
-    assert parse_metrics(TEXT) == {"running": 3.0, "requests": 12.0}
+    assert parse_metrics(TEXT) == {"held": 3.0, "requests": 12.0}
 
 
 def test_counters_grow_and_gauges_are_means_between_the_looks() -> None:
     looks = [
-        (float(at), {"a": {"running": float(at), "tokens": 10.0 * at}, "b": {"running": 1.0}})
+        Look(float(at), {"a": {"held": float(at), "requests": 10.0 * at}, "b": {"held": 1.0}})
         for at in range(6)
     ]
     found = metrics_between(looks, 0.5, 4.5)
-    assert found["a"] == ReplicaMetrics(seconds=3.0, tokens=30.0, running=2.5)
-    assert found["b"].tokens is None
+    assert found["a"] == ReplicaMetrics(requests=30.0, held=2.5)
+    assert found["b"].requests is None
     assert metrics_between(looks, 0.5, 1.5) == {}
 
 
@@ -60,7 +60,7 @@ class Answers(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def watch(*answers: bytes) -> Iterator[MetricsWatch]:
+def watch(*answers: bytes) -> Iterator[Sequence[Look]]:
     """Watch a replica that answers so."""
     handler = type("Handler", (Answers,), {"answers": list(answers)})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -68,8 +68,8 @@ def watch(*answers: bytes) -> Iterator[MetricsWatch]:
         thread.start()
         url = f"http://127.0.0.1:{server.server_port}"
         try:
-            with closing(MetricsWatch({"a": url}, HttpCall(url))) as watching:
-                yield watching
+            with watch_metrics({"a": url}, HttpCall(url)) as looks:
+                yield looks
         finally:
             server.shutdown()
             thread.join()
@@ -85,39 +85,9 @@ def test_metrics_are_read_after_errors_that_pass() -> None:
     sound = b"HTTP/1.0 200 OK\r\n\r\nvllm:num_requests_running 3.0\n"
     cut = b"HTTP/1.0 200 OK\r\nContent-Length: 99\r\n\r\nvllm"
     failed = b"HTTP/1.0 503 Unavailable\r\n\r\n"
-    with watch(failed, b"no HTTP at all\r\n", cut, sound) as watching:
-        found = eventually(lambda: watching.between(0.0, math.inf))
-    assert found["a"].running == 3.0
-    assert not watching.refusal
-
-
-@pytest.mark.usefixtures("_often")
-def test_a_replica_without_metrics_refuses_them() -> None:
-    with watch(b"HTTP/1.0 404 Not Found\r\n\r\n") as watching:
-        refusal = eventually(lambda: watching.refusal)
-    assert refusal.startswith("HTTP 404 at http://127.0.0.1:")
-
-
-def test_refused_metrics_are_told_once_and_not_asked_for_at_further_steps(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    watched, said = list[object](), list[str]()
-
-    class Refused:
-        refusal = "HTTP 404"
-
-        def __init__(self, addresses: object, call: object) -> None:
-            watched.append(addresses)
-
-        def between(self, begin: float, end: float) -> dict[str, ReplicaMetrics]:
-            return {}
-
-        def close(self) -> None: ...
-
-    monkeypatch.setattr("scaletest.validation.service.runner.MetricsWatch", Refused)
-    validated(Service(are_addresses_known=True), PLAN, HttpCall("http://a"), said)
-    assert len(watched) == 1
-    assert sum("no metrics of the replicas: HTTP 404" in line for line in said) == 1
+    with watch(failed, b"no HTTP at all\r\n", cut, sound) as looks:
+        found = eventually(lambda: metrics_between(looks, 0.0, math.inf))
+    assert found["a"].held == 3.0
 
 
 def judged(change: Any, plan: ServicePlan = PLAN, **service: Any) -> Any:
@@ -129,7 +99,7 @@ def judged(change: Any, plan: ServicePlan = PLAN, **service: Any) -> Any:
 
 def told(visit: Any, **figures: float) -> Any:
     """The visit with what one replica told."""
-    return replace(visit, metrics={"a": ReplicaMetrics(seconds=4.0, **figures)})
+    return replace(visit, metrics={"a": ReplicaMetrics(**figures)})
 
 
 def test_a_cache_that_serves_more_in_some_steps_measures_the_cache() -> None:
@@ -140,16 +110,8 @@ def test_a_cache_that_serves_more_in_some_steps_measures_the_cache() -> None:
     assert "prefix cache" in verdict.reason
 
 
-def test_tokens_that_somebody_else_got_are_noticed() -> None:
-    verdict = judged(lambda visit: told(visit, tokens=8.0 * visit.tokens_per_s))
-    assert verdict.kind is VerdictKind.INVALID
-    assert "do not add up" in verdict.reason
-
-
 def test_replicas_that_hold_fewer_requests_than_were_sent_have_a_router_in_front() -> None:
-    verdict = judged(
-        lambda visit: told(visit, running=5.0, waiting=0.0, requests=9.0), least_gap_s=0.08
-    )
+    verdict = judged(lambda visit: told(visit, held=5.0, requests=9.0), least_gap_s=0.08)
     assert verdict.kind is VerdictKind.FAIL
     assert "lets 5 of 24 requests in flight through" in verdict.reason
 
@@ -157,7 +119,7 @@ def test_replicas_that_hold_fewer_requests_than_were_sent_have_a_router_in_front
 def test_balance_is_known_by_the_replicas_own_count() -> None:
     def change(visit: Any) -> Any:
         rows = {
-            f"r{number}": ReplicaMetrics(seconds=4.0, requests=0.0 if number else 50.0)
+            f"r{number}": ReplicaMetrics(requests=0.0 if number else 50.0)
             for number in range(visit.count)
         }
         return replace(visit, replicas={}, metrics=rows)

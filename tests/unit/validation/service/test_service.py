@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from scaletest.load.http_call import HttpCall
 from scaletest.model.attempt import Attempt
 from scaletest.model.errors import InvalidValue, WaitTimeout
 from scaletest.model.labels import UNLABELLED
@@ -17,35 +16,33 @@ from scaletest.runs.folder import RunFolder
 from scaletest.runs.stopping import StopRequest
 from scaletest.validation.imported.plan import TOKENS
 from scaletest.validation.imported.run_type import ImportedRun
-from scaletest.validation.service.course import VisitCourse, progress
+from scaletest.validation.service.course import progress
 from scaletest.validation.service.judging import (
     ServiceEvaluation,
     evaluate_service,
     throughput_of_windows,
 )
 from scaletest.validation.service.plan import ServicePlan
+from scaletest.validation.service.replicas import PodLook
 from scaletest.validation.service.run_type import RUN_TYPE
 from scaletest.validation.service.runner import ServiceRunner, validate_service
-from scaletest.validation.service.visit import PodLook, ServiceVisit
+from scaletest.validation.service.visit import ServiceVisit
 from tests.unit.told import telling
-from tests.unit.validation.service.simulated import Service
+from tests.unit.validation.service.simulated import Service, pod_look
 
 PLAN = ServicePlan((1, 2, 4), in_flight=12, step_s=8.0)
 
 
-def validated(
-    service: Service, plan: ServicePlan = PLAN, call: HttpCall | None = None, *said: list[str]
-) -> ServiceEvaluation:
+def validated(service: Service, plan: ServicePlan = PLAN) -> ServiceEvaluation:
     """The result of a run."""
     stop = StopRequest()
     runner = ServiceRunner(
         plan,
         service,
-        service.load,
-        telling(*said or ([],)),
+        service.work,
+        telling([]),
         stop,
         ready_s=5.0,
-        call=call,
         clock=service.clock,
         sleep=lambda seconds: setattr(service, "now", service.now + seconds),
     )
@@ -87,7 +84,7 @@ def test_without_a_number_in_flight_it_is_found_with_one_replica() -> None:
 def test_the_number_found_is_the_last_that_a_replica_does_not_refuse(
     refuses: Callable[[int, int], bool], found: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scaletest.validation.service.plan.MOST_FOUND", 12)
+    monkeypatch.setattr("scaletest.validation.service.runner.MOST_IN_FLIGHT_FOUND", 12)
     result = validated(Service(slots=16, refuses=refuses), ServicePlan((1, 2), step_s=8.0))
     assert visits_of(result)[0].in_flight == found
 
@@ -121,13 +118,13 @@ def test_pinned_connections_are_told_from_a_slow_replica_by_an_even_load() -> No
 @pytest.mark.parametrize(
     ("look", "words"),
     [
-        (PodLook("node-1", 2, "10:00"), "r1 on node-1 was restarted 2 times"),
-        (PodLook("node-1", 0, "10:01"), "r1 on node-1 did not stay ready"),
-        (PodLook("node-1", 0, ""), "r1 on node-1 did not stay ready"),
+        (pod_look(2, "10:00"), "r1 on node-1 was restarted 2 times"),
+        (pod_look(0, "10:01"), "r1 on node-1 did not stay ready"),
+        (pod_look(0, ""), "r1 on node-1 did not stay ready"),
     ],
 )
 def test_a_pod_that_ends_or_is_not_ready_under_load_is_named(look: PodLook, words: str) -> None:
-    sound, looked = PodLook("node-1", 0, "10:00"), set[int]()
+    sound, looked = pod_look(0, "10:00"), set[int]()
 
     def look_at(replica: int, now: float) -> PodLook:
         is_first = replica not in looked
@@ -143,7 +140,7 @@ def test_cpu_limits_that_stop_more_pods_than_before_are_the_cause() -> None:
     def look_at(replica: int, now: float) -> PodLook:
         periods = 10 * now
         share = 0.5 if service.count > 1 else 0.1
-        return PodLook("node-1", 0, "10:00", periods, share * periods)
+        return pod_look(0, "10:00", periods, share * periods)
 
     service = Service(look=look_at, least_gap_s=0.08)
     verdict = validated(service).verdict
@@ -225,14 +222,6 @@ def test_requests_count_by_the_part_that_lies_in_a_window() -> None:
     assert progress(rows, [1.0, 3.0], tokens=True) == [4.0]
 
 
-def test_a_service_of_which_all_requests_fail_is_not_loaded_for_long() -> None:
-    course = VisitCourse(10.0, 120.0)
-    for number in range(10):
-        course.add(Attempt(number, 0.0, 0.0, 0.0, 1.0, "503"))
-    assert not course.look(4.0)
-    assert course.look(6.0)
-
-
 @pytest.mark.parametrize(
     ("windows", "is_wide"), [([10.0, 10.1] * 6, False), ([10.0] * 6 + [10.1] * 6, True)]
 )
@@ -299,7 +288,7 @@ def test_what_was_measured_before_an_error_is_kept_and_replicas_are_put_back(
         validate_service(
             ServicePlan((1, 2), in_flight=4, step_s=0.5),
             stuck,
-            stuck.load,
+            stuck.work,
             telling([]),
             run_dir=str(tmp_path / "run"),
             labels=UNLABELLED,
