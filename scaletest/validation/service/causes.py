@@ -1,7 +1,7 @@
 """What kept a service from doubling, and what else was measured instead of it. Pure."""
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from scaletest.load.http_call import CAUSES
@@ -9,7 +9,7 @@ from scaletest.render.numbers import format_percent, plural
 from scaletest.stats.verdict_order import Ground, Rank
 from scaletest.validation.imported.judging import ImportedStep
 from scaletest.validation.service.plan import ServicePlan, read_latency_limit
-from scaletest.validation.service.visit import ServiceVisit
+from scaletest.validation.service.visit import ReplicaShare, ServiceVisit
 
 # A client that uses more of a core is the limit.
 MOST_CLIENT_CORES = 0.9
@@ -43,8 +43,9 @@ def find_faults(plan: ServicePlan, steps: Sequence[ImportedStep]) -> Iterator[Gr
     for visit in visits:
         for reason, remedy in _faults_of_visit(plan, visit):
             yield Ground(Rank.NOT_THE_SUBJECT, f"{visit.file}: {reason}", remedy)
-    if plan.latency_limit:
-        for step in steps:
+    for step in steps:
+        yield from _slow_replica(step)
+        if plan.latency_limit:
             yield from _broken_limit(plan, step)
     hit_rates = [visit.cache_hit_rate for visit in visits if visit.cache_hit_rate is not None]
     if hit_rates and max(hit_rates) - min(hit_rates) > ALIKE_HIT_RATES:
@@ -56,8 +57,7 @@ def find_faults(plan: ServicePlan, steps: Sequence[ImportedStep]) -> Iterator[Gr
             " each replica has a cache of its own",
         )
     for visit in visits:  # last, since all else says more
-        usual_s = visit.latencies.get("latency.p50", 0.0)
-        if visit.beat_s > max(LATE_TIMERS_S, LATE_TIMERS_SHARE * usual_s):
+        if is_client_disturbed(visit):
             yield Ground(
                 Rank.NOT_THE_SUBJECT,
                 f"{visit.file}: the client was disturbed, its timers fired"
@@ -76,7 +76,7 @@ def _faults_of_visit(plan: ServicePlan, visit: ServiceVisit) -> Iterator[tuple[s
         ended = failed + (visit.successes or 0.0)
         yield (
             f"{failed} of {ended:.0f} requests failed ({kinds or 'none ended'}): {cause};"
-            " failures are fast and free capacity",
+            " a failed request is no load for the replicas",
             remedy,
         )
         return
@@ -97,10 +97,16 @@ def _faults_of_visit(plan: ServicePlan, visit: ServiceVisit) -> Iterator[tuple[s
                 f"{name} on {pod.node} {what}",
                 "read its log and events: kubectl logs --previous, kubectl describe pod",
             )
-    slow = describe_slow_replica(visit)
-    if slow:
-        yield (
-            f"replicas are not equal, {slow}",
+
+
+def _slow_replica(step: ImportedStep) -> Iterator[Ground]:
+    """Yield that a replica was slow each time that it could be seen: once, it may be the moment."""
+    visits = [visit for visit in visits_of([step]) if len(replica_paces(visit)) > 1]
+    slow = [describe_slow_replica(visit) for visit in visits]
+    if slow and all(slow):
+        yield Ground(
+            Rank.NOT_THE_SUBJECT,
+            f"{visits[0].file}: replicas are not equal, {slow[0]}",
             "look at its node, its device and what else runs there, and measure again",
         )
 
@@ -126,22 +132,34 @@ def fullest_share(visit: ServiceVisit) -> float:
     return max(counts) * visit.count / sum(counts) if any(counts) else 0.0
 
 
-def describe_slow_replica(visit: ServiceVisit) -> str:
-    """Name the replica that is slow although it has no more to do than others; "" without one."""
-    # where the load is uneven, that of the control counts; empty where there was none
-    shares = visit.replicas if fullest_share(visit) < UNEVEN_SHARE else visit.direct
-    paces = {
+def is_client_disturbed(visit: ServiceVisit) -> bool:
+    """Return whether the client's timers fired so late that the load was another one."""
+    usual_s = visit.latencies.get("latency.p50", 0.0)
+    return visit.beat_s > max(LATE_TIMERS_S, LATE_TIMERS_SHARE * usual_s)
+
+
+def _evenly_loaded(visit: ServiceVisit) -> Mapping[str, ReplicaShare]:
+    """Return what each replica did under an even load; where it was uneven, under the control."""
+    return visit.replicas if fullest_share(visit) < UNEVEN_SHARE else visit.direct
+
+
+def replica_paces(visit: ServiceVisit) -> dict[str, float]:
+    """Return the seconds for a token, or for an answer, of each replica with enough requests."""
+    return {
         name: share.latency_s if share.per_token_s is None else share.per_token_s
-        for name, share in shares.items()
+        for name, share in _evenly_loaded(visit).items()
         if share.requests >= LEAST_REQUESTS
     }
-    if len(paces) < 2:
-        return ""
+
+
+def describe_slow_replica(visit: ServiceVisit) -> str:
+    """Name the replica that is slow although it has no more to do than others; "" without one."""
+    paces = replica_paces(visit)
     name = max(paces, key=paces.__getitem__)
     usual = statistics.median_low(paces.values())
     if usual <= 0 or paces[name] < SLOW_FACTOR * usual:
         return ""
-    parts = "answers" if shares[name].per_token_s is None else "tokens"
+    parts = "answers" if _evenly_loaded(visit)[name].per_token_s is None else "tokens"
     node = f" on {visit.pods[name].node}" if name in visit.pods else ""
     factor = paces[name] / usual
     return f"{name}{node} is slow: its {parts} take {factor:.1f} times as long as those of others"

@@ -31,6 +31,8 @@ LEAST_WINDOWS, MOST_WINDOWS = 4, 20
 # Means that differ by less than these parts are alike, as are those that differ by less than so
 # many standard errors: latencies of the warm-up, and throughputs of the halves of a step.
 ALIKE_LATENCIES, ALIKE_HALVES, SIGNIFICANT_ERRORS = 0.10, 0.03, 3.0
+# A service of which every request fails is loaded no longer than this.
+LONGEST_FAILING_S = 5.0
 
 # Stands for all replicas together, beside the names of replicas.
 ALL_REPLICAS = ""
@@ -125,7 +127,10 @@ class VisitCourse:
         """Return whether the load may end."""
         if self.from_s is None:
             self._watch_warm_up(now_s)
-            return False
+            failing = now_s >= LONGEST_FAILING_S and len(self.attempts) >= LEAST_SUCCESSES
+            if failing and not any(attempt.ok for attempt in self.attempts):
+                self.from_s, self.until_s, self.is_over = 0.0, now_s, True
+            return self.is_over
         if now_s < self.until_s:
             return False
         # the load goes on for a latency, so that what is in flight at the end is as slow as usual

@@ -35,6 +35,7 @@ class Service:
     # whether it refuses the request of this number, of a load with so many in flight
     refuses: Callable[[int, int], bool] = lambda number, parallel: False
     name_replicas: bool = True
+    late_s: Callable[[float], float] = lambda began: 0.001  # timers of a load that began then
     buffered_s: Callable[[int], float] | None = None  # first to last token, of a replica
     tokens: Callable[[int], int] = lambda number: 8
     least_gap_s: float = 0.0  # of a router that passes on one request after the other
@@ -144,7 +145,8 @@ class SimulatedLoad:
             self._seen(attempt)
             if not is_over and not (order.count and len(samples) >= order.count):
                 send(ended)
-        return LoadResult(samples, service.now - began, cpu=0.1, beat_s=0.001)
+        late_s = 0.0 if order.count else service.late_s(began)
+        return LoadResult(samples, service.now - began, cpu=0.1, beat_s=late_s)
 
     def close(self) -> None:
         """Nothing is open."""

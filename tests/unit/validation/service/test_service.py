@@ -16,7 +16,7 @@ from scaletest.runs.folder import RunFolder
 from scaletest.runs.stopping import StopRequest
 from scaletest.validation.imported.plan import TOKENS
 from scaletest.validation.imported.run_type import ImportedRun
-from scaletest.validation.service.course import progress
+from scaletest.validation.service.course import VisitCourse, progress
 from scaletest.validation.service.judging import (
     ServiceEvaluation,
     evaluate_service,
@@ -216,6 +216,13 @@ def test_a_service_that_answers_nothing_ends_the_run_with_the_likely_cause() -> 
         validated(Service(outcome="404"))
 
 
+def test_a_service_of_which_all_requests_fail_is_not_loaded_for_long() -> None:
+    course = VisitCourse(10.0, 120.0)
+    course.attempts += [Attempt(number, 0.0, 0.0, 0.0, 1.0, "503") for number in range(10)]
+    assert not course.look(4.0)
+    assert course.look(6.0)
+
+
 def test_requests_count_by_the_part_that_lies_in_a_window() -> None:
     rows = [Attempt(0, 0.0, 0.0, 0.0, 4.0, "ok", tokens=8), Attempt(1, 0.0, 0.0, 0.0, 2.0, "503")]
     assert progress(rows, [1.0, 2.0, 3.0, 9.0]) == [0.25, 0.25, 0.25]
@@ -254,6 +261,36 @@ def test_failures_are_told_by_their_kinds_and_measure_nothing() -> None:
     assert verdict.kind is VerdictKind.INVALID
     assert "50 x 429" in verdict.reason
     assert "limit" in verdict.remedy
+
+
+def test_a_step_in_which_the_client_was_disturbed_is_measured_once_more() -> None:
+    disturbed: list[float] = []
+
+    def late_s(began: float) -> float:
+        if began > 20.0 and not disturbed:
+            disturbed.append(began)
+            return 0.5
+        return 0.001
+
+    assert validated(Service(late_s=late_s)).verdict.kind is VerdictKind.PASS
+    assert disturbed
+    always = validated(Service(late_s=lambda began: 0.5)).verdict
+    assert always.kind is VerdictKind.INVALID and "timers fired 500 ms late" in always.reason
+
+
+def test_a_replica_that_was_slow_on_one_way_only_is_not_called_slow() -> None:
+    plan = ServicePlan((1, 2), in_flight=12, step_s=4.0)
+    visits = [
+        replace(
+            visit,
+            replicas={
+                name: replace(share, per_token_s=0.1 if name == "r1" and visit.repeat else 0.05)
+                for name, share in visit.replicas.items()
+            },
+        )
+        for visit in visits_of(validated(Service(), plan))
+    ]
+    assert evaluate_service(plan, visits, random.Random(1)).verdict.kind is VerdictKind.PASS
 
 
 @pytest.mark.parametrize(("late_s", "kind"), [(0.2, VerdictKind.PASS), (0.4, VerdictKind.INVALID)])
