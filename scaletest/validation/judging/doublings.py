@@ -17,8 +17,6 @@ from scaletest.validation.judging.steps import Step
 from scaletest.validation.judging.stopping import Stop
 from scaletest.validation.plan import Plan
 
-# A smaller share of slow requests needs no mention.
-NEGLIGIBLE = 0.001
 OTHERS = "stop the other programs, or run again when the machine is idle"
 
 
@@ -155,21 +153,7 @@ def passed_reason(
     # the last step may be no doubling, and then less is wanted of it
     if step.workers != 2 * before.workers:
         least += f" where {worst.wanted:.2f} is wanted, from {before.workers} to {step.workers}"
-    reason = f"every doubling up to {plan.limit} workers reaches {plan.scale:.2f}: {least}"
-    unseen = unseen_tail(steps)
-    if unseen and any(".p9" in text for text in plan.thresholds):
-        reason += f" ({unseen})"
-    return reason + thresholds_met
-
-
-def unseen_tail(steps: Sequence[Step]) -> str:
-    """Say which slow requests are too rare for the step with the fewest requests to show."""
-    shortest = min(steps, key=lambda step: step.tail.count)
-    share = shortest.tail.unseen_share()
-    if shortest.tail.slow or share <= NEGLIGIBLE:
-        return ""
     return (
-        f"too few requests to judge tail latency: with {shortest.tail.count} requests at"
-        f" {plural(shortest.workers, 'worker')}, slow ones rarer than 1 in"
-        f" {max(2, round(1.0 / share))} would go unnoticed"
+        f"every doubling up to {plan.limit} workers reaches {plan.scale:.2f}: {least}"
+        + thresholds_met
     )

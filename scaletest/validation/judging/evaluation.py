@@ -27,12 +27,11 @@ from scaletest.validation.judging.background import BackgroundStep, summarise_ba
 from scaletest.validation.judging.doublings import failed_doubling
 from scaletest.validation.judging.growth import Growth, fit_growth
 from scaletest.validation.judging.judge import judge
-from scaletest.validation.judging.measured_step import trend_of_steps
 from scaletest.validation.judging.measurement_grounds import worst_disturbances
 from scaletest.validation.judging.sharing import Sharing, compare_sharing
 from scaletest.validation.judging.steps import Step, summarise
 from scaletest.validation.judging.thresholds import evaluate_thresholds
-from scaletest.validation.judging.warnings import find_warnings, warn_of_trend
+from scaletest.validation.judging.warnings import find_warnings
 from scaletest.validation.plan import Plan
 
 
@@ -61,7 +60,6 @@ class Evaluation(Written):
     sharing: Annotated[
         Sharing | None, "null unless the run compares numbers of workers per device"
     ] = None
-    trend_per_s: Annotated[float, "relative change of the machine's speed per second"] = 0.0
     causes: Annotated[
         Causes | None, "what keeps throughput from growing; null where no requests were sampled"
     ] = None
@@ -149,7 +147,6 @@ def evaluate(
     # what disturbed them from outside
     disturbed = find_interferences(steps, records, samples)
     worst = worst_disturbances(steps, disturbed)
-    trend_per_s = trend_of_steps([step.samples for step in steps]).per_s
     return Evaluation(
         plan=plan,
         steps=steps,
@@ -161,7 +158,6 @@ def evaluate(
             *noticed,
             *missing_samples(damaged),
             *find_warnings(steps, disturbed, worst),
-            *warn_of_trend(trend_per_s),
             *odd,
         ],
         verdict=judge(
@@ -176,7 +172,6 @@ def evaluate(
         interrupted=interrupted,
         elapsed_s=elapsed_s,
         sharing=shared,
-        trend_per_s=trend_per_s,
         causes=causes,
         resources=used,
         disturbed=disturbed,

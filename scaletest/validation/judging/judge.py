@@ -49,12 +49,9 @@ def judge(
     count = sum(step.failures for step in steps)
     if count > plan.tolerate_failures:
         blame = ""
-        suspects = set[str]().union(*(step.suspects for step in steps))
-        if suspects:
-            blame = f"; suspect: {', '.join(sorted(suspects))}, which failed all of their requests"
         memory_hits = sum(step.memory_hits for step in steps)
         if memory_hits:
-            blame += f"; {memory_hits} reached the limit of a device's memory"
+            blame = f"; {memory_hits} reached the limit of a device's memory"
         remedy = "read the error in the report, or try the workload alone: scaletest worker --once"
         if plan.command:
             remedy += f" -- {shlex.join(plan.command)}"

@@ -27,7 +27,12 @@ from scaletest.stats.completions import Completions
 from scaletest.stats.percentiles import samples_needed
 from scaletest.stats.student import spread_bound, t95
 from scaletest.validation.judging.doubling import doubling_ratio
-from scaletest.validation.judging.drift import BATCHES, TREND_EFFECT, has_settled, may_rise
+from scaletest.validation.judging.drift import (
+    BATCHES,
+    POSSIBLE_CHANGE,
+    has_settled,
+    may_still_change,
+)
 from scaletest.validation.judging.slow_requests import find_slow
 from scaletest.validation.judging.step_parts import StepPart
 from scaletest.validation.judging.throughput import (
@@ -186,7 +191,9 @@ class Stopping:
             return False
         completions, began_s = read()
         warm = cut_warm_up(completions, None, began_s)
-        if not has_settled(warm) or may_rise(warm.rest.with_slow_cycles_filled, WARMING, WARMING_T):
+        if not has_settled(warm) or may_still_change(
+            warm.rest.with_slow_cycles_filled, WARMING, WARMING_T
+        ):
             self._extra_s = elapsed_s * CHECK_GROWTH - plan.longest_part_s
         elif warm.share:
             self._extra_s = max(self._extra_s, warm.cut_s - began_s)
@@ -214,7 +221,7 @@ class Stopping:
         required = requirements_of(plan, self.workers)
         has_enough = rate.enough and PARTS * rate.completions >= required.requests
         is_steady = has_settled(warm) and warm.share <= MOST_WARMUP
-        if not (has_enough and is_steady) or may_rise(warm.rest.with_slow_cycles_filled):
+        if not (has_enough and is_steady) or may_still_change(warm.rest.with_slow_cycles_filled):
             return None
         if WIDTH_OF_BOTH * rate.relative <= plan.precision:
             return Stop.PRECISE
@@ -263,7 +270,7 @@ class Stopping:
             later = [self.before.tail.usual_s]
         if not first or not any(later):
             return False
-        return abs(statistics.fmean(first) / statistics.fmean(later) - 1.0) <= TREND_EFFECT
+        return abs(statistics.fmean(first) / statistics.fmean(later) - 1.0) <= POSSIBLE_CHANGE
 
     def _will_be_precise(self, warm: Warmup, elapsed_s: float, shortest_s: float) -> bool:
         """Return whether the requests in flight will make it precise if they scatter as before."""

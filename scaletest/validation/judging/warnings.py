@@ -38,22 +38,17 @@ def find_warnings(
                 " use longer requests"
             )
         for measured in step.samples:
-            # a lasting change or short dips within one measurement
-            drift, warm_s = measured.drift, measured.warmup_s
-            known = worst.get(measured.measurement.key)
-            if drift.shift:
-                cause = known.sentence if known else POSSIBLE_CAUSES
-                lines.append(
-                    f"{workers}: throughput {'fell' if drift.shift < 0 else 'rose'} by"
-                    f" {abs(drift.shift):.1%} after {warm_s + drift.shift_at_s:.0f} s; {cause}"
-                )
-            if drift.dips:
-                at_s, depth = min(drift.dips, key=lambda dip: dip[1])
-                cause = known.sentence if known else "check what else ran at that time"
-                lines.append(
-                    f"{workers}: throughput dipped by {-depth:.0%} after {warm_s + at_s:.0f} s;"
-                    f" {cause}"
-                )
+            # a lasting change within one measurement
+            drift = measured.drift
+            if not drift.shift:
+                continue
+            disturbance = worst.get(measured.measurement.key)
+            cause = disturbance.sentence if disturbance else POSSIBLE_CAUSES
+            direction = "fell" if drift.shift < 0 else "rose"
+            lines.append(
+                f"{workers}: throughput {direction} by {abs(drift.shift):.1%}"
+                f" after {measured.warmup_s + drift.shift_at_s:.0f} s; {cause}"
+            )
         starved = step.samples[0].starved
         if starved is not None:
             lines.append(
@@ -82,20 +77,6 @@ def find_warnings(
             span = costliest.clock_span + ", …" * (len(alike) > 1)
             lines.append(f"{costliest.text}{times} ({span})")
     return lines
-
-
-def warn_of_trend(trend_per_s: float) -> list[str]:
-    """Return a warning about a machine whose speed changed steadily, which distorts no ratio.
-
-    trend_per_s: the logarithm of the relative change in one second.
-    """
-    if abs(trend_per_s) < 0.0001:  # changes no visible result
-        return []
-    return [
-        f"the machine {'slowed down' if trend_per_s < 0 else 'sped up'} steadily by"
-        f" {abs(math.expm1(trend_per_s)):.2%} per second; the ratios are not affected, since every"
-        " step was measured in an ascending and in a descending pass"
-    ]
 
 
 def too_good_lines(steps: Sequence[Step], limit: float) -> list[str]:

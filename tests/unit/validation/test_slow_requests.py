@@ -81,7 +81,6 @@ def test_no_requests_leave_every_share_open() -> None:
     assert share_bounds(0, 0, Z) == (0.0, 1.0)
     assert find_slow(Completions({})).count == 0
     assert join_tails([find_slow(Completions({})), find_slow(Completions({"w": [1.0]}))]).count == 0
-    assert find_slow(Completions({})).unseen_share() == 1.0
 
 
 def test_parts_of_a_step_join_to_the_whole() -> None:
@@ -89,12 +88,6 @@ def test_parts_of_a_step_join_to_the_whole() -> None:
     both = join_tails([find_slow(ends(*first)), find_slow(ends(*second))])
     assert (both.slow, both.count) == (2, 9)
     assert both.usual_s == pytest.approx(1.0)
-
-
-def test_unseen_slow_requests_have_an_upper_bound_on_their_share() -> None:
-    steady = Tail(59, 1.0, 0.01, ())
-    assert steady.unseen_share() == pytest.approx(0.05, abs=0.001)
-    assert (1 - steady.unseen_share()) ** 59 == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize("shaken", [1.0, 2.0])
