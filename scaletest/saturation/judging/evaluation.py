@@ -1,9 +1,8 @@
-"""The result of a saturation run: its point, knee, operating point, verdict and warnings.
+"""The result of a saturation run: its point, operating point, verdict and warnings.
 
 The operating point is measured after the search and decides nothing: its disturbances are warnings.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -18,16 +17,12 @@ from scaletest.saturation.judging.step import LEAST_REQUESTS, AssessedStep, asse
 from scaletest.saturation.judging.step_sequence import SaturationSequence, replay, search_steps
 from scaletest.saturation.judging.tester import machine_full
 from scaletest.saturation.judging.verdict import judge_sequence, lateness_that_matters
-from scaletest.saturation.plan import KIND, LoadKind, Phase, SaturationPlan, SaturationStep
+from scaletest.saturation.plan import KIND, Phase, SaturationPlan, SaturationStep
 from scaletest.stats.estimate import Estimate
-from scaletest.stats.scaling import MeasuredThroughput, find_knee
 
 # The backlog of a level that held may have grown by this many times the bracket's width; 5 s can
 # show 2 % at best.
 WIDE, NARROWEST = 2.0, 0.02
-# Levels of a curve are this factor apart at least: those of the bisection lie so close that noise
-# would bend it.
-LEAST_LEVEL_RATIO = 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +50,6 @@ class SaturationResult(Written):
         named_in_documents("operating_point"),
         "the step at 70 % of it, null when not measured, or when the load generator was late",
     ]
-    knee: Annotated[int | None, "level from which more load brings less, by Kneedle"]
     searched: Annotated[
         int, named_in_documents("steps_before_confirmation"), "steps before it was confirmed."
     ]
@@ -94,19 +88,6 @@ def conclude(
         # it would be a figure of the tester
         point, operating = None, None
     low = bracket.low if bracket and not plan.open else None
-    # the knee: throughput against requests in flight or the offered rate, each level once
-    step_by_level: dict[int, AssessedStep] = {}
-    for step in search_steps(sequence):
-        is_usable = step.step.load == plan.load and not step.tester
-        if is_usable and step.goodput.value > 0 and round(step.step.level) > 0:
-            step_by_level.setdefault(round(step.step.level), step)
-    curve: list[MeasuredThroughput] = []
-    for level, step in sorted(step_by_level.items()):
-        if plan.load == LoadKind.OPEN and curve and level < LEAST_LEVEL_RATIO * curve[-1].workers:
-            continue
-        half = step.goodput.high - step.goodput.value
-        relative = half / step.goodput.value if math.isfinite(half) else math.inf
-        curve.append(MeasuredThroughput(level, step.goodput.value, relative))
     return SaturationResult(
         plan=plan,
         verdict=judge_sequence(sequence, point, interrupted, lost),
@@ -115,7 +96,6 @@ def conclude(
         warm=sequence.warm,
         steps=tuple(sequence.steps),
         operating=None if operating and operating.tester else operating,
-        knee=find_knee(curve),
         searched=bracket.steps if bracket else len(sequence.steps),
         warnings=tuple(warnings_of(sequence, is_known=point is not None)),
         elapsed_s=elapsed_s,

@@ -173,7 +173,7 @@ def _setting_lines(run: SaturationRun) -> list[str]:
 
 
 def sentences(result: SaturationResult) -> list[str]:
-    """Say as far as is known: saturation point, operating point, the service's time, the knee."""
+    """Say as far as is known: saturation point, operating point, the service's time."""
     lines = [point_sentence(result)]
     operating = result.operating
     if operating is not None:
@@ -191,8 +191,6 @@ def sentences(result: SaturationResult) -> list[str]:
             f" {', '.join(percentiles) or 'too few for percentiles'}{state}"
         )
     lines.append(service_time_sentence(result))
-    if result.knee:
-        lines.append(f"knee (Kneedle): {result.knee} {result.plan.unit}")
     return list(filter(None, lines))
 
 
