@@ -25,7 +25,7 @@ from scaletest.render.text import device_name
 from scaletest.stats.percentiles import Distribution, summarise_samples
 from scaletest.stats.scaling import MeasuredThroughput
 from scaletest.stats.student import t95
-from scaletest.validation.judging.doubling import Ratio, doubling_ratio, ratio_of_rates
+from scaletest.validation.judging.doubling import Ratio, doubling_ratio, ratio_of_throughputs
 from scaletest.validation.judging.fairness import Fairness, fairness_by_group
 from scaletest.validation.judging.measured_step import MeasuredStep, measure_steps
 from scaletest.validation.judging.slow_requests import Tail, join_tails
@@ -188,12 +188,8 @@ def summarise(plan: Plan, measurements: Sequence[Measurement], records: Rows) ->
         if steps and not plan.compares:
             base = steps[-1]
             if base.between and between:
-                step_ratio = ratio_of_rates(
-                    (base.workers, base.throughput),
-                    (workers, rate),
-                    plan.scale,
-                    doublings=len(plan.steps) - 1,
-                )
+                measured = MeasuredThroughput(workers, rate.per_s, rate.relative)
+                step_ratio = ratio_of_throughputs(base.rate, measured, plan)
             else:
                 step_ratio = doubling_ratio(base.parts, parts, plan, trend=trend)
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 from scaletest.model import VerdictKind
 from scaletest.stats.completions import MOST_FILLED, Completions
-from scaletest.validation.judging.doubling import SLOW_REQUESTS, doubling_ratio
+from scaletest.validation.judging.doubling import WIDENED_BY_SLOW_REQUESTS, doubling_ratio
 from scaletest.validation.judging.machine_trend import MachineTrend
 from scaletest.validation.judging.slow_requests import (
     Tail,
@@ -102,7 +102,7 @@ def test_slow_requests_seen_by_chance_in_one_step_leave_its_ratio_open(shaken: f
     assert ratio is not None and ratio.kind is VerdictKind.INVALID
     assert ratio.low < 1.8 < ratio.high
     assert ratio.up == pytest.approx(ratio.down)
-    assert ratio.widened_by == SLOW_REQUESTS
+    assert ratio.widened_by == WIDENED_BY_SLOW_REQUESTS
 
 
 def test_slow_requests_that_come_with_the_second_worker_fail_it() -> None:
