@@ -1,17 +1,16 @@
 """Grounds of a verdict that lie in the ratios: a doubling that fails, is undecided, or passes."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from scaletest.causes.causes import Causes
-from scaletest.causes.interference import Interference
 from scaletest.model import VerdictKind
 from scaletest.render.numbers import plural
 from scaletest.stats.completions import SLOW_FACTOR
 from scaletest.stats.thresholds import ThresholdResult
 from scaletest.stats.verdict_order import Ground, Rank
 from scaletest.validation.judging.doubling import WIDENED_BY_PASSES, WIDENED_BY_SLOW_REQUESTS
-from scaletest.validation.judging.measurement_grounds import CHANGES, all_measured
+from scaletest.validation.judging.measurement_grounds import CHANGES, Disturbances, all_measured
 from scaletest.validation.judging.sharing import Sharing
 from scaletest.validation.judging.steps import Step
 from scaletest.validation.judging.stopping import Stop
@@ -66,12 +65,11 @@ def undecided_ratio(
     plan: Plan,
     steps: Sequence[Step],
     sharing: Sharing | None,
-    worst: Mapping[tuple[int, int], Interference],
+    disturbances: Disturbances,
 ) -> Ground | None:
     """Return a ground for INVALID where an interval is too wide to decide a doubling.
 
-    Or to name the best number of workers per device. worst: what disturbed each measurement most,
-    by its key.
+    Or to name the best number of workers per device.
     """
     if sharing and sharing.doubt:
         return Ground(Rank.OPEN, sharing.doubt, _remedy_for_precision(plan, steps))
@@ -89,10 +87,10 @@ def undecided_ratio(
                 " cannot be judged"
             )
             keys = [sample.measurement.key for sample in (*before.samples, *step.samples)]
-            disturbances = [worst[key] for key in keys if key in worst]
+            found = [disturbances[key] for key in keys if key in disturbances]
             remedy = f"find what changed ({CHANGES})"
-            if disturbances:
-                costliest = max(disturbances, key=lambda disturbance: disturbance.cost)
+            if found:
+                costliest = max(found, key=lambda disturbance: disturbance.cost)
                 remedy = f"{costliest.sentence}: stop that"
             return Ground(Rank.OPEN, reason, f"{remedy}, and run it again")
         reason = (

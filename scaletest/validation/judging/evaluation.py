@@ -27,7 +27,7 @@ from scaletest.validation.judging.background import BackgroundStep, summarise_ba
 from scaletest.validation.judging.doublings import failed_doubling
 from scaletest.validation.judging.growth import Growth, fit_growth
 from scaletest.validation.judging.judge import judge
-from scaletest.validation.judging.measurement_grounds import worst_disturbances
+from scaletest.validation.judging.measurement_grounds import find_disturbances
 from scaletest.validation.judging.sharing import Sharing, compare_sharing
 from scaletest.validation.judging.steps import Step, summarise
 from scaletest.validation.judging.thresholds import evaluate_thresholds
@@ -116,7 +116,7 @@ def evaluate(
     steps = summarise(plan, measurements, records)
     growth = fit_growth(steps, chance)
     thresholds = evaluate_thresholds(plan, steps, growth.coefficients)
-    shared = compare_sharing(plan, steps)
+    sharing = compare_sharing(plan, steps)
     missed = any(threshold.kind is VerdictKind.FAIL for threshold in thresholds)
     # what their nodes did, and where requests spent the time that more workers added
     used, odd = resources_by_step(steps, records, samples)
@@ -146,7 +146,7 @@ def evaluate(
         )
     # what disturbed them from outside
     disturbed = find_interferences(steps, records, samples)
-    worst = worst_disturbances(steps, disturbed)
+    disturbances = find_disturbances(steps, disturbed)
     return Evaluation(
         plan=plan,
         steps=steps,
@@ -157,7 +157,7 @@ def evaluate(
         warnings=[
             *noticed,
             *missing_samples(damaged),
-            *find_warnings(steps, disturbed, worst),
+            *find_warnings(steps, disturbed, disturbances),
             *odd,
         ],
         verdict=judge(
@@ -165,13 +165,13 @@ def evaluate(
             steps,
             interrupted=interrupted,
             thresholds=thresholds,
-            shared=shared,
+            sharing=sharing,
             causes=causes,
-            worst=worst,
+            disturbances=disturbances,
         ),
         interrupted=interrupted,
         elapsed_s=elapsed_s,
-        sharing=shared,
+        sharing=sharing,
         causes=causes,
         resources=used,
         disturbed=disturbed,

@@ -166,8 +166,8 @@ def test_an_interruption_is_invalid_whatever_was_measured() -> None:
     [
         # a worker died
         ({"stop": "ended early"}, "the measurement with 2 workers was cut short"),
-        ({"requests": 25}, "5 of 25 records"),
-        ({"requests": 19}, "1 records"),
+        ({"requests": 25}, "20 records with 2 workers are there, but 25 were written"),
+        ({"requests": 19}, "20 records with 2 workers are there, but 19 were written"),
     ],
 )
 def test_a_measurement_that_is_not_whole_makes_a_run_invalid(
@@ -244,10 +244,7 @@ def test_a_way_with_too_few_requests_says_how_many_it_needs() -> None:
     up = {1: step_of(1, 1, 60), 2: step_of(2, 1, 60)}
     verdict = judge(plan, both_ways(up, {1: step_of(1, 1, 3), 2: step_of(2, 1, 60)}))
     assert verdict.kind is VerdictKind.INVALID
-    assert (
-        "with 1 worker: 3 in one of 2 measurements (needs 4, and 2 of every worker)"
-        in verdict.reason
-    )
+    assert "with 1 worker: 3 in one pass (needs 4, and 2 of every worker)" in verdict.reason
 
 
 def test_a_run_that_ended_before_it_was_precise_asks_for_time() -> None:
