@@ -115,7 +115,7 @@ def evaluate(
     # what the steps show
     steps = summarise(plan, measurements, records)
     growth = fit_growth(steps, chance)
-    thresholds = evaluate_thresholds(plan, steps, growth.coefficients)
+    thresholds = evaluate_thresholds(plan, steps)
     sharing = compare_sharing(plan, steps)
     missed = any(threshold.kind is VerdictKind.FAIL for threshold in thresholds)
     # what their nodes did, and where requests spent the time that more workers added

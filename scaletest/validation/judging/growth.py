@@ -10,9 +10,8 @@ from scaletest.model.declared import INNER, flat, named_in_documents
 from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
 from scaletest.stats.chance import Chance
-from scaletest.stats.estimate import Estimate
 from scaletest.stats.law import Choice, choose_law, missing_steps
-from scaletest.stats.law_interval import LawInterval, law_coefficients, law_interval
+from scaletest.stats.law_interval import LawInterval, law_interval
 from scaletest.stats.peak import Peak, find_peak
 from scaletest.stats.scaling import Scaled, scaling_figures, usable_steps
 from scaletest.stats.student import t95
@@ -44,11 +43,6 @@ class Growth(Written):
     lacking: Annotated[dict[str, int], INNER, "the further steps that the other laws need."]
     peak: Peak
     scaling: list[Scaled]
-    coefficients: Annotated[
-        dict[str, Estimate],
-        INNER,
-        "contention and coherency, also where another law was chosen.",
-    ]
 
     @property
     def law(self) -> Annotated[DescribedLaw | None, ""]:
@@ -98,5 +92,4 @@ def fit_growth(steps: Sequence[Step], chance: Chance) -> Growth:
         lacking=missing_steps([workers for workers, _ in points]),
         peak=find_peak(rates, law, interval),
         scaling=scaling_figures(rates),
-        coefficients=law_coefficients(points, chance, spreads),
     )

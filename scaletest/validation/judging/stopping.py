@@ -28,7 +28,6 @@ from scaletest.stats.percentiles import samples_needed
 from scaletest.stats.student import spread_bound, t95
 from scaletest.validation.judging.doubling import doubling_ratio, wanted_ratio
 from scaletest.validation.judging.drift import (
-    BATCHES,
     POSSIBLE_CHANGE,
     has_settled,
     may_still_change,
@@ -69,7 +68,7 @@ MOST_WARMUP = 0.4
 WARMING_CHANGE = 0.25
 WARMING_T_VALUE = 3.0
 # Measures whose thresholds need the plan's precision.
-RATE_MEASURES = ("ratio", "efficiency", "throughput", "contention", "coherency")
+RATE_MEASURES = ("ratio", "efficiency", "throughput")
 # Returns the completions so far, and when the first request was submitted, on Redis' clock.
 ReadCompletions = Callable[[], tuple[Completions, float]]
 
@@ -115,9 +114,7 @@ def requirements_of(plan: Plan, workers: int) -> StepRequirements:
         if workers not in rests_on:
             continue
         precise = precise or measure in RATE_MEASURES
-        if measure == "drift":  # two of each worker in every batch of each part
-            requests = max(requests, 2 * BATCHES * workers * PARTS)
-        elif threshold.quantile:  # an interval needs twice the requests of its value
+        if threshold.quantile:  # an interval needs twice the requests of its value
             requests = max(requests, 2 * samples_needed(threshold.quantile))
     return StepRequirements(requests, precise)
 

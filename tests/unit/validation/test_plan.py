@@ -272,8 +272,8 @@ def test_lists_replace_those_of_the_file(file: Path, monkeypatch: pytest.MonkeyP
     assert plan_of(*given_file).command == ("ffmpeg", "-i", "1.mkv")
     assert plan_of(*given_file, "--", "true").command == ("true",)
     assert plan_of(*given_file, "--threshold", "ratio>1").thresholds == ("ratio>1",)
-    monkeypatch.setenv("SCALETEST_VALIDATE_THRESHOLD", "ratio>1 drift<3%")
-    assert plan_of(*given_file).thresholds == ("ratio>1", "drift<3%")
+    monkeypatch.setenv("SCALETEST_VALIDATE_THRESHOLD", "ratio>1 run.p50<3s")
+    assert plan_of(*given_file).thresholds == ("ratio>1", "run.p50<3s")
 
 
 def test_a_run_that_goes_on_keeps_its_plan(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
