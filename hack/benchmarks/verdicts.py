@@ -152,9 +152,7 @@ class SimulatedRun:
         length_s = turn.length_s
         if turn.repeat == 1:
             length_s = self._parts[turn.workers][0].seconds
-        rule = Stopping(
-            plan, turn.workers, base[-1] if base else None, turn.workers == steps[-1], length_s
-        )
+        rule = Stopping(plan, turn.workers, base[-1] if base else None, length_s)
         began = self._now
         ends: dict[str, list[float]] = {}
         workers = self._workers(turn.workers, began)

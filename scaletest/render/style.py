@@ -44,7 +44,6 @@ vector-effect:non-scaling-stroke}
 .c-faint{fill:var(--data);fill-opacity:.45}
 .c-hollow{fill:var(--paper);stroke:var(--data);stroke-width:2}
 .c-hollow-next{fill:var(--paper);stroke:var(--law);stroke-width:2}
-.c-dip{fill:var(--mark)}
 .c-run-0{stroke:var(--data)}
 .c-run-1{stroke:var(--law);stroke-dasharray:9 4}
 .c-run-2{stroke:var(--pass);stroke-dasharray:3 3}

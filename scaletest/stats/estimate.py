@@ -11,7 +11,7 @@ from scaletest.model.declared import Unbounded
 from scaletest.model.writing import Written
 
 # exp() of more overflows, and so wide an interval is useless.
-_WIDEST = 700.0
+LARGEST_EXPONENT = 700.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def estimate_within(value: float, relative: float) -> Estimate:
 
     relative: half-width of the logarithm, about half-width over value.
     """
-    if relative >= _WIDEST:
+    if relative >= LARGEST_EXPONENT:
         return Estimate(value, 0.0, math.inf)
     return Estimate(value, value * math.exp(-relative), value * math.exp(relative))
 

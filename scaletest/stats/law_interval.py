@@ -17,14 +17,14 @@ a part of the coherency and its interval misses a.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated
 
 from scaletest.model.declared import named_in_documents
 from scaletest.model.writing import Written
 from scaletest.stats.chance import Chance
 from scaletest.stats.estimate import Estimate
-from scaletest.stats.law import EQUALLY_GOOD, PARAMETERS, Law, Point, choose_law, fit_law
+from scaletest.stats.law import PARAMETERS, Law, Point, fit_law
 from scaletest.stats.student import t95
 
 DRAWS = 500
@@ -127,36 +127,3 @@ def _middle_95(fitted: float, drawn: Sequence[float]) -> Estimate:
     outside = int(0.025 * len(ordered))
     low, high = ordered[outside], ordered[-1 - outside]
     return Estimate(fitted, min(fitted, low), max(fitted, high))
-
-
-def law_coefficients(
-    points: Sequence[Point], chance: Chance, spreads: Sequence[float] | None = None
-) -> dict[str, Estimate]:
-    """Return contention and coherency by name, with their intervals, for thresholds.
-
-    A run that scales linearly has no contention in its law, and still a threshold may ask that it
-    be below 5 %. So the interval is that of the chosen law when it has the coefficient, else of the
-    simplest good one that has it. Under a ceiling neither is a true description; the contention is
-    then large, as it should be. One is missing where the points are too few for every law that has
-    it.
-
-    spreads: relative standard deviation of each point, where known, as for `choose_law`.
-    """
-    choice = choose_law(points, spreads)
-    if choice is None:
-        return {}
-    estimates: dict[str, Estimate] = {}
-    for name in ("contention", "coherency"):
-        laws = _LAWS_WITH[name]
-        # the chosen law if it is one of these, else the first that is as good
-        criteria = {law: choice.criteria[law] for law in laws if law in choice.criteria}
-        limit = min(criteria.values(), default=0.0) + EQUALLY_GOOD
-        good = [law for law, criterion in criteria.items() if criterion <= limit]
-        law = choice.law.name if choice.law.name in laws else next(iter(good), "")
-        if law:
-            # a fit that ends at 0 is called linear; its interval is wanted all the same
-            fitted = replace(fit_law(law, points), name=law)
-            estimate = getattr(law_interval(fitted, points, chance, spreads=spreads), name, None)
-            if estimate is not None:
-                estimates[name] = estimate
-    return estimates

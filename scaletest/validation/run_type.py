@@ -15,7 +15,7 @@ from scaletest.runs.places import default_root, run_reference
 from scaletest.runs.run_type import ResultOfRun, RunType
 from scaletest.stats.comparison import Contrast, plan_differences
 from scaletest.stats.estimate import Estimate, exact_estimate
-from scaletest.stats.measure import WHOLE_RUN, Measure, known_percentiles
+from scaletest.stats.measure import Measure, known_percentiles
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.judging.evaluation import Evaluation, evaluate
 from scaletest.validation.judging.growth import SEED
@@ -25,7 +25,7 @@ from scaletest.validation.options import OWN_QUEUE
 from scaletest.validation.plan import Plan
 
 # Queue names are made up for each run, and requirements do not change what was measured.
-IRRELEVANT_FIELDS = {"queue", "scale", "limit", "thresholds", "tolerate_failures", "price", "seed"}
+IRRELEVANT_FIELDS = {"queue", "scale", "limit", "thresholds", "tolerate_failures", "seed"}
 DEVICES = {"devices", "per_device"}
 # From the ends of a normal 90 % interval to those of the 95 % interval.
 WIDER = 1.1915
@@ -75,14 +75,11 @@ class ValidationType(RunType):
         )
 
     def measures(self, judged: ValidationRun) -> Sequence[Measure]:
-        """Return the numbers of each step, and the coefficients of the law."""
-        growth = judged.result.growth
-        efficiencies = {row.workers: row.efficiency for row in growth.scaling}
+        """Return the numbers of each step."""
+        efficiencies = {row.workers: row.efficiency for row in judged.result.growth.scaling}
         measures: list[Measure] = []
         for step in judged.result.steps:
             measures += measures_of_step(step, efficiencies.get(step.level))
-        for name, estimate in growth.coefficients.items():
-            measures.append(Measure(name, WHOLE_RUN, estimate, "", False))
         return measures
 
     def cause(self, judged: ValidationRun) -> str:

@@ -1,6 +1,5 @@
 """The run of scaletest validate: starts or resumes it and prints it, or prints only its plan."""
 
-from collections.abc import Sequence
 from dataclasses import fields, replace
 
 from scaletest.cli import options as shared
@@ -14,15 +13,7 @@ from scaletest.runs.registry import report_of
 from scaletest.validation import before_run
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.judging.evaluation import Evaluation
-from scaletest.validation.judging.forecast import (
-    SCATTERED,
-    STEADY,
-    ValidationForecast,
-    forecast,
-    longest_load_s,
-    longest_run_s,
-)
-from scaletest.validation.judging.stopping import CAUSE_S
+from scaletest.validation.judging.forecast import expected_run_s, longest_load_s, longest_run_s
 from scaletest.validation.measure.launch import resume, start, warn_of_unlike_devices
 from scaletest.validation.options import DeploymentOptions, ValidationPlace
 from scaletest.validation.plan import Plan
@@ -86,15 +77,21 @@ def _print_result(folder: ValidationFolder, result: Evaluation, output: Output) 
 
 def show_plan(plan: Plan, output: Output) -> None:
     """Print what a plan will do, how long it takes, and what it cannot tell."""
-    forecasts = [forecast(plan, spread) for spread in (STEADY, SCATTERED)]
     warnings = warn_of_unlike_devices(plan, before_run.device_names)
-    lines = _describe_plan(plan) + _describe_duration(plan, forecasts)
+    duration = f"about {expected_run_s(plan):.0f} s if run times are steady"
+    # steps of a given length last as long whatever they show
+    if not plan.step_s:
+        duration += (
+            f", up to about {longest_run_s(plan):.0f} s if they scatter, or a doubling stays"
+            " undecided"
+        )
+    lines = [*_describe_plan(plan), ("takes", duration)]
     lines += [("warning", warning) for warning in map(as_options, warnings)]
     output.show(
         {
             **plan.to_dict(),
             "steps": list(plan.steps),
-            "forecast": [estimate.to_dict() for estimate in forecasts],
+            "expected_s": expected_run_s(plan),
             "at_most_s": longest_run_s(plan),
             "warnings": warnings,
         },
@@ -121,21 +118,3 @@ def _describe_plan(plan: Plan) -> list[tuple[str, str]]:
         numbers = ", ".join(map(str, plan.per_device))
         lines.append(("devices", f"{plan.devices}, shared by {numbers} workers each"))
     return lines + [("", threshold) for threshold in plan.thresholds]
-
-
-def _describe_duration(
-    plan: Plan, forecasts: Sequence[ValidationForecast]
-) -> list[tuple[str, str]]:
-    """Return how long a plan takes and how exact it gets, as lines of a label and a text."""
-    lines = []
-    for estimate in forecasts:
-        widths = ", ".join(f"{width:.1%}" for width in estimate.half_widths)
-        duration = f"about {estimate.seconds:.0f} s if run times scatter by {estimate.spread:.1%}"
-        lines.append(("takes", f"{duration}; intervals of the steps then ± {widths}"))
-    # steps of a given length last as long whatever they show
-    if not plan.step_s:
-        duration = f"up to about {longest_run_s(plan):.0f} s"
-        lines.append(("takes", f"{duration} if they scatter more, or a doubling stays undecided"))
-        causes = f"a doubling that fails is measured for {CAUSE_S:.0f} s each way at least"
-        lines.append(("causes", causes))
-    return lines

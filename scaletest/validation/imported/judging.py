@@ -27,7 +27,13 @@ from scaletest.stats.verdict_order import Ground, Rank, verdict_of_grounds
 from scaletest.validation.imported.formats import FORMATS, Format
 from scaletest.validation.imported.plan import KIND, TOKENS, UNITS, ImportedPlan, read_threshold
 from scaletest.validation.imported.result import ToolResult
-from scaletest.validation.judging.doubling import ERROR, Ratio, ratio_around, widening_for_all
+from scaletest.validation.judging.doubling import (
+    BOUND_ERROR,
+    Ratio,
+    ratio_around,
+    wanted_ratio,
+    widening_for_all,
+)
 
 # Fewer runs have no interval: with two, Student's t is so wide that it says nothing.
 LEAST_REPEATS = 3
@@ -184,8 +190,8 @@ def _ratio(plan: ImportedPlan, before: ImportedStep, step: ImportedStep) -> Rati
     half, errors = math.inf, (before.relative, step.relative)
     if all(map(math.isfinite, errors)):
         freedom = welch_freedom(errors, (before.freedom, step.freedom))
-        half = t_quantile(1.0 - ERROR, freedom) * math.hypot(*errors)
-    wanted = plan.scale ** math.log2(step.workers / before.workers) if plan.scale else 0.0
+        half = t_quantile(1.0 - BOUND_ERROR, freedom) * math.hypot(*errors)
+    wanted = wanted_ratio(plan.scale, before.workers, step.workers)
     log_ratio = math.log(step.throughput.value / before.throughput.value)
     return ratio_around(log_ratio, half, half, wanted, widening_for_all(len(plan.steps) - 1))
 

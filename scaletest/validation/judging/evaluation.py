@@ -24,16 +24,14 @@ from scaletest.stats.failures import FailureGroup, groups_of
 from scaletest.stats.scaling import MeasuredThroughput
 from scaletest.stats.thresholds import ThresholdResult
 from scaletest.validation.judging.background import BackgroundStep, summarise_background
-from scaletest.validation.judging.cost import Cost, cost_of_requests
 from scaletest.validation.judging.doublings import failed_doubling
 from scaletest.validation.judging.growth import Growth, fit_growth
 from scaletest.validation.judging.judge import judge
-from scaletest.validation.judging.measured_step import trend_of_steps
-from scaletest.validation.judging.measurement_grounds import worst_disturbances
+from scaletest.validation.judging.measurement_grounds import find_disturbances
 from scaletest.validation.judging.sharing import Sharing, compare_sharing
 from scaletest.validation.judging.steps import Step, summarise
 from scaletest.validation.judging.thresholds import evaluate_thresholds
-from scaletest.validation.judging.warnings import find_warnings, warn_of_trend
+from scaletest.validation.judging.warnings import find_warnings
 from scaletest.validation.plan import Plan
 
 
@@ -62,7 +60,6 @@ class Evaluation(Written):
     sharing: Annotated[
         Sharing | None, "null unless the run compares numbers of workers per device"
     ] = None
-    trend_per_s: Annotated[float, "relative change of the machine's speed per second"] = 0.0
     causes: Annotated[
         Causes | None, "what keeps throughput from growing; null where no requests were sampled"
     ] = None
@@ -76,7 +73,6 @@ class Evaluation(Written):
     ] = ()
     noticed: Annotated[Sequence[str], "the warnings from before the run"] = ()
     gain: Gain | None = None
-    cost: Cost | None = None
 
     @property
     def limits(self) -> Causes | None:
@@ -119,8 +115,8 @@ def evaluate(
     # what the steps show
     steps = summarise(plan, measurements, records)
     growth = fit_growth(steps, chance)
-    thresholds = evaluate_thresholds(plan, steps, growth.coefficients)
-    shared = compare_sharing(plan, steps)
+    thresholds = evaluate_thresholds(plan, steps)
+    sharing = compare_sharing(plan, steps)
     missed = any(threshold.kind is VerdictKind.FAIL for threshold in thresholds)
     # what their nodes did, and where requests spent the time that more workers added
     used, odd = resources_by_step(steps, records, samples)
@@ -150,8 +146,7 @@ def evaluate(
         )
     # what disturbed them from outside
     disturbed = find_interferences(steps, records, samples)
-    worst = worst_disturbances(steps, disturbed)
-    trend_per_s = trend_of_steps([step.samples for step in steps]).per_s
+    disturbances = find_disturbances(steps, disturbed)
     return Evaluation(
         plan=plan,
         steps=steps,
@@ -162,8 +157,7 @@ def evaluate(
         warnings=[
             *noticed,
             *missing_samples(damaged),
-            *find_warnings(steps, disturbed, worst),
-            *warn_of_trend(trend_per_s),
+            *find_warnings(steps, disturbed, disturbances),
             *odd,
         ],
         verdict=judge(
@@ -171,20 +165,18 @@ def evaluate(
             steps,
             interrupted=interrupted,
             thresholds=thresholds,
-            shared=shared,
+            sharing=sharing,
             causes=causes,
-            worst=worst,
+            disturbances=disturbances,
         ),
         interrupted=interrupted,
         elapsed_s=elapsed_s,
-        sharing=shared,
-        trend_per_s=trend_per_s,
+        sharing=sharing,
         causes=causes,
         resources=used,
         disturbed=disturbed,
         noticed=noticed,
         gain=gain,
-        cost=cost_of_requests(plan, steps),
     )
 
 

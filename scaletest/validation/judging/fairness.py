@@ -1,17 +1,12 @@
-"""How evenly the throughput of a step is shared out between workers, nodes or devices.
+"""How evenly the throughput of a step is shared out between workers, pods, nodes or devices."""
 
-Amounts are completions or rates of groups that had the same chance: count in one window, and pass a
-group that did nothing as 0, since one that is absent would not count.
-"""
-
-import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 from scaletest.model import Record
-from scaletest.model.declared import Unbounded, named_in_documents
+from scaletest.model.declared import named_in_documents
 from scaletest.model.writing import Written
 
 GROUPS = ("worker", "pod", "node", "device")
@@ -19,37 +14,34 @@ GROUPS = ("worker", "pod", "node", "device")
 
 @dataclass(frozen=True, slots=True)
 class GroupShare(Written):
-    """One group: its amount, and its part of the whole, from 0 to 1."""
+    """One worker, pod, node or device."""
 
     name: str
-    amount: float
+    amount: float  # requests, of a pod, node or device for each of its workers
     share: Annotated[float, "part of the whole"]
 
 
 @dataclass(frozen=True, slots=True)
 class Fairness(Written):
-    """Shares, largest first."""
+    """The shares of all groups of one kind."""
 
     shares: Annotated[tuple[GroupShare, ...], named_in_documents("groups"), "most first"]
-    ratio: Annotated[Unbounded, "largest over smallest"]
+    ratio: Annotated[float, "largest over smallest"]
 
 
-def fairness(amounts: Mapping[str, float]) -> Fairness | None:
-    """Return the shares of groups by name; None when no group did anything."""
+def fairness(amounts: Mapping[str, float]) -> Fairness:
+    """Return the shares of groups, at least one. amounts: by name, each above 0."""
     total = sum(amounts.values())
-    if total <= 0:
-        return None
     ordered = sorted(amounts.items(), key=lambda group: (-group[1], group[0]))
-    most, least = ordered[0][1], ordered[-1][1]
     shares = tuple(GroupShare(name, amount, amount / total) for name, amount in ordered)
-    return Fairness(shares, most / least if least > 0 else math.inf)
+    return Fairness(shares, ratio=shares[0].amount / shares[-1].amount)
 
 
 def fairness_by_group(records: Sequence[Record]) -> dict[str, Fairness]:
     """Return shares of workers, and of pods, nodes and devices per worker there.
 
-    So three workers on two devices are fair. Each way starts and ends workers, so workers and pods
-    count in the first one only; nodes and devices count in all.
+    So three workers on two devices are fair. Each pass starts and ends workers, so workers and pods
+    count in the first one only; nodes and devices count in all. A group of one member is left out.
     """
     by_group = {}
     for group in GROUPS:
@@ -61,7 +53,7 @@ def fairness_by_group(records: Sequence[Record]) -> dict[str, Fairness]:
                 counts[name] += 1
                 workers[name].add(record.reply.worker)
         if len(counts) > 1:
-            shares = fairness({name: count / len(workers[name]) for name, count in counts.items()})
-            if shares:
-                by_group[group] = shares
+            by_group[group] = fairness(
+                {name: count / len(workers[name]) for name, count in counts.items()}
+            )
     return by_group

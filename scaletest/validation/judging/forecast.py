@@ -1,4 +1,4 @@
-"""Forecast of a run: how long its steps take, and how narrow their intervals will be.
+"""Forecast of a run: how long its steps take.
 
 A step whose run times have the coefficient of variation c needs n = (1.96 c / precision)^2 cycles
 of all its workers, never less than 8 completions in all and 3 a worker, never less than the
@@ -9,12 +9,9 @@ parts follow, up to the longest time of the run.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated
 
 from scaletest.model import Measurement
 from scaletest.model.run_progress import TimeLeft
-from scaletest.model.writing import Written
 from scaletest.stats.student import NORMAL_95
 from scaletest.validation.judging.schedule import Turn
 from scaletest.validation.judging.stopping import CAUSE_S, PARTS, SHORTEST_STEP_S
@@ -23,31 +20,20 @@ from scaletest.validation.plan import Plan
 
 # Starting a worker process, and noticing that it serves.
 START_S = 0.3
-STEADY, SCATTERED = 0.005, 0.10
+# The coefficient of variation of the run times of steady requests.
+STEADY_VARIATION = 0.005
 # A larger step needs this part of the time of the last one, at least.
-DECIDED_EARLY = 0.25
-# Storing a step and judging it; and from when a part may end until it does, at most.
-STORE_S, LOOKS_S = 0.3, 0.5
+LEAST_SHARE_OF_LAST_STEP = 0.25
+# Storing a step and judging it.
+STORE_S = 0.3
+# From when a part may end until it does, at most.
+STOP_DELAY_S = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class ValidationForecast(Written):
-    """The forecast of a run."""
-
-    spread: Annotated[float, "relative standard deviation of run times."]
-    seconds: Annotated[float, "of the whole run."]
-    half_widths: Annotated[tuple[float, ...], "relative, by step."]
-
-
-def forecast(plan: Plan, spread: float) -> ValidationForecast:
-    """Forecast how long `plan` takes if run times scatter by `spread`, at ideal scaling."""
-    total, widths = 0.0, []
-    for workers in plan.steps:
-        part_s = _part_load_s(plan, workers, spread, plan.seconds)
-        cycles = max(1.0, PARTS * workers * (part_s / max(plan.seconds, 1e-3) - 1))
-        widths.append(NORMAL_95 * spread / math.sqrt(cycles))
-        total += PARTS * part_s
-    return ValidationForecast(spread, total * plan.repeats + _without_load_s(plan), tuple(widths))
+def expected_run_s(plan: Plan) -> float:
+    """Return the seconds of the whole run if it scales ideally, with steady requests."""
+    load_s = PARTS * sum(_part_load_s(plan, workers, plan.seconds) for workers in plan.steps)
+    return plan.repeats * load_s + _without_load_s(plan)
 
 
 def longest_run_s(plan: Plan) -> float:
@@ -108,12 +94,12 @@ def _expect_parts(
             continue
         slowest_s *= workers / fewer if fewer == last else growth
         fewer = workers
-        least_s = _part_load_s(plan, workers, STEADY, request_s[last])
-        most_s = _part_load_s(plan, workers, STEADY, slowest_s)
+        least_s = _part_load_s(plan, workers, request_s[last])
+        most_s = _part_load_s(plan, workers, slowest_s)
         if not plan.step_s:
             # a doubling may be decided early, and requests that scatter need as many as before
-            least_s = max(least_s, taken_s[last] * last / workers * DECIDED_EARLY)
-            most_s = max(most_s, needed * slowest_s / workers, CAUSE_S + LOOKS_S)
+            least_s = max(least_s, taken_s[last] * last / workers * LEAST_SHARE_OF_LAST_STEP)
+            most_s = max(most_s, needed * slowest_s / workers, CAUSE_S + STOP_DELAY_S)
             most_s = min(most_s, max(plan.longest_part_s, taken_s[last]))
         expected[workers] = TimeLeft(least_s, most_s + slowest_s)
     return expected
@@ -127,11 +113,12 @@ def longest_load_s(plan: Plan) -> float:
     return step_s * len(plan.steps) * plan.repeats
 
 
-def _part_load_s(plan: Plan, workers: int, spread: float, request_s: float) -> float:
-    """Return the seconds of load of one part of a step, with requests of this length."""
+def _part_load_s(plan: Plan, workers: int, request_s: float) -> float:
+    """Return the seconds of load of one part of a step, with steady requests of this length."""
     if plan.step_s:
         return plan.fixed_part_s
     # one more, since each worker's first request only starts its cycle
-    needed = math.ceil((NORMAL_95 * spread / plan.precision) ** 2 / workers / PARTS) + 1
+    cycles = (NORMAL_95 * STEADY_VARIATION / plan.precision) ** 2
+    needed = math.ceil(cycles / workers / PARTS) + 1
     seconds = (plan.warmup_s or 0.0) + max(least_per_worker(workers), needed) * request_s
     return min(plan.longest_part_s, max(SHORTEST_STEP_S / PARTS, seconds))

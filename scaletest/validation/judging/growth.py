@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from scaletest.causes.steps import SPREAD_BETWEEN_STEPS
-from scaletest.model.declared import INNER, Positive, flat, named_in_documents
+from scaletest.model.declared import INNER, flat, named_in_documents
 from scaletest.model.writing import Written
 from scaletest.render.numbers import plural
 from scaletest.stats.chance import Chance
-from scaletest.stats.estimate import Estimate
 from scaletest.stats.law import Choice, choose_law, missing_steps
-from scaletest.stats.law_interval import LawInterval, law_coefficients, law_interval
+from scaletest.stats.law_interval import LawInterval, law_interval
 from scaletest.stats.peak import Peak, find_peak
-from scaletest.stats.scaling import Scaled, find_knee, scaling_figures, usable_steps
+from scaletest.stats.scaling import Scaled, scaling_figures, usable_steps
 from scaletest.stats.student import t95
 from scaletest.validation.judging.steps import Step
 from scaletest.validation.judging.throughput import Throughput
@@ -43,15 +42,7 @@ class Growth(Written):
     interval: Annotated[LawInterval | None, INNER]
     lacking: Annotated[dict[str, int], INNER, "the further steps that the other laws need."]
     peak: Peak
-    knee: Annotated[
-        Positive | None, "where more workers bring less, by Kneedle; null where there is no knee"
-    ]
     scaling: list[Scaled]
-    coefficients: Annotated[
-        dict[str, Estimate],
-        INNER,
-        "contention and coherency, also where another law was chosen.",
-    ]
 
     @property
     def law(self) -> Annotated[DescribedLaw | None, ""]:
@@ -100,7 +91,5 @@ def fit_growth(steps: Sequence[Step], chance: Chance) -> Growth:
         interval=interval,
         lacking=missing_steps([workers for workers, _ in points]),
         peak=find_peak(rates, law, interval),
-        knee=find_knee(rates),
         scaling=scaling_figures(rates),
-        coefficients=law_coefficients(points, chance, spreads),
     )

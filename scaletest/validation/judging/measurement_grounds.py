@@ -25,9 +25,13 @@ POSSIBLE_CAUSES = f"possible causes: {CHANGES}"
 RESUME = "continue it where it ended: <resume> with the name of this run"
 # The part of a request's time that the tester may cost; above there is no verdict.
 MOST_OVERHEAD = 0.10
-# Requests in flight by the records over those that the client kept in flight. Below this range the
-# client left workers idle; above it there are records of requests that were never in flight.
-LITTLE = (0.90, 1.05)
+# Requests in flight by the records, over those that the client kept in flight (Little's law). Below
+# this range the client left workers idle; above it there are records of requests that were never in
+# flight.
+LEAST_IN_FLIGHT = 0.90
+MOST_IN_FLIGHT = 1.05
+# What disturbed each measurement most, by its key, where that is known.
+Disturbances = Mapping[tuple[int, int], Interference]
 
 
 def all_measured(plan: Plan, steps: Sequence[Step]) -> bool:
@@ -39,16 +43,13 @@ def all_measured(plan: Plan, steps: Sequence[Step]) -> bool:
 
 
 def records_lost(steps: Sequence[Step]) -> Ground | None:
-    """Return a ground for INVALID where records are missing, or too many: a file was cut."""
+    """Return a ground for INVALID where not as many records are there as were written."""
     for step, measured in _measurements_of(steps):
-        workers = plural(step.workers, "worker")
-        reason = ""
-        if measured.lost > 0:
-            count = measured.measurement.requests
-            reason = f"{measured.lost} of {count} records with {workers} are missing"
-        elif measured.lost < 0:
-            reason = f"{-measured.lost} records with {workers} are too many"
-        if reason:
+        if measured.lost:
+            workers = plural(step.workers, "worker")
+            written = measured.measurement.requests or 0
+            found = written - measured.lost
+            reason = f"{found} records with {workers} are there, but {written} were written"
             return Ground(Rank.NOT_THE_SUBJECT, reason, "measure what is damaged again: <resume>")
     return None
 
@@ -85,10 +86,11 @@ def tester_measured(steps: Sequence[Step], doubt: Rank) -> Ground | None:
                 " time",
                 "use longer requests, or run the client and Redis on machines of their own",
             )
-        if measured.little is not None and not LITTLE[0] <= measured.little <= LITTLE[1]:
+        in_flight = measured.little
+        if in_flight is not None and not LEAST_IN_FLIGHT <= in_flight <= MOST_IN_FLIGHT:
             return Ground(
                 doubt,
-                f"with {workers} the records show {measured.little:.2f} of the requests in flight"
+                f"with {workers} the records show {in_flight:.2f} of the requests in flight"
                 " (Little's law): records are missing, or the client could not keep up",
                 "run the client on a machine of its own, or use longer requests",
             )
@@ -104,9 +106,7 @@ def measurement_cut_short(steps: Sequence[Step]) -> Ground | None:
     return None
 
 
-def step_missing(
-    plan: Plan, steps: Sequence[Step], worst: Mapping[tuple[int, int], Interference]
-) -> Ground | None:
+def step_missing(plan: Plan, steps: Sequence[Step], disturbances: Disturbances) -> Ground | None:
     """Return a ground for INVALID where a step is missing, too short, or was not steady."""
     longer = "give a longer <max_step>"
     if plan.step_s:
@@ -118,14 +118,10 @@ def step_missing(
             reason = f"no request was completed with {workers}"
             remedy = f"{longer}, or correct <seconds>"
         elif not step.throughput.enough:
-            # how many the shortest measurement has, and how many each needs
-            counts = [once.throughput for once in step.samples if not once.throughput.enough]
-            fewest = min((rate.completions for rate in counts), default=step.throughput.completions)
-            times = len(step.samples)
-            once = f"{fewest} in one of {times} measurements" if times > 1 else f"{fewest}"
+            fewest = min(sample.throughput.completions for sample in step.samples)
             reason = (
-                f"too few requests completed with {workers}: {once} "
-                f"(needs {MIN_COMPLETIONS}, and {MIN_COMPLETIONS_PER_WORKER} of every worker)"
+                f"too few requests completed with {workers}: {fewest} in one pass (needs"
+                f" {MIN_COMPLETIONS}, and {MIN_COMPLETIONS_PER_WORKER} of every worker)"
             )
             remedy = f"{longer}, or correct <seconds>"
         elif step.sound:
@@ -134,7 +130,7 @@ def step_missing(
             reason = (
                 f"with {workers} throughput changed by {measured.drift.shift:+.1%} while measured"
             )
-            remedy = _remedy_for_change(measured, worst)
+            remedy = _remedy_for_change(measured, disturbances)
         elif not measured.settled:
             reason = f"with {workers} throughput had not settled by the end of the step"
             remedy = f"{longer}, or say how long warming up takes with <warmup>"
@@ -152,11 +148,9 @@ def _measurements_of(steps: Sequence[Step]) -> Iterator[tuple[Step, MeasuredStep
             yield step, measured
 
 
-def _remedy_for_change(
-    measured: MeasuredStep, worst: Mapping[tuple[int, int], Interference]
-) -> str:
+def _remedy_for_change(measured: MeasuredStep, disturbances: Disturbances) -> str:
     """Return the remedy for a throughput that changed within one measured step."""
-    disturbance = worst.get(measured.measurement.key)
+    disturbance = disturbances.get(measured.measurement.key)
     if disturbance:
         return f"{disturbance.sentence}: stop that, and run it again"
     at_s = measured.warmup_s + measured.drift.shift_at_s
@@ -165,14 +159,14 @@ def _remedy_for_change(
     return f"find what changed after {at_s:.0f} s ({CHANGES}), and run it again"
 
 
-def worst_disturbances(
-    steps: Sequence[Step], disturbed: Sequence[Interference]
+def find_disturbances(
+    steps: Sequence[Step], interferences: Sequence[Interference]
 ) -> dict[tuple[int, int], Interference]:
     """Return what disturbed each measurement most, by its key, where that is known."""
-    worst = {}
+    disturbances = {}
     for _, measured in _measurements_of(steps):
         end_s = measured.began_s + measured.measurement.measured_s
-        disturbance = costliest_between(disturbed, measured.began_s, end_s)
+        disturbance = costliest_between(interferences, measured.began_s, end_s)
         if disturbance:
-            worst[measured.measurement.key] = disturbance
-    return worst
+            disturbances[measured.measurement.key] = disturbance
+    return disturbances

@@ -13,7 +13,7 @@ from scaletest.model import VerdictKind
 from scaletest.validation.judging.doubling import doubling_ratio
 from scaletest.validation.judging.machine_trend import trend_of_run
 from scaletest.validation.judging.step_parts import StepPart, throughput_of_parts
-from scaletest.validation.judging.stopping import PARTS, WIDTH_AT_98
+from scaletest.validation.judging.stopping import PARTS, TO_98_PERCENT
 from scaletest.validation.plan import Plan
 
 # A further pair is not begun when only this part of its time is left.
@@ -67,7 +67,7 @@ def further_pair(plan: Plan, steps: Sequence[Sequence[StepPart]]) -> list[Turn]:
         if ratio and ratio.kind is VerdictKind.FAIL:
             return []  # a doubling that fails decides the run
         # measuring again may decide it: undecided by the wider interval, and still imprecise
-        wider = doubling_ratio(first, second, plan, wider=WIDTH_AT_98, trend=trend)
+        wider = doubling_ratio(first, second, plan, confidence=TO_98_PERCENT, trend=trend)
         if wider and wider.kind is not VerdictKind.INVALID:
             continue
         relative = max(throughput_of_parts(parts).relative for parts in (first, second))

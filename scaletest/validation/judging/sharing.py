@@ -29,6 +29,7 @@ from scaletest.stats.student import t_quantile, welch_freedom
 from scaletest.validation.judging.steps import Step
 from scaletest.validation.plan import Plan
 
+# All comparisons with the leader together are wrong in this part of all runs.
 FAMILY_ERROR = 0.05
 # Share of throughput that the best number may lose against another, by the intervals' ends.
 MOST_LOST = 0.10
@@ -52,7 +53,6 @@ class Sharing(Written):
 
     description = "null unless the run compares numbers of workers per device"
 
-    devices: Positive
     best: Annotated[
         Positive | None, "the least number of workers per device that is not worse than the leader"
     ]
@@ -68,8 +68,10 @@ class Sharing(Written):
             relative = candidate.relative
             if not relative or candidate.per_device not in self.equals:
                 continue
-            too_low = candidate.per_device == self.best and relative.low < 1 - MOST_LOST
-            if too_low or relative.high > 1 / (1 - MOST_LOST):
+            is_best = candidate.per_device == self.best
+            may_lose = is_best and relative.low < 1 - MOST_LOST
+            may_gain = relative.high > 1 / (1 - MOST_LOST)
+            if may_lose or may_gain:
                 return (
                     f"{candidate.per_device} workers on each device do between {relative.low:.0%}"
                     f" and {relative.high:.0%} of what {self.leader} do, which is too imprecise to"
@@ -92,24 +94,17 @@ def compare_sharing(plan: Plan, steps: Sequence[Step]) -> Sharing | None:
         excluded[step.per_device] = reason
     compared = [step for step in steps if not excluded[step.per_device]]
     leader = max(compared, key=lambda step: step.throughput.per_s, default=None)
+
+    # each number beside the leader
     candidates = []
     for step in steps:
         relative = None
         if step is leader:
             relative = exact_estimate(1.0)
         elif leader and not excluded[step.per_device]:
-            # with what one run alone cannot show, unless there are pairs of ways that do
-            errors = [
-                math.hypot(side.throughput.error, 0.0 if side.between else SPREAD_BETWEEN_STEPS)
-                for side in (step, leader)
-            ]
-            freedom = welch_freedom(errors, [step.throughput.freedom, leader.throughput.freedom])
-            quantile = t_quantile(1 - FAMILY_ERROR / (2 * (len(compared) - 1)), freedom)
-            relative = estimate_within(
-                step.throughput.per_s / leader.throughput.per_s, quantile * math.hypot(*errors)
-            )
-        worse = relative is not None and relative.high < 1.0
-        candidates.append(Candidate(step.per_device, relative, worse, excluded[step.per_device]))
+            relative = _compare_with_leader(step, leader, comparisons=len(compared) - 1)
+        is_worse = relative is not None and relative.high < 1.0
+        candidates.append(Candidate(step.per_device, relative, is_worse, excluded[step.per_device]))
     equals = [row.per_device for row in candidates if not (row.worse or row.excluded)]
 
     # the answer in words
@@ -122,13 +117,25 @@ def compare_sharing(plan: Plan, steps: Sequence[Step]) -> Sharing | None:
         if leader.per_device == equals[0]:
             most = "it had the highest throughput"
         others = ", ".join(map(str, equals[1:]))
-        sharper = "more <repeats>" if plan.repeats > 1 else f"<precision> {plan.precision / 2:g}"
-        sentence = f"{best}: {most}, but {others} may do as much ({sharper} would separate them)"
+        sentence = f"{best}: {most}, but {others} may do as much"
     return Sharing(
-        devices=plan.devices,
         best=equals[0] if leader else None,
         leader=leader.per_device if leader else None,
         equals=tuple(equals),
         candidates=tuple(candidates),
         sentence=sentence,
+    )
+
+
+def _compare_with_leader(step: Step, leader: Step, comparisons: int) -> Estimate:
+    """Return the throughput of a step over the leader's, with an interval for all comparisons."""
+    # with what one run alone cannot show, unless there are pairs of passes that do
+    errors = []
+    for side in (step, leader):
+        hidden = 0.0 if side.between else SPREAD_BETWEEN_STEPS
+        errors.append(math.hypot(side.throughput.error, hidden))
+    freedom = welch_freedom(errors, [step.throughput.freedom, leader.throughput.freedom])
+    quantile = t_quantile(1 - FAMILY_ERROR / (2 * comparisons), freedom)
+    return estimate_within(
+        step.throughput.per_s / leader.throughput.per_s, quantile * math.hypot(*errors)
     )

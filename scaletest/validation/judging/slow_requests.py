@@ -14,8 +14,7 @@ the exact one. Steps that are compared share s, unless the slow requests of one 
 longer (Mann and Whitney, 1 %): then each step has its own.
 
 The two intervals of a sum are joined by the method of variance estimates recovery (Zou and Donner
-2008, Statistics in Medicine 27, 1693), which needs no symmetry. A kind of request that no step has
-shown cannot be excluded: `unseen_share` says how frequent it may be.
+2008, Statistics in Medicine 27, 1693), which needs no symmetry.
 """
 
 import itertools
@@ -62,10 +61,6 @@ class Tail:
     def share(self) -> float:
         """The part that was slow."""
         return self.slow / max(1, self.count)
-
-    def unseen_share(self) -> float:
-        """Return the largest share of a sort of request that did not occur; wrong in 5 %."""
-        return 1.0 - math.pow(0.05, 1.0 / self.count) if self.count else 1.0
 
 
 def find_slow(completions: Completions) -> Tail:

@@ -25,7 +25,7 @@ from scaletest.render.text import device_name
 from scaletest.stats.percentiles import Distribution, summarise_samples
 from scaletest.stats.scaling import MeasuredThroughput
 from scaletest.stats.student import t95
-from scaletest.validation.judging.doubling import Ratio, doubling_ratio, ratio_of_rates
+from scaletest.validation.judging.doubling import Ratio, doubling_ratio, ratio_of_throughputs
 from scaletest.validation.judging.fairness import Fairness, fairness_by_group
 from scaletest.validation.judging.measured_step import MeasuredStep, measure_steps
 from scaletest.validation.judging.slow_requests import Tail, join_tails
@@ -65,14 +65,12 @@ class Step(Written):
         "one for every measurement of the step",
     ]
     ratio: Ratio | None
-    efficiency: Annotated[float | None, "throughput over that of as many single workers"]
     failures: Annotated[Count, "requests that failed for a reason of their own"]
     wait: Annotated[
         Distribution, named_in_documents("wait_s"), "from enqueued to started, successful requests"
     ]
     run: Annotated[Distribution, named_in_documents("run_s"), "run time of successful requests"]
     overhead_s: Annotated[float, "mean time that scaletest itself added to a request"]
-    suspects: Annotated[tuple[str, ...], "workers that failed all of at least five requests"]
     fairness: Annotated[
         Mapping[str, Fairness], "by worker, node and device, where there is more than one"
     ]
@@ -190,18 +188,10 @@ def summarise(plan: Plan, measurements: Sequence[Measurement], records: Rows) ->
         if steps and not plan.compares:
             base = steps[-1]
             if base.between and between:
-                step_ratio = ratio_of_rates(
-                    (base.workers, base.throughput),
-                    (workers, rate),
-                    plan.scale,
-                    doublings=len(plan.steps) - 1,
-                )
+                measured = MeasuredThroughput(workers, rate.per_s, rate.relative)
+                step_ratio = ratio_of_throughputs(base.rate, measured, plan)
             else:
                 step_ratio = doubling_ratio(base.parts, parts, plan, trend=trend)
-
-        # throughput per worker over that of the first step, which may have none
-        one = steps[0].throughput.per_s / steps[0].workers if steps else rate.per_s / workers
-        efficiency = rate.per_s / (workers * one) if one > 0 else None
 
         # the work of all measurements, joined as the throughput is, so they agree
         judged = {part.repeat for part in parts_to_judge(parts)}
@@ -228,12 +218,10 @@ def summarise(plan: Plan, measurements: Sequence[Measurement], records: Rows) ->
                 between=between,
                 samples=samples,
                 ratio=step_ratio,
-                efficiency=efficiency,
                 failures=sum(map(has_failed, of_step)),
                 wait=summarise_samples(record.reply.wait_s for record in succeeded),
                 run=summarise_samples(record.reply.run_s for record in succeeded),
                 overhead_s=summarise_samples(record.overhead_s for record in succeeded).mean or 0.0,
-                suspects=suspect_workers(of_step),
                 fairness=fairness_by_group(
                     list(chain.from_iterable(once.counted for once in samples))
                 ),
@@ -262,17 +250,6 @@ def _count_names(names: Iterable[str]) -> dict[str, int]:
 def has_failed(record: Record) -> bool:
     """Whether a request failed by itself, not since its client left or the queue was purged."""
     return record.reply.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
-
-
-def suspect_workers(records: Sequence[Record]) -> tuple[str, ...]:
-    """Return workers that failed all of their requests, at least five, while others succeeded."""
-    succeeding = {record.reply.worker for record in records if record.ok}
-    if not succeeding:
-        return ()
-    failures = Counter(record.reply.worker for record in records if has_failed(record))
-    for name in ("", *succeeding):
-        del failures[name]
-    return tuple(sorted(name for name, count in failures.items() if count >= 5))
 
 
 def work_rates(rate: Throughput, counted: Sequence[Record]) -> dict[str, Throughput]:

@@ -26,8 +26,12 @@ from scaletest.model.threshold import parse_step_threshold
 from scaletest.stats.completions import Completions
 from scaletest.stats.percentiles import samples_needed
 from scaletest.stats.student import spread_bound, t95
-from scaletest.validation.judging.doubling import doubling_ratio
-from scaletest.validation.judging.drift import BATCHES, TREND_EFFECT, has_settled, may_rise
+from scaletest.validation.judging.doubling import doubling_ratio, wanted_ratio
+from scaletest.validation.judging.drift import (
+    POSSIBLE_CHANGE,
+    has_settled,
+    may_still_change,
+)
 from scaletest.validation.judging.slow_requests import find_slow
 from scaletest.validation.judging.step_parts import StepPart
 from scaletest.validation.judging.throughput import (
@@ -41,16 +45,16 @@ from scaletest.validation.judging.throughput import (
 from scaletest.validation.judging.warm_up import LEFT_PER_WORKER, Warmup, cut_warm_up
 from scaletest.validation.plan import Plan
 
-# The way up and the way down.
+# The pass up and the pass down.
 PARTS = 2
 # The interval of both parts together is as wide as that of one, times this.
 WIDTH_OF_BOTH = 1.0 / math.sqrt(PARTS)
-# 2.326 / 1.960: from the half-width of a two-sided 95 % interval to that of 98 %, 1 % at each end.
-WIDTH_AT_98 = 1.187
+# From the half-width of a two-sided 95 % interval to that of 98 %, 1 % at each end: 2.326 / 1.960.
+TO_98_PERCENT = 1.187
 # A relative half-width beyond this comes from too little data to be trusted, whatever it decides.
-TRUSTED_WIDTH = 0.10
+MOST_TRUSTED_WIDTH = 0.10
 # The base of another doubling keeps its share of the error within the margin: 1 / sqrt(2).
-BASE_SHARE = 0.4
+MOST_BASE_SHARE = 0.4
 # Shorter steps would be at the mercy of one scheduling delay, however many requests they hold.
 SHORTEST_STEP_S = 2.0
 # The next check of the completions comes when there are this many times as many.
@@ -59,10 +63,12 @@ CHECK_GROWTH = 1.2
 CAUSE_S = 3.0
 # While more than this part of a step is warm-up it may not have ended yet.
 MOST_WARMUP = 0.4
-# A throughput that changes by this along a part is a warm-up rather than a machine that heats up.
-WARMING, WARMING_T = 0.25, 3.0
+# A throughput that changes by this part along a measurement, and by so many standard errors, is a
+# warm-up rather than a machine that heats up.
+WARMING_CHANGE = 0.25
+WARMING_T_VALUE = 3.0
 # Measures whose thresholds need the plan's precision.
-RATES = ("ratio", "efficiency", "throughput", "contention", "coherency")
+RATE_MEASURES = ("ratio", "efficiency", "throughput")
 # Returns the completions so far, and when the first request was submitted, on Redis' clock.
 ReadCompletions = Callable[[], tuple[Completions, float]]
 
@@ -96,23 +102,20 @@ def requirements_of(plan: Plan, workers: int) -> StepRequirements:
     requests, precise = 0, False
     for text in plan.thresholds:
         threshold = parse_step_threshold(text, plan.steps)
-        measure, named = threshold.measure, threshold.workers
+        measure, named_step = threshold.measure, threshold.workers
         # a threshold rests on the step that it names and on the base of that, or on every step
-        rests_on = {named}
-        if named is None:
+        rests_on = {named_step}
+        if named_step is None:
             rests_on = {workers}
         elif measure == "ratio":
-            rests_on.add(plan.steps[max(0, plan.steps.index(named) - 1)])
+            rests_on.add(plan.steps[max(0, plan.steps.index(named_step) - 1)])
         elif measure == "efficiency":
             rests_on.add(plan.steps[0])
         if workers not in rests_on:
             continue
-        precise = precise or measure in RATES
-        quantile = threshold.quantile
-        if measure == "drift":  # two of each worker in every batch of each part
-            requests = max(requests, 2 * BATCHES * workers * PARTS)
-        elif quantile:  # an interval needs twice the requests of its value
-            requests = max(requests, 2 * samples_needed(quantile))
+        precise = precise or measure in RATE_MEASURES
+        if threshold.quantile:  # an interval needs twice the requests of its value
+            requests = max(requests, 2 * samples_needed(threshold.quantile))
     return StepRequirements(requests, precise)
 
 
@@ -122,13 +125,12 @@ class Stopping:
 
     plan: Plan
     workers: int
-    before: StepPart | None  # the step that this one is compared with, None without one
-    last: bool  # whether no later step is compared with this one
-    length_s: float = 0.0  # as its mirror image was measured; 0: as long as it takes
-    next_check: int = 0  # completions from which on the next check comes
+    base: StepPart | None  # the step that this one is compared with, None without one
+    mirrored_s: float = 0.0  # how long its mirror image was measured; 0: as long as it takes
     rate: Throughput | None = None  # at the last check
     # the end of the warm-up at the check that ended the step, 0 for none; None before that
     warm_at_s: float | None = None
+    _next_check: int = 0  # completions from which on the next check comes
     _extra_s: float = 0.0  # time that a part gets back, which its warm-up took
 
     @property
@@ -140,22 +142,28 @@ class Stopping:
         plan = self.plan
         if plan.step_s:
             return plan.fixed_part_s
-        if self.length_s:
-            return 2.0 * self.length_s
+        if self.mirrored_s:
+            return 2.0 * self.mirrored_s
         return min(plan.longest_s, plan.longest_part_s + self._extra_s)
 
     def decide(self, count: int, elapsed_s: float, read: ReadCompletions) -> Stop | None:
         """Return why to stop now; None to continue.
 
-        count: of completions. read: called only when they are needed.
+        count: of completions. elapsed_s: under load. read: called only when they are needed.
         """
+        # a part whose length is known: it ends then, or when its mirror image has as much
         if self.plan.step_s:
             return Stop.FIXED if elapsed_s >= self.longest_s else None
-        if self.length_s:
-            return self._decide_mirrored(elapsed_s, read)
+        if self.mirrored_s:
+            if elapsed_s >= self.longest_s:
+                return Stop.LONGEST
+            is_over = elapsed_s >= self.mirrored_s and self._will_suffice(read()[0])
+            return Stop.MIRRORED if is_over else None
+
+        # a part that takes as long as it needs
         if elapsed_s >= self.longest_s and not self._gets_more_time(elapsed_s, read):
             return Stop.LONGEST
-        if count < self.next_check or elapsed_s < (self.plan.warmup_s or 0.0):
+        if count < self._next_check or elapsed_s < (self.plan.warmup_s or 0.0):
             return None
         completions, began_s = read()
         warm = cut_warm_up(completions, self.plan.warmup_s, began_s)
@@ -170,15 +178,6 @@ class Stopping:
             self.warm_at_s = warm.cut_s if warm.share else 0.0
         return stop
 
-    def _decide_mirrored(self, elapsed_s: float, read: ReadCompletions) -> Stop | None:
-        """Decide for a part whose mirror image was measured: it takes as long, and not less."""
-        if elapsed_s >= self.longest_s:
-            return Stop.LONGEST
-        # not before the requests in flight are enough
-        if elapsed_s >= self.length_s and self._will_suffice(read()[0]):
-            return Stop.MIRRORED
-        return None
-
     def _gets_more_time(self, elapsed_s: float, read: ReadCompletions) -> bool:
         """Return whether a part runs beyond its time: a warm-up took a share or still lasts."""
         plan = self.plan
@@ -186,7 +185,8 @@ class Stopping:
             return False
         completions, began_s = read()
         warm = cut_warm_up(completions, None, began_s)
-        if not has_settled(warm) or may_rise(warm.rest.with_slow_cycles_filled, WARMING, WARMING_T):
+        usual = warm.rest.with_slow_cycles_filled
+        if not has_settled(warm) or may_still_change(usual, WARMING_CHANGE, WARMING_T_VALUE):
             self._extra_s = elapsed_s * CHECK_GROWTH - plan.longest_part_s
         elif warm.share:
             self._extra_s = max(self._extra_s, warm.cut_s - began_s)
@@ -194,7 +194,7 @@ class Stopping:
 
     def _postpone_check(self, count: int) -> None:
         """Check next when there are a fifth more completions than these."""
-        self.next_check = max(count + 1, math.ceil(count * CHECK_GROWTH))
+        self._next_check = max(count + 1, math.ceil(count * CHECK_GROWTH))
 
     def _find_stop(
         self, count: int, warm: Warmup, *, began_s: float, elapsed_s: float
@@ -204,17 +204,17 @@ class Stopping:
         if plan.warmup_s is None and not self._began_steadily(warm, began_s):
             return None
         shortest_s = SHORTEST_STEP_S / PARTS + (plan.warmup_s or 0.0)
-        if self._will_be_precise(warm, elapsed_s, shortest_s):
+        required = requirements_of(plan, self.workers)
+        if self._will_be_precise(warm, elapsed_s, shortest_s, required.requests):
             return Stop.PRECISE
         if elapsed_s < shortest_s:
             return None
         self._postpone_check(count)
         rate = throughput(warm.rest, self.workers, cautious=True)
         self.rate = rate if rate.enough else None
-        required = requirements_of(plan, self.workers)
         has_enough = rate.enough and PARTS * rate.completions >= required.requests
         is_steady = has_settled(warm) and warm.share <= MOST_WARMUP
-        if not (has_enough and is_steady) or may_rise(warm.rest.with_slow_cycles_filled):
+        if not (has_enough and is_steady) or may_still_change(warm.rest.with_slow_cycles_filled):
             return None
         if WIDTH_OF_BOTH * rate.relative <= plan.precision:
             return Stop.PRECISE
@@ -224,30 +224,31 @@ class Stopping:
 
     def _is_doubling_clear(self, rate: Throughput, completions: Completions) -> bool:
         """Return whether the ratio is decided, although neither of its steps is known precisely."""
-        before, relative = self.before, WIDTH_OF_BOTH * rate.relative
-        if before is None or not before.throughput.enough or relative > TRUSTED_WIDTH:
+        base, relative = self.base, WIDTH_OF_BOTH * rate.relative
+        if base is None or not base.throughput.enough or relative > MOST_TRUSTED_WIDTH:
             return False
+        # one pair of parts: neither length nor time matters to its ratio
         part = StepPart(
             workers=self.workers,
-            repeat=before.repeat,
+            repeat=base.repeat,
             seconds=1.0,
             middle_s=0.0,
             throughput=rate,
             tail=find_slow(completions),
         )
         ratio = doubling_ratio(
-            [before],
+            [base],
             [part],
             self.plan,
-            wider=WIDTH_AT_98,
+            confidence=TO_98_PERCENT,
             # not all that the second part will gain: it may well say something less clear
-            narrower=math.sqrt(WIDTH_OF_BOTH),
+            width_factor=math.sqrt(WIDTH_OF_BOTH),
         )
         if ratio is None or ratio.kind is VerdictKind.INVALID:
             return False
-        # and the rate must be good enough as the base of the next doubling
+        # unless it is the last, the rate must be good enough as the base of the next doubling
         margin = abs(math.log(ratio.value / ratio.wanted))
-        return self.last or relative <= BASE_SHARE * margin
+        return self.workers == self.plan.steps[-1] or relative <= MOST_BASE_SHARE * margin
 
     def _began_steadily(self, warm: Warmup, began_s: float) -> bool:
         """Return whether first requests took as long as later ones, or a warm-up would show.
@@ -257,15 +258,18 @@ class Stopping:
         """
         if warm.share or warm.rest.fewest >= LEFT_PER_WORKER:
             return True
-        first = [times[0] - began_s for times in warm.rest.by_worker.values() if times]
-        later = warm.rest.all_cycles
-        if not later and self.before:
-            later = [self.before.tail.usual_s]
-        if not first or not any(later):
+        first_s = [times[0] - began_s for times in warm.rest.by_worker.values() if times]
+        later_s = warm.rest.all_cycles
+        if not later_s and self.base:
+            later_s = [self.base.tail.usual_s]
+        if not first_s or not any(later_s):
             return False
-        return abs(statistics.fmean(first) / statistics.fmean(later) - 1.0) <= TREND_EFFECT
+        ratio = statistics.fmean(first_s) / statistics.fmean(later_s)
+        return abs(ratio - 1.0) <= POSSIBLE_CHANGE
 
-    def _will_be_precise(self, warm: Warmup, elapsed_s: float, shortest_s: float) -> bool:
+    def _will_be_precise(
+        self, warm: Warmup, elapsed_s: float, shortest_s: float, least_requests: int
+    ) -> bool:
         """Return whether the requests in flight will make it precise if they scatter as before."""
         # with enough already the scatter is known well enough to be checked itself
         if warm.share or has_completed(
@@ -275,9 +279,8 @@ class Stopping:
         count = warm.rest.total
         if count < 2 or not self._will_suffice(warm.rest):
             return False
-        required = requirements_of(self.plan, self.workers)
         ended_s = elapsed_s + (elapsed_s - (self.plan.warmup_s or 0.0)) / warm.rest.fewest
-        if PARTS * (count + self.workers) < required.requests or ended_s < shortest_s:
+        if PARTS * (count + self.workers) < least_requests or ended_s < shortest_s:
             return False
         # The largest relative scatter of cycles, so far and of the base. The standard deviation of
         # a few is too small by chance: its upper bound counts, wrong in one of twenty cases.
@@ -285,8 +288,8 @@ class Stopping:
         spread = relative_spread(warm.rest)
         if spread is not None:
             spreads.append(spread * spread_bound(len(warm.rest.all_cycles) - 1))
-        if self.before and self.before.spread is not None:
-            spreads.append(self.before.spread)
+        if self.base and self.base.spread is not None:
+            spreads.append(self.base.spread)
         if not spreads:
             return False
         relative = t95(count - 1) * max(spreads) / math.sqrt(count)
@@ -294,10 +297,10 @@ class Stopping:
 
     def _falls_short(self, completions: Completions) -> bool:
         """Return whether throughput is below what is wanted, as far as is seen."""
-        if self.before is None or not self.before.throughput.per_s:
+        if self.base is None or not self.base.throughput.per_s:
             return False
-        wanted: float = self.plan.scale ** math.log2(self.workers / self.before.workers)
-        return 0.0 < completions.rate_under_load < wanted * self.before.throughput.per_s
+        wanted = wanted_ratio(self.plan.scale, self.base.workers, self.workers)
+        return 0.0 < completions.rate_under_load < wanted * self.base.throughput.per_s
 
     def _will_suffice(self, completions: Completions) -> bool:
         """Return whether completions suffice once the requests in flight have ended."""

@@ -6,14 +6,11 @@ Their intervals:
     efficiency, throughput         95 %, from the two throughputs by the log delta method, or the
                                    step's own
     wait.p95 and the like          95 % by order statistics, of all successful requests of the step
-    contention, coherency          bootstrap interval of the fitted law
     failures                       exact counts
     figures.NAME                   95 % by Student's t, or as for wait.p95
-    drift                          the shift within a step, 0 when it is not significant; no
-                                   interval
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -24,34 +21,19 @@ from scaletest.stats.percentiles import Distribution, Percentile, samples_needed
 from scaletest.stats.repetitions import summarise_repetitions
 from scaletest.stats.scaling import scaling_over
 from scaletest.stats.thresholds import Measured, ThresholdResult, judge_threshold
-from scaletest.validation.judging.drift import BATCHES
 from scaletest.validation.judging.steps import Step
 from scaletest.validation.judging.stopping import Stop
 from scaletest.validation.plan import Plan
 
 
-def evaluate_thresholds(
-    plan: Plan, steps: Sequence[Step], coefficients: Mapping[str, Estimate] | None = None
-) -> tuple[ThresholdResult, ...]:
-    """Return one result for each of the plan's thresholds, in their order.
-
-    coefficients: contention and coherency of the fitted law; None when no law was fitted.
-    """
+def evaluate_thresholds(plan: Plan, steps: Sequence[Step]) -> tuple[ThresholdResult, ...]:
+    """Return one result for each of the plan's thresholds, in their order."""
     by_workers = {step.workers: step for step in steps}
     results = []
     for text in plan.thresholds:
         threshold = parse_step_threshold(text, plan.steps)
         measure, named = threshold.measure, threshold.workers
-        if measure in ("contention", "coherency"):
-            coefficient = Measured(
-                None,
-                "no scaling law could be fitted",
-                "measure 4 steps or more: raise <limit> or <repeats>",
-            )
-            if coefficients and measure in coefficients:
-                coefficient = Measured(coefficients[measure])
-            places = [coefficient]
-        elif measure == "failures" and named is None:
+        if measure == "failures" and named is None:
             # of the whole run: while steps are missing only a refuted bound counts
             failures = _count_failures(threshold, steps)
             holds = failures.estimate and threshold.holds(failures.estimate.value)
@@ -81,13 +63,6 @@ def _measure(threshold: Threshold, step: Step, steps: Sequence[Step]) -> Measure
         return _count_failures(threshold, [step])
     if any(sample.measurement.stop == Stop.ENDED for sample in step.samples):
         return Measured(None, "the measurement was cut short", "run it to the end")
-    if measure == "drift":
-        least = min(sample.counted_completions.fewest for sample in step.samples)
-        if least < 2 * BATCHES:
-            return Measured(
-                None, f"drift needs {2 * BATCHES} requests of every worker, there are {least}"
-            )
-        return Measured(exact_estimate(max(abs(sample.drift.shift) for sample in step.samples)))
     if "." in measure:
         return _measure_values(threshold, step)
     # what follows rests on throughput: on that of the step, and of the one it is compared with

@@ -3,57 +3,60 @@
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import MappingProxyType
 
 from scaletest.causes.interference import Interference
 from scaletest.render.numbers import plural
-from scaletest.validation.judging.measurement_grounds import MOST_OVERHEAD, POSSIBLE_CAUSES
+from scaletest.validation.judging.measurement_grounds import (
+    MOST_OVERHEAD,
+    POSSIBLE_CAUSES,
+    Disturbances,
+)
 from scaletest.validation.judging.steps import Step
 
+# A ratio of more than so many times the ideal one may be a cache or an error of measurement.
+SURPRISING_RATIO = 1.02
+# The part of a request's time that the tester may cost without a warning.
+NEGLIGIBLE_OVERHEAD = 0.02
 # A group that did this many times as much as another is worth a warning, if the difference exceeds
-# chance (three standard deviations of a count).
-WARN_UNFAIR = 1.25
+# chance: so many standard deviations of a count.
+UNFAIR_RATIO = 1.25
+UNFAIR_DEVIATIONS = 3.0
 
 
 def find_warnings(
     steps: Sequence[Step],
-    disturbed: Sequence[Interference] = (),
-    worst: Mapping[tuple[int, int], Interference] = MappingProxyType({}),
+    interferences: Sequence[Interference] = (),
+    disturbances: Disturbances = MappingProxyType({}),
 ) -> list[str]:
     """Return warnings that decide nothing, one line each, with what to do.
 
-    disturbed: what disturbed the run, in the order of time. worst: by measurement.
+    interferences: what disturbed the run, in the order of time.
     """
-    # above 1.02 times the ideal ratio it may be a cache or an error of measurement
     lines = [
-        f"{line}; compare run times by worker and device" for line in too_good_lines(steps, 1.02)
+        f"{line}; compare run times by worker and device"
+        for line in too_good_lines(steps, SURPRISING_RATIO)
     ]
     for step in steps:
         workers = plural(step.workers, "worker")
-        # the tester may cost 2 % of a request's time without a warning
-        if 0.02 < step.overhead_share <= MOST_OVERHEAD:
+        if NEGLIGIBLE_OVERHEAD < step.overhead_share <= MOST_OVERHEAD:
             lines.append(
                 f"{workers}: scaletest itself costs {step.overhead_share:.0%} of a request's time;"
                 " use longer requests"
             )
         for measured in step.samples:
-            # a lasting change or short dips within one measurement
-            drift, warm_s = measured.drift, measured.warmup_s
-            known = worst.get(measured.measurement.key)
-            if drift.shift:
-                cause = known.sentence if known else POSSIBLE_CAUSES
-                lines.append(
-                    f"{workers}: throughput {'fell' if drift.shift < 0 else 'rose'} by"
-                    f" {abs(drift.shift):.1%} after {warm_s + drift.shift_at_s:.0f} s; {cause}"
-                )
-            if drift.dips:
-                at_s, depth = min(drift.dips, key=lambda dip: dip[1])
-                cause = known.sentence if known else "check what else ran at that time"
-                lines.append(
-                    f"{workers}: throughput dipped by {-depth:.0%} after {warm_s + at_s:.0f} s;"
-                    f" {cause}"
-                )
+            # a lasting change within one measurement
+            drift = measured.drift
+            if not drift.shift:
+                continue
+            disturbance = disturbances.get(measured.measurement.key)
+            cause = disturbance.sentence if disturbance else POSSIBLE_CAUSES
+            direction = "fell" if drift.shift < 0 else "rose"
+            lines.append(
+                f"{workers}: throughput {direction} by {abs(drift.shift):.1%}"
+                f" after {measured.warmup_s + drift.shift_at_s:.0f} s; {cause}"
+            )
         starved = step.samples[0].starved
         if starved is not None:
             lines.append(
@@ -64,38 +67,22 @@ def find_warnings(
         # workers, pods, nodes or devices that did very unequal shares
         for group, fairness in step.fairness.items():
             most, least = fairness.shares[0], fairness.shares[-1]
-            beyond_chance = most.amount - least.amount > 3.0 * math.sqrt(most.amount)
-            if fairness.ratio > WARN_UNFAIR and beyond_chance:
+            chance = UNFAIR_DEVIATIONS * math.sqrt(most.amount)
+            if fairness.ratio > UNFAIR_RATIO and most.amount - least.amount > chance:
                 lines.append(
                     f"{workers}: {group} {most.name} did {fairness.ratio:.1f} times as much as"
                     f" {least.name}; compare their run times"
                 )
-    # each kind of disturbance on a node, unless a line above names it: the costliest, and how many
+    # the costliest interference of each kind on a node, unless a line above names it
     warned = "; ".join(lines)
     by_kind: dict[tuple[str, str], list[Interference]] = defaultdict(list)
-    for disturbance in disturbed:
-        by_kind[disturbance.kind, disturbance.node].append(disturbance)
+    for interference in interferences:
+        by_kind[interference.kind, interference.node].append(interference)
     for alike in by_kind.values():
-        costliest = max(alike, key=lambda disturbance: disturbance.weight)
+        costliest = max(alike, key=lambda interference: interference.weight)
         if costliest.sentence not in warned:
-            times = {1: "", 2: ", twice"}.get(len(alike), f", {len(alike)} times")
-            span = costliest.clock_span + ", …" * (len(alike) > 1)
-            lines.append(f"{costliest.text}{times} ({span})")
+            lines.append(costliest.sentence)
     return lines
-
-
-def warn_of_trend(trend_per_s: float) -> list[str]:
-    """Return a warning about a machine whose speed changed steadily, which distorts no ratio.
-
-    trend_per_s: the logarithm of the relative change in one second.
-    """
-    if abs(trend_per_s) < 0.0001:  # changes no visible result
-        return []
-    return [
-        f"the machine {'slowed down' if trend_per_s < 0 else 'sped up'} steadily by"
-        f" {abs(math.expm1(trend_per_s)):.2%} per second; the ratios are not affected, since every"
-        " step was measured in an ascending and in a descending pass"
-    ]
 
 
 def too_good_lines(steps: Sequence[Step], limit: float) -> list[str]:

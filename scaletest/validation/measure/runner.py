@@ -287,18 +287,18 @@ class ValidationRunner:
         plan = self._plan
         measured = {measurement.key: measurement for measurement in self._measurements}
         # the step that this one is compared with; planned repeats are compared together, later
-        before = None
+        base = None
         index = plan.steps.index(turn.workers)
         key = (plan.steps[index - 1], turn.repeat)
         if index and plan.repeats == 1 and not plan.compares and key in measured:
             records = self._records[key]
-            before = measure_step(plan, measured[key], records, Completions.of(records)).part
+            base = measure_step(plan, measured[key], records, Completions.of(records)).part
         # a way down is as long as the way up, unless its pair has a length of its own
-        length_s = turn.length_s
+        mirrored_s = turn.length_s
         way_up = measured.get((turn.workers, turn.repeat - 1))
-        if way_up and turn.repeat % 2 and not length_s:
-            length_s = way_up.measured_s
-        return Stopping(plan, turn.workers, before, turn.workers == plan.steps[-1], length_s)
+        if way_up and turn.repeat % 2 and not mirrored_s:
+            mirrored_s = way_up.measured_s
+        return Stopping(plan, turn.workers, base, mirrored_s)
 
     def _keep_measurement(self, measurement: Measurement) -> None:
         """Store the step and the result so far; a step without a record is dropped."""

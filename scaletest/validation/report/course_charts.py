@@ -72,6 +72,4 @@ def _draw_panel(result: Evaluation, sample: MeasuredStep) -> Chart | None:
     drift = sample.drift
     if drift.shift:
         chart.vertical_line(warm_s + drift.shift_at_s, "c-mark", f"changed by {drift.shift:+.1%}")
-    for at_s, depth in drift.dips:
-        chart.dot(warm_s + at_s, mean.per_s * (1 + depth), "c-dip", f"dipped by {-depth:.0%}")
     return chart

@@ -20,7 +20,6 @@ from scaletest.render.numbers import (
 )
 from scaletest.report import failures
 from scaletest.stats.percentiles import Distribution, samples_needed
-from scaletest.validation.judging.doublings import unseen_tail
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.schedule import way_name
 from scaletest.validation.judging.steps import Step, has_failed
@@ -157,7 +156,7 @@ def _sharing_section(parts: ReportParts) -> list[Block | None]:
 
 
 def _steps_section(parts: ReportParts) -> list[Block | None]:
-    """Return a row for each step, with the intervals of its ratios, and the knee."""
+    """Return a row for each step, with the intervals of its ratios."""
     rows = []
     for row in parts.rows:
         step, scaled, ratio = row.step, row.scaled, row.step.ratio
@@ -184,14 +183,7 @@ def _steps_section(parts: ReportParts) -> list[Block | None]:
         " the 90 % interval that decides the verdict; other brackets are 95 % intervals. Overhead:"
         " the share of a request's time that scaletest itself cost."
     )
-    blocks: list[Block | None] = [Table.of_rows(rows, {"ended"}, layout="steps", note=note)]
-    unseen = unseen_tail(parts.result.steps) if parts.result.steps else ""
-    blocks.append(Text([as_sentence(unseen[:1].upper() + unseen[1:])], "soft"))
-    knee = parts.result.growth.knee
-    if knee is not None and not parts.result.plan.compares:
-        text = f"Knee of the curve (Kneedle): {knee} workers."
-        blocks.append(Text([text]))
-    return blocks
+    return [Table.of_rows(rows, {"ended"}, layout="steps", note=note)]
 
 
 def _times_section(run: ValidationRun) -> list[Block | None]:

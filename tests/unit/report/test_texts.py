@@ -4,7 +4,6 @@ still go on.
 
 import importlib.util
 import random
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 from scaletest.lifecycle.judging.books import Fate, LifecycleProgress
 from scaletest.lifecycle.report.charts import phase_charts
 from scaletest.lifecycle.report.report import DETAILED, describe_throughput
-from scaletest.model import Measurement, Record, Verdict, VerdictKind
+from scaletest.model import Verdict, VerdictKind
 from scaletest.model.texts import short_number
 from scaletest.model.verdict import while_running
 from scaletest.render import numbers
@@ -24,29 +23,8 @@ from scaletest.validation.judging.drift import find_drift
 from scaletest.validation.judging.evaluation import evaluate
 from scaletest.validation.plan import Plan
 from tests.conftest import missing
-from tests.unit import made_runs as runs
 from tests.unit.lifecycles import of, workload
 from tests.unit.made import measured
-
-
-def later(row: Record, seconds: float) -> Record:
-    """The same request, so many seconds later."""
-    times = {
-        name: getattr(row.reply, name) + seconds for name in ("enqueued_s", "started_s", "ended_s")
-    }
-    return replace(row, reply=replace(row.reply, **times))
-
-
-def test_the_time_of_a_dip_counts_from_the_begin_of_its_step() -> None:
-    # given a break of two seconds half a minute after the load began
-    rows = runs.rows(1, 0.1, 600, noise=0.05)
-    rows = [*rows[:300], *(later(row, 2.0) for row in rows[300:])]
-    plan = Plan(limit=1, queue="q", warmup_s=10.0)
-    result = evaluate(
-        plan, [Measurement(1, 0, 0.2, 63.0, "precise")], {(1, 0): rows}, random.Random(1)
-    )
-    text = next(line for line in result.warnings if "throughput dipped" in line)
-    assert int(re.findall(r"after (\d+) s", text)[0]) == pytest.approx(30.6, abs=3)
 
 
 def test_a_negligible_shift_is_shown_as_zero() -> None:

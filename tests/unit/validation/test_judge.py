@@ -92,21 +92,12 @@ ONE_FAILED = {1: [*step_of(1, 1, 10), record("w0", 105.0, ok=False)]}
             VerdictKind.INVALID,
             ["to call"],
         ),
-        # a last step that is no doubling; and a tail that nobody could have seen
+        # a last step that is no doubling
         (
             Plan(limit=3, scale=1.8),
             {n: step_of(n, 1 if n < 3 else 1.01, 10) for n in (1, 2, 3)},
             VerdictKind.PASS,
             ["the least is 1.49 where 1.41 is wanted, from 2 to 3"],
-        ),
-        (
-            Plan(limit=2, thresholds=("run.p90<9s",)),
-            {n: step_of(n, 1, 40) for n in (1, 2)},
-            VerdictKind.PASS,
-            [
-                "(too few requests to judge tail latency: with 78 requests at 1 worker, slow ones"
-                " rarer than 1 in 27 would go unnoticed)"
-            ],
         ),
         (Plan(limit=1), {1: []}, VerdictKind.INVALID, ["no request was completed"]),
         (Plan(limit=1), {1: step_of(1, 1, 3)}, VerdictKind.INVALID, ["too few requests completed"]),
@@ -129,7 +120,7 @@ ONE_FAILED = {1: [*step_of(1, 1, 10), record("w0", 105.0, ok=False)]}
             Plan(limit=1, tolerate_failures=2),
             ONE_FAILED,
             VerdictKind.PASS,
-            ["2 failed requests, which are tolerated"],
+            ["one step, no doubling to judge"],
         ),
         # before any ratio
         (
@@ -175,8 +166,8 @@ def test_an_interruption_is_invalid_whatever_was_measured() -> None:
     [
         # a worker died
         ({"stop": "ended early"}, "the measurement with 2 workers was cut short"),
-        ({"requests": 25}, "5 of 25 records"),
-        ({"requests": 19}, "1 records"),
+        ({"requests": 25}, "20 records with 2 workers are there, but 25 were written"),
+        ({"requests": 19}, "20 records with 2 workers are there, but 19 were written"),
     ],
 )
 def test_a_measurement_that_is_not_whole_makes_a_run_invalid(
@@ -253,10 +244,7 @@ def test_a_way_with_too_few_requests_says_how_many_it_needs() -> None:
     up = {1: step_of(1, 1, 60), 2: step_of(2, 1, 60)}
     verdict = judge(plan, both_ways(up, {1: step_of(1, 1, 3), 2: step_of(2, 1, 60)}))
     assert verdict.kind is VerdictKind.INVALID
-    assert (
-        "with 1 worker: 3 in one of 2 measurements (needs 4, and 2 of every worker)"
-        in verdict.reason
-    )
+    assert "with 1 worker: 3 in one pass (needs 4, and 2 of every worker)" in verdict.reason
 
 
 def test_a_run_that_ended_before_it_was_precise_asks_for_time() -> None:

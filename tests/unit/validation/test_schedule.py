@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scaletest.model import VerdictKind
 from scaletest.stats.completions import Completions
 from scaletest.stats.student import chi_square_limit
-from scaletest.validation.judging.doubling import WAYS, Ratio, doubling_ratio
+from scaletest.validation.judging.doubling import WIDENED_BY_PASSES, Ratio, doubling_ratio
 from scaletest.validation.judging.machine_trend import (
     MachineTrend,
     UpAndDown,
@@ -90,7 +90,7 @@ def test_a_jump_between_two_steps_is_no_trend_and_leaves_their_ratio_open() -> N
     assert trend_of_run(steps).per_s == 0.0
     ratio = doubling_ratio(steps[1], steps[2], PLAN)
     assert ratio.value < 1.8 < ratio.high
-    assert (ratio.kind, ratio.widened_by) == (VerdictKind.INVALID, WAYS)
+    assert (ratio.kind, ratio.widened_by) == (VerdictKind.INVALID, WIDENED_BY_PASSES)
     # and the ratio before, both steps of which lost the same, is what it is
     first = doubling_ratio(steps[0], steps[1], PLAN)
     assert first.value == pytest.approx(1.85)
@@ -165,7 +165,7 @@ def test_ways_that_chance_cannot_explain_widen_every_ratio() -> None:
     )
     assert shaken.low < plain.low
     assert shaken.high > plain.high
-    assert shaken.widened_by == WAYS
+    assert shaken.widened_by == WIDENED_BY_PASSES
 
 
 def test_a_doubling_that_is_below_one_way_only_does_not_fail() -> None:

@@ -9,7 +9,7 @@ from scipy import stats
 
 from scaletest.model import VerdictKind
 from scaletest.stats.completions import MOST_FILLED, Completions
-from scaletest.validation.judging.doubling import SLOW_REQUESTS, doubling_ratio
+from scaletest.validation.judging.doubling import WIDENED_BY_SLOW_REQUESTS, doubling_ratio
 from scaletest.validation.judging.machine_trend import MachineTrend
 from scaletest.validation.judging.slow_requests import (
     Tail,
@@ -81,7 +81,6 @@ def test_no_requests_leave_every_share_open() -> None:
     assert share_bounds(0, 0, Z) == (0.0, 1.0)
     assert find_slow(Completions({})).count == 0
     assert join_tails([find_slow(Completions({})), find_slow(Completions({"w": [1.0]}))]).count == 0
-    assert find_slow(Completions({})).unseen_share() == 1.0
 
 
 def test_parts_of_a_step_join_to_the_whole() -> None:
@@ -89,12 +88,6 @@ def test_parts_of_a_step_join_to_the_whole() -> None:
     both = join_tails([find_slow(ends(*first)), find_slow(ends(*second))])
     assert (both.slow, both.count) == (2, 9)
     assert both.usual_s == pytest.approx(1.0)
-
-
-def test_unseen_slow_requests_have_an_upper_bound_on_their_share() -> None:
-    steady = Tail(59, 1.0, 0.01, ())
-    assert steady.unseen_share() == pytest.approx(0.05, abs=0.001)
-    assert (1 - steady.unseen_share()) ** 59 == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize("shaken", [1.0, 2.0])
@@ -109,7 +102,7 @@ def test_slow_requests_seen_by_chance_in_one_step_leave_its_ratio_open(shaken: f
     assert ratio is not None and ratio.kind is VerdictKind.INVALID
     assert ratio.low < 1.8 < ratio.high
     assert ratio.up == pytest.approx(ratio.down)
-    assert ratio.widened_by == SLOW_REQUESTS
+    assert ratio.widened_by == WIDENED_BY_SLOW_REQUESTS
 
 
 def test_slow_requests_that_come_with_the_second_worker_fail_it() -> None:

@@ -1,8 +1,6 @@
 """Thresholds: what can be written is read back, what cannot is explained, and intervals decide."""
 
 import itertools
-import math
-import random
 import re
 from dataclasses import replace
 from typing import Any
@@ -21,7 +19,6 @@ from scaletest.model.threshold import (
     parse_step_threshold,
 )
 from scaletest.stats.estimate import Estimate
-from scaletest.stats.law_interval import law_coefficients
 from scaletest.stats.thresholds import Measured, ThresholdResult, ground_of, judge_threshold
 from scaletest.stats.verdict_order import Rank
 from scaletest.validation.judging.steps import Step, summarise
@@ -72,8 +69,6 @@ def test_an_invalid_threshold_is_refused_with_a_hint(text: str) -> None:
         ("failures<=3", "failures", None, 3),
         ("wait.p95(8)<200ms", "wait.p95", 8, 0.2),
         ("run.p99.9<=2e0s", "run.p99.9", None, 2),
-        ("contention<5%", "contention", None, 0.05),
-        ("drift<3%", "drift", None, 0.03),
     ],
 )
 def test_bounds_are_in_base_units(
@@ -96,7 +91,6 @@ def test_bounds_are_in_base_units(
         ("efficiency(8)==0.8", "use one of >= > <= <"),
         ("efficiency(3)>=0.8", "the steps are 1, 2, 4, 8"),
         ("ratio(1)>=1.8", "name a later step"),
-        ("contention(8)<5%", r"leave \(8\) out"),
         ("efficiency>=80", "write 0.8 or 80%"),
         ("failures<=0.5", "whole number"),
         ("run.p95<3/s", "takes us, µs, ms, s, min"),
@@ -115,12 +109,10 @@ def test_mistakes_are_explained_when_the_plan_is_made(text: str, problem: str) -
     assert re.search(problem, caught.value.hint)
 
 
-def judged(
-    text: str, cycles: dict[int, float], coefficients: Any = None, **measuring: Any
-) -> ThresholdResult:
+def judged(text: str, cycles: dict[int, float], **measuring: Any) -> ThresholdResult:
     """The threshold judged on steps of the given seconds a request."""
     plan = Plan(limit=measuring.pop("limit", max(cycles)), thresholds=(text,))
-    (result,) = evaluate_thresholds(plan, steps(plan, cycles, **measuring), coefficients)
+    (result,) = evaluate_thresholds(plan, steps(plan, cycles, **measuring))
     assert result.to_dict()["kind"] == result.kind
     return result
 
@@ -147,7 +139,6 @@ def steps(plan: Plan, cycles: dict[int, float], **measuring: Any) -> list[Step]:
         ("run.p50<110ms", FAIL),
         ("failures<1%", PASS),
         ("failures<=0", PASS),
-        ("drift<3%", PASS),
     ],
 )
 def test_a_threshold_is_decided_only_by_a_whole_interval(text: str, kind: VerdictKind) -> None:
@@ -202,11 +193,6 @@ def test_a_percentile_says_how_many_requests_it_needs() -> None:
     assert judged("run.p99(2)<=2s", {1: 0.1, 2: 0.1}, count=400).kind is PASS
 
 
-def test_drift_needs_its_batches() -> None:
-    result = judged("drift<3%", {1: 0.1, 2: 0.1}, count=20)
-    assert (result.kind, "needs 40 requests of every worker" in result.reason) == (INVALID, True)
-
-
 def test_missing_steps_leave_a_threshold_undecided() -> None:
     assert judged("efficiency(8)>=0.5", {1: 0.1, 2: 0.1}, limit=8).kind is INVALID
     assert judged("efficiency>=0.5", {1: 0.1, 2: 0.1}, limit=8).kind is INVALID
@@ -224,25 +210,6 @@ def test_failures_are_counted_exactly() -> None:
     assert judged("failures(1)<1%", {1: 0.1, 2: 0.1}, **measured).kind is FAIL
     assert judged("failures(1)<1.1%", {1: 0.1, 2: 0.1}, **measured).kind is PASS
     assert judged("failures(1)<1%", {1: 0.1, 2: 0.1}, **measured).reason == "1 %"
-
-
-@pytest.mark.parametrize(
-    ("estimate", "kind"),
-    [
-        (Estimate(0.02, 0.01, 0.03), PASS),
-        (Estimate(0.045, 0.04, 0.06), INVALID),
-        (Estimate(0.07, 0.06, math.inf), FAIL),
-    ],
-)
-def test_coefficients_come_with_their_interval(estimate: Estimate, kind: VerdictKind) -> None:
-    result = judged("contention<5%", {1: 0.1, 2: 0.1}, {"contention": estimate})
-    assert result.kind is kind
-    assert result.to_dict()["high"] == (None if math.isinf(estimate.high) else estimate.high)
-
-
-def test_without_a_law_a_coefficient_is_unknown() -> None:
-    result = judged("coherency<5%", {1: 0.1, 2: 0.1})
-    assert (result.kind, "no scaling law" in result.reason) == (INVALID, True)
 
 
 def test_an_unsteady_step_decides_no_rate() -> None:
@@ -317,44 +284,3 @@ def test_an_unmeasured_plan_is_undecided_everywhere() -> None:
     )
     results = evaluate_thresholds(Plan(thresholds=texts), [])
     assert {result.kind for result in results} == {INVALID}
-
-
-def points(
-    contention: float, coherency: float, most: int, spread: float
-) -> list[tuple[float, float]]:
-    chance = random.Random(5)
-    return [
-        (
-            n,
-            10
-            * n
-            / (1 + contention * (n - 1) + coherency * n * (n - 1))
-            * math.exp(chance.gauss(0, spread)),
-        )
-        for n in (2.0**power for power in range(most))
-    ]
-
-
-@pytest.mark.parametrize(("contention", "coherency"), [(0.0, 0.0), (0.1, 0.0), (0.03, 0.01)])
-def test_coefficients_enclose_the_truth_under_every_law(
-    contention: float, coherency: float
-) -> None:
-    rows = points(contention, coherency, 6, 0.01)
-    outcome = law_coefficients(rows, random.Random(1), [0.01] * len(rows))
-    for name, truth in (("contention", contention), ("coherency", coherency)):
-        estimate = outcome[name]
-        assert estimate.low <= estimate.value <= estimate.high
-        assert estimate.low - 1e-9 <= truth <= estimate.high, name
-
-
-def test_a_linear_run_can_be_held_to_little_contention() -> None:
-    rows = points(0.0, 0.0, 5, 0.01)
-    plan = Plan(thresholds=("contention<5%", "coherency<1%", "contention>=10%"))
-    results = evaluate_thresholds(
-        plan, [], law_coefficients(rows, random.Random(1), [0.01] * len(rows))
-    )
-    assert [result.kind for result in results] == [PASS, PASS, FAIL]
-
-
-def test_too_few_points_have_no_coefficient() -> None:
-    assert law_coefficients(points(0.0, 0.0, 2, 0.01), random.Random(1), [0.01] * 2) == {}

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from scaletest.stats.completions import Completions
 from scaletest.validation.judging.drift import (
-    CUSUM_1,
-    CUSUM_5,
+    CUSUM_95_PERCENT,
+    CUSUM_99_PERCENT,
     cusum,
     find_drift,
     has_settled,
-    may_rise,
+    may_still_change,
 )
 from scaletest.validation.judging.throughput import throughput
 from scaletest.validation.judging.warm_up import cut_by_mser, mser_cut
@@ -142,7 +142,7 @@ def test_any_completions_give_a_throughput(ends: Completions, workers: int) -> N
     warm = cut_by_mser(ends)
     throughput(warm.rest, workers)
     find_drift(warm.rest)
-    may_rise(warm.rest)
+    may_still_change(warm.rest)
 
 
 @given(ends_strategy, st.integers(1, 20))
@@ -201,7 +201,7 @@ def test_mser_cuts_the_warm_up_where_throughput_becomes_flat() -> None:
     assert mser_cut([10.0] * 20) == 0
 
 
-@pytest.mark.parametrize(("limit", "share"), [(CUSUM_5, 0.05), (CUSUM_1, 0.01)])
+@pytest.mark.parametrize(("limit", "share"), [(CUSUM_95_PERCENT, 0.05), (CUSUM_99_PERCENT, 0.01)])
 def test_cusum_raises_false_alarms_as_often_as_it_says(limit: float, share: float) -> None:
     chance = random.Random(7)
     alarms = sum(cusum([chance.gauss(0, 1) for _ in range(20)])[0] > limit for _ in range(8000))
@@ -219,8 +219,8 @@ def test_a_shift_is_found_where_it_happened() -> None:
 
 
 def test_rising_sees_a_ramp_and_no_noise() -> None:
-    assert may_rise(ramped(1.0, 30, 30, random.Random(1)))
-    calm = sum(not may_rise(noisy(random.Random(seed), 1, 60)) for seed in range(100))
+    assert may_still_change(ramped(1.0, 30, 30, random.Random(1)))
+    calm = sum(not may_still_change(noisy(random.Random(seed), 1, 60)) for seed in range(100))
     assert calm >= 80
 
 
