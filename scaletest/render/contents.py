@@ -134,7 +134,7 @@ class Head:
     conditions: Sequence[str] = ()  # what was asked of it, in a few words each
     elapsed_s: float = 0.0
     statement: str = ""  # the answer in one sentence without an end
-    gain: str = ""  # what would be gained without what it names, as a sentence
+    gains: Sequence[str] = ()  # what would be gained without what it names, and what that costs
     facts: Pairs = ()  # the few numbers beside the verdict, as (name, value)
     warnings: Sequence[str] = ()
     thresholds: Sequence[ThresholdLine] = ()

@@ -25,7 +25,7 @@ from scaletest.validation.options import OWN_QUEUE
 from scaletest.validation.plan import Plan
 
 # Queue names are made up for each run, and requirements do not change what was measured.
-IRRELEVANT_FIELDS = {"queue", "scale", "limit", "thresholds", "tolerate_failures", "seed"}
+IRRELEVANT_FIELDS = {"queue", "scale", "limit", "thresholds", "tolerate_failures", "price", "seed"}
 DEVICES = {"devices", "per_device"}
 # From the ends of a normal 90 % interval to those of the 95 % interval.
 WIDER = 1.1915

@@ -26,8 +26,8 @@ def render(report: Report) -> str:
     head = report.head
     lines = [f"### {SIGNS[head.verdict.kind]} {head.word}: {escape_sentence(head.reason)}", ""]
     if head.sentence:
-        gain = escape_sentence(head.gain)
-        lines += [f"**{escape_sentence(head.sentence)}** {gain}".rstrip(), ""]
+        gains = escape_sentence(" ".join(head.gains))
+        lines += [f"**{escape_sentence(head.sentence)}** {gains}".rstrip(), ""]
     if head.remedy:
         lines += [f"**What to do:** {escape_sentence(head.remedy)}", ""]
     parts = [code_span(head.title), *map(escape_sentence, head.conditions)]

@@ -38,7 +38,7 @@ def render(report: Report) -> bytes:
                 break
     head = report.head
     lines = [f"{clean_text(head.title, limit=70)}: {head.word}".replace("\n", " ")]
-    for sentence in (head.sentence, head.gain):
+    for sentence in (head.sentence, *head.gains):
         lines += wrap(clean_text(sentence), LONGEST_LINE)
     return draw_picture(charts, "\n".join(lines))
 

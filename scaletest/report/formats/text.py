@@ -61,7 +61,7 @@ def print_report(report: Report, console: Console) -> None:
         foot.append(f"next: {head.following}")
     # how many lines are left on a screen, or below 0 are too many
     reason, *cause = re.split(r"\. (?=Cause)", head.reason, maxsplit=1)
-    used = 2 + len(cause) + bool(head.gain) + bool(head.remedy) + len(foot)
+    used = 2 + len(cause) + len(head.gains) + bool(head.remedy) + len(foot)
     room = MOST_LINES - used - sum(len(_block_lines(block, console.width)) for block in blocks)
     _print_line(console, heading_line(head))
     for label in filter(None, [head.labels.called, head.labels.note]):
@@ -82,8 +82,8 @@ def print_report(report: Report, console: Console) -> None:
     _print_line(console, f"{head.word}  {reason}", style, len(head.word))
     for line in cause:
         _print_line(console, f"  c{line[1:]}")
-    if head.gain:
-        _print_line(console, f"  {head.gain}")
+    for line in head.gains:
+        _print_line(console, f"  {line}")
     if head.remedy:
         _print_line(console, f"  what to do: {head.remedy}")
     for line in foot:

@@ -9,7 +9,7 @@ from scaletest.render.numbers import format_significant, plural
 from scaletest.render.text import clean_text
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.quick import QuickAnswer, cores_needed, quick_answer
-from scaletest.validation.report.words import gain_text, speedup_bars
+from scaletest.validation.report.words import gain_texts, speedup_bars
 
 LONGEST_ERROR = 160
 
@@ -69,9 +69,7 @@ def _scaling_lines(answer: QuickAnswer, result: Evaluation) -> Iterator[str]:
     if causes and not causes.headline:
         first = causes.causes[0]
         yield f"What stops it: {'; '.join([first.sentence, *first.evidence[:1]])}."
-        gain = gain_text(result)
-        if gain:
-            yield f"  {gain}"
+        yield from (f"  {line}" for line in gain_texts(result))
         yield f"  What to try: {first.remedy}."
     elif needed:
         alone, cores = needed

@@ -37,7 +37,7 @@ from scaletest.validation.report.rows import rate_text, sheet_of_rows
 from scaletest.validation.report.summary import terminal_summary
 from scaletest.validation.report.words import (
     best_share_text,
-    gain_text,
+    gain_texts,
     intervals_text,
     statement_text,
     wanted_text,
@@ -83,7 +83,7 @@ def validation_report(run: ValidationRun) -> Report:
         conditions=("closed load", wanted_text(result)),
         elapsed_s=result.elapsed_s,
         statement=statement_text(result),
-        gain=gain_text(result),
+        gains=gain_texts(result),
         facts=facts,
         warnings=run_warnings(result.verdict, result.interrupted, result.warnings),
         thresholds=result.thresholds,
