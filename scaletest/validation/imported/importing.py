@@ -11,7 +11,8 @@ from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
 from scaletest.runs.environment import read_environment
 from scaletest.runs.folder import RESULT, STEPS
-from scaletest.validation.imported.judging import SAME_LENGTH, evaluate_results
+from scaletest.validation.imported.comparable import SAME_LENGTH
+from scaletest.validation.imported.judging import evaluate_results
 from scaletest.validation.imported.plan import (
     PARALLEL_AXES,
     REQUESTS,

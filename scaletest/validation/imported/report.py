@@ -22,6 +22,7 @@ from scaletest.stats.repetitions import mean_estimate
 from scaletest.validation.imported.judging import ImportedEvaluation, ImportedStep, throughput_of
 from scaletest.validation.imported.plan import UNITS, ImportedPlan
 from scaletest.validation.imported.run_type import ImportedRun
+from scaletest.validation.report.law import describe_law
 
 COLUMNS: Mapping[str, Callable[[ImportedStep], Value]] = {
     "workers": column_at("workers"),
@@ -35,7 +36,6 @@ COLUMNS: Mapping[str, Callable[[ImportedStep], Value]] = {
     "ratio_wanted": column_at("ratio.wanted"),
     "speedup": column_at("scaled.speedup.value"),
     "efficiency": column_at("scaled.efficiency.value"),
-    "price_per_million": column_at("price_per_million"),
 }
 
 
@@ -127,9 +127,6 @@ def _steps_table(result: ImportedEvaluation) -> Table:
             "for each": format_significant(per_one, 4),
             "ratio": _ratio(step) if step.ratio else "",
             "efficiency": format_percent(step.scaled.efficiency.value, 0),
-            "per million tokens": format_significant(step.price_per_million or 0.0)
-            if step.price_per_million
-            else "",
         }
         for name in ("ttft.p99", "tpot.mean", "itl.mean"):
             known = [run.latencies[name] for run in step.results if name in run.latencies]
@@ -163,17 +160,8 @@ def _runs_table(result: ImportedEvaluation) -> Table:
 def _law_text(result: ImportedEvaluation) -> str:
     if result.law is None:
         return "too few steps to tell"
-    law, known = result.law.law, result.law_interval
-    if law.name in ("amdahl", "usl"):
-        interval = known.contention if known else None
-        share = format_percent(law.contention)
-        if interval:
-            ends = f"{format_percent(interval.low)}, {format_percent(interval.high)}"
-            share = f"{share} [{ends}]"
-        return f"{law.name}: {share} of the work is serialised"
-    if law.name == "capped":
-        return f"a ceiling at {format_significant(law.ceiling)} {UNITS[result.plan.measure]}"
-    return "linear, no shared bottleneck found"
+    unit = UNITS[result.plan.measure]
+    return describe_law(result.law.law, result.law_interval, result.plan.axis, unit)
 
 
 def _chart(result: ImportedEvaluation) -> Figure | None:

@@ -29,7 +29,7 @@ def law_sentence(result: Evaluation) -> str:
     if growth.choice is None:
         return f"too few steps to tell: {growth.remedies.get('amdahl', 'measure more steps')}"
     law = growth.choice.law
-    sentence = _describe_law(law, growth.interval)
+    sentence = describe_law(law, growth.interval)
     peak = growth.peak
     if peak.workers is not None:
         interval = ""
@@ -55,7 +55,10 @@ def law_sentence(result: Evaluation) -> str:
     return sentence + worst
 
 
-def _describe_law(law: Law, interval: LawInterval | None) -> str:
+def describe_law(
+    law: Law, interval: LawInterval | None, members: str = "workers", unit: str = "requests/s"
+) -> str:
+    """Return what the law says of growth. members: what was doubled. unit: of the throughput."""
     contention = _coefficient_text(law.contention, interval.contention if interval else None)
     coherency = _coefficient_text(law.coherency, interval.coherency if interval else None)
     match law.name:
@@ -63,7 +66,7 @@ def _describe_law(law: Law, interval: LawInterval | None) -> str:
             return f"{contention} of the work is serialised (Amdahl's law)"
         case "usl":
             return (
-                f"{contention} of the work is serialised, and each pair of workers adds"
+                f"{contention} of the work is serialised, and each pair of {members} adds"
                 f" {coherency} (universal scalability law)"
             )
         case "capped" if math.isfinite(law.ceiling):
@@ -71,7 +74,7 @@ def _describe_law(law: Law, interval: LawInterval | None) -> str:
             if interval and interval.ceiling:
                 ends = interval.ceiling
                 ceiling = with_interval(law.ceiling, ends.low, ends.high)
-            return f"levels off at {ceiling} requests/s"
+            return f"levels off at {ceiling} {unit}"
     return "linear, no shared bottleneck found"
 
 
