@@ -56,8 +56,8 @@ _QuoteLoader.add_constructor("tag:yaml.org,2002:str", _QuoteLoader.construct_quo
 def text_of(path: str | Path, name: str, hint: str, most_bytes: int = MOST_BYTES) -> str:
     """Return the text of a file; - is standard input.
 
-    name: what it is, for messages. most_bytes: how long it may be. UsageError when it cannot be read, InvalidValue when it is too
-    long or no text.
+    name: what it is, for messages. most_bytes: how long it may be. UsageError when it cannot be
+    read, InvalidValue when it is too long or no text.
     """
     try:
         if str(path) == "-":

@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping
 
 from scaletest.model import VerdictKind
 from scaletest.render import contents
-from scaletest.render.axis import Axis
 from scaletest.render.blocks import Block, Figure, Table, Text
-from scaletest.render.chart import Chart
 from scaletest.render.contents import Case, Head, Report, Section, Sheet, Value, column_at
 from scaletest.render.numbers import (
     NOTHING,
@@ -23,6 +21,11 @@ from scaletest.validation.imported.judging import ImportedEvaluation, ImportedSt
 from scaletest.validation.imported.plan import UNITS, ImportedPlan
 from scaletest.validation.imported.run_type import ImportedRun
 from scaletest.validation.report.law import describe_law
+from scaletest.validation.report.throughput_chart import (
+    MeasuredPoint,
+    draw_scaling,
+    explain_scaling,
+)
 
 COLUMNS: Mapping[str, Callable[[ImportedStep], Value]] = {
     "workers": column_at("workers"),
@@ -165,28 +168,18 @@ def _law_text(result: ImportedEvaluation) -> str:
 
 
 def _chart(result: ImportedEvaluation) -> Figure | None:
-    steps = [step for step in result.steps if step.throughput.value > 0]
-    if not steps:
-        return None
     unit, axis = UNITS[result.plan.measure], result.plan.axis
-    counts = [float(step.workers) for step in steps]
-    ideal = steps[0].throughput.value / counts[0]
-    highest = max(
-        step.throughput.high if math.isfinite(step.throughput.high) else step.throughput.value
-        for step in steps
-    )
-    top = max(highest, min(ideal * counts[-1], 1.2 * highest))
-    x = Axis(axis, counts[0] * 0.9, counts[-1] * 1.1, "log2", counts, [f"{n:g}" for n in counts])
-    y = Axis(unit, min(step.throughput.value for step in steps) * 0.7, top * 1.4, "log2")
-    tips = [f"{step.workers} {axis}: {_rate(step)} {unit}" for step in steps]
-    chart = Chart("throughput", f"Throughput against {axis}", "; ".join(tips), x, y, 760.0, 420.0)
-    chart.legend("measured, 95 % interval", "c-dot", "dot")
-    chart.legend("ideal", "c-ideal")
-    chart.line([(n, ideal * n) for n in (counts[0], counts[-1])], "c-ideal")
-    for step, tip in zip(steps, tips, strict=True):
-        if math.isfinite(step.throughput.high):
-            chart.error(step.workers, step.throughput.low, step.throughput.high, "c-error")
-        for run in step.results:
-            chart.dot(step.workers, throughput_of(run, result.plan.measure), "c-faint", radius=3.0)
-        chart.dot(step.workers, step.throughput.value, "c-dot", tip)
-    return Figure(chart, f"{tips[-1]}. Both axes are logarithmic.")
+    points = [
+        MeasuredPoint(
+            step.workers,
+            step.throughput,
+            [throughput_of(run, result.plan.measure) for run in step.results],
+            f"{step.workers} {axis}: {_rate(step)} {unit}",
+        )
+        for step in result.steps
+        if step.throughput.value > 0
+    ]
+    if not points:
+        return None
+    chart = draw_scaling(points, result.law.law if result.law else None, axis, unit)
+    return Figure(chart, f"{points[-1].tip}. {explain_scaling(chart)}")

@@ -30,10 +30,10 @@ from scaletest.validation.report.causes import (
     doubling_text,
 )
 from scaletest.validation.report.course_charts import PANEL_NOTE, course_panels
-from scaletest.validation.report.histograms import node_histograms, step_histograms
+from scaletest.validation.report.histograms import step_histograms
 from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.parts import ReportParts, as_sentence
-from scaletest.validation.report.resources import energy_note, resources_table
+from scaletest.validation.report.resources import resources_table
 from scaletest.validation.report.time_chart import draw_time_by_state
 from scaletest.validation.report.words import best_share_text, rate_interval_text, share_text
 from scaletest.validation.run_type import ValidationRun
@@ -108,15 +108,7 @@ def _limits_section(result: Evaluation) -> list[Block | None]:
 
 def _resources_section(result: Evaluation) -> list[Block | None]:
     """Return what the nodes did, and what disturbed them, where samples are there."""
-    table = resources_table(
-        result,
-        note=(
-            "Mean of the samples of each step. Requests' own: cores used by the requests"
-            " themselves. Pressure: share of time in which at least one task was stalled (PSI),"
-            " worst node. Disk, device: share of time it was busy."
-            f" {energy_note(result)}"
-        ).rstrip(),
-    )
+    table = resources_table(result)
     if not table.rows:
         return []
     disturbances = [
@@ -139,16 +131,16 @@ def _sharing_section(parts: ReportParts) -> list[Block | None]:
         return []
     best = best_share_text(result)
     return [
-        parts.table(("fair", "efficiency", f"wait {parts.quantile}", f"run {parts.quantile}")),
+        parts.table(("efficiency", f"wait {parts.quantile}", f"run {parts.quantile}")),
         Text([as_sentence(best[:1].upper() + best[1:])]),
         Text(
             [
                 (
                     "All devices are full in every step. Percent: simultaneous 95 % intervals,"
                     " relative to the highest throughput; the smallest number of workers whose"
-                    " interval reaches 100% is called best. Fair: requests of the busiest over"
-                    " those of the idlest. Memory limit: requests that hit the limit of a device's"
-                    " memory."
+                    " interval reaches 100% is called best. Fair: requests of the busiest worker"
+                    " over those of the idlest, then the same of devices. Memory"
+                    " limit: requests that hit the limit of a device's memory."
                 )
             ],
             "soft",
@@ -248,11 +240,7 @@ def _members_section(run: ValidationRun) -> list[Block | None]:
         f"With {steps[-1].workers} workers; workers and pods are those of the ascending pass."
         " Shares should be equal; a low one suggests a slow device, node or pod."
     )
-    return [
-        Text([note], "soft"),
-        *tables,
-        node_histograms(steps[-1], run.records),
-    ]
+    return [Text([note], "soft"), *tables]
 
 
 def _members_tables(step: Step, records: Rows) -> list[Table]:

@@ -32,7 +32,7 @@ from scaletest.validation.report.causes import (
 from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.page import page_sections
 from scaletest.validation.report.parts import ReportParts, as_sentence, spread_texts
-from scaletest.validation.report.resources import energy_note, resources_table
+from scaletest.validation.report.resources import resources_line
 from scaletest.validation.report.rows import rate_text, sheet_of_rows
 from scaletest.validation.report.summary import terminal_summary
 from scaletest.validation.report.words import (
@@ -157,14 +157,10 @@ def comment_blocks(parts: ReportParts) -> list[Block]:
         for group in result.failures
     ]
     return [
-        parts.table(("fair",)),
+        parts.table(()),
         Text([as_sentence(intervals_text(result.steps))]),
         *limits,
-        resources_table(
-            result,
-            title="Resources of the nodes while each step was measured",
-            note=energy_note(result),
-        ),
+        Text([as_sentence(resources_line(result))], label="Resources"),
         Text([as_sentence(law_sentence(result))], label="Scaling"),
         Text([as_sentence(best_share_text(result))], label="Shares"),
         *spread_texts(result.steps),

@@ -90,16 +90,6 @@ def test_every_node_has_a_row_and_its_name() -> None:
     ]
 
 
-def test_with_too_many_nodes_only_the_sums_of_each_step_are_shown() -> None:
-    nodes = [f"node-{number}" for number in range(32)]
-    table = usage.resources_table(
-        evaluated(cpu(1.0), nodes, Plan(limit=32, command=("work",), queue="q"))
-    )
-    titles, rows = table.titles, table.rows
-    assert [row[:2] for row in rows][-1] == ("32", "32 nodes") and len(rows) == 6
-    assert rows[-1][titles.index("cores busy")] == "32.0 of 64"
-
-
 def test_a_limit_a_throttled_device_and_the_busiest_disk_and_network_are_shown() -> None:
     resources = {
         "container": {"cpu_limit": 0.2, "throttled_periods": 0.95},
