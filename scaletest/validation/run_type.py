@@ -64,7 +64,6 @@ class ValidationType(RunType):
                 elapsed_s=elapsed_s(stored.result),
                 samples=stored.samples,
                 noticed=wire.texts(stored.result.get("noticed")),
-                damaged=stored.damaged,
             )
         return ValidationRun(
             run_reference(folder.path, default_root(os.environ)),

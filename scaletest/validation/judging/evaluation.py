@@ -109,12 +109,11 @@ def evaluate(
     elapsed_s: float = 0.0,
     noticed: Sequence[str] = (),
     samples: Sequence[NodeSample] = (),
-    damaged: str = "",
 ) -> Evaluation:
     """Judge what was measured so far.
 
     chance: seeded, for the bootstrap. background: records of other queues. noticed: warnings from
-    before the run. samples: of the nodes, while it lasted. damaged: why some are missing.
+    before the run. samples: of the nodes, while it lasted.
     """
     # what the steps show
     steps = summarise(plan, measurements, records)
@@ -161,7 +160,6 @@ def evaluate(
         background=summarise_background(plan, measurements, background),
         warnings=[
             *noticed,
-            *missing_samples(damaged),
             *find_warnings(steps, disturbed, worst),
             *warn_of_trend(trend_per_s),
             *odd,
@@ -198,8 +196,3 @@ def _rate_of_both_ways(step: Step) -> MeasuredThroughput:
         return step.rate
     apart = math.log(max(rates) / min(rates)) / 2.0
     return replace(step.rate, relative=max(step.rate.relative, apart))
-
-
-def missing_samples(damaged: str) -> list[str]:
-    """Return a warning where samples of the nodes could not be read, so that causes lack them."""
-    return [f"samples of the nodes are missing: {damaged}"] if damaged else []

@@ -180,9 +180,7 @@ def _validate(
             progress.warn(target.warnings)
             backend, load, samples = target.set_up(plan, runner, stack)
             return runner.run(backend, load, samples=samples)
-        site = LocalSite(
-            place, folder.log, runner, stack, lambda: refuse_other_devices(plan, devices)
-        )
+        site = LocalSite(place, folder.log, runner, stack)
         # what the workers of the run do, as if it were one of the other queues
         main = Background(
             "main",

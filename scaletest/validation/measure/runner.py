@@ -22,7 +22,7 @@ from scaletest.runs.folder import RESULT, elapsed_s
 from scaletest.runs.progress import Progress
 from scaletest.stats.completions import Completions
 from scaletest.validation.folder import StoredValidation, ValidationFolder
-from scaletest.validation.judging.evaluation import Evaluation, evaluate, missing_samples
+from scaletest.validation.judging.evaluation import Evaluation, evaluate
 from scaletest.validation.judging.forecast import time_left
 from scaletest.validation.judging.growth import SEED
 from scaletest.validation.judging.measured_step import measure_step
@@ -128,7 +128,6 @@ class ValidationRunner:
         self._others: Sequence[BackgroundLoad] = ()
         self._look = look
         self._noticed = wire.texts(earlier.result.get("noticed"))
-        self._noticed += missing_samples(earlier.damaged)
 
     def record(self, record: Record) -> None:
         """Add a finished request; may be called from any thread."""

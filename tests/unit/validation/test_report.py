@@ -455,28 +455,9 @@ def test_a_broken_file_is_an_error_that_names_the_run(
             VerdictKind.INVALID if lost else VerdictKind.PASS
         )
         return
-    if name == "samples.jsonl":
-        _expect_missing_samples(folder)
-        return
     with pytest.raises(UsageError, match=r"run run (cannot be read|holds bytes)") as caught:
         RUN_TYPE.judge(folder)
     assert str(folder.path) in caught.value.hint
-
-
-def _expect_missing_samples(folder: ValidationFolder) -> None:
-    """The run is judged, and says so."""
-    result = RUN_TYPE.judge(folder).result
-    assert result.verdict.kind is VerdictKind.PASS
-    (line,) = [
-        line for line in result.warnings if line.startswith("samples of the nodes are missing: ")
-    ]
-    assert "samples.jsonl" in line
-
-
-def test_samples_that_may_not_be_read_are_missing(tmp_path: Path) -> None:
-    folder = runs.stored(tmp_path / "run", Plan(limit=1, queue="q"), [runs.rows(1, 0.5, 12)])
-    (folder.path / "samples.jsonl").mkdir()
-    _expect_missing_samples(folder)
 
 
 @given(st.dictionaries(KEYS | st.text(max_size=5), json_values, max_size=6))
