@@ -12,7 +12,6 @@ from scaletest.load.steering import Steered
 from scaletest.pages.site import READ
 from scaletest.render import numbers
 from scaletest.report import load, load_charts
-from scaletest.report.formats import html
 
 
 class Button(NamedTuple):
@@ -92,13 +91,6 @@ def live() -> Response:
     return _render("changing.html")
 
 
-def report() -> Response:
-    """Answer with the load so far as one HTML file."""
-    response = make_response(load.load_page(steering().snapshot()))
-    response.headers["Content-Security-Policy"] = html.SERVED_POLICY
-    return response
-
-
 def _render(template: str) -> Response:
     snapshot = steering().snapshot()
     context = {
@@ -118,4 +110,4 @@ def _render(template: str) -> Response:
     return make_response(render_template(template, **context))
 
 
-ROUTES = (("/", READ, index), ("/live", READ, live), ("/report", READ, report))
+ROUTES = (("/", READ, index), ("/live", READ, live))

@@ -1,4 +1,4 @@
-"""A client's load as texts and tables, for its page, and as one HTML file.
+"""A client's load as texts and tables, for its page.
 
 A load has no verdict: it is whatever somebody asked for, and may still go on.
 """
@@ -10,13 +10,10 @@ from scaletest.load.places import PlaceCount, highest_known
 from scaletest.load.snapshot import LoadSnapshot
 from scaletest.model.checks import cut_text
 from scaletest.model.histogram import DurationSummary
-from scaletest.render import contents, numbers
-from scaletest.render.blocks import Cell, Charts, Facts, Pairs, Share, Table, Text
-from scaletest.render.style import STYLE
-from scaletest.render.text import Markup, device_name
-from scaletest.report import failures
-from scaletest.report.formats import html
-from scaletest.report.load_charts import SPARSE, TIMES, draw_load
+from scaletest.render import numbers
+from scaletest.render.blocks import Cell, Facts, Share, Table
+from scaletest.render.text import device_name
+from scaletest.report.load_charts import TIMES
 
 # Makes the first cells of the row of a group of places.
 FirstCells = Callable[[Sequence[PlaceCount]], dict[str, Cell]]
@@ -24,38 +21,6 @@ FirstCells = Callable[[Sequence[PlaceCount]], dict[str, Cell]]
 MOST_ROWS = 50
 # Of a foreign name in a table.
 LONGEST_NAME = 100
-
-
-def load_page(snapshot: LoadSnapshot) -> str:
-    """Make the HTML file of a load."""
-    # the page of the client explains lines beside a chart, a file explains them in it
-    charts = []
-    for _, lines, chart in draw_load(snapshot):
-        for line in lines:
-            chart.legend(line.name, line.css)
-        charts.append(chart)
-    sections = contents.make_page(
-        {
-            "Over time": (Charts(charts, "two"), Text([SPARSE], "soft")),
-            "Times of requests that succeeded": (times_table(snapshot),),
-            "Outcomes": (outcome_facts(snapshot),),
-            "Failures": (failures.table(snapshot.failures, MOST_ROWS),),
-            **{f"By {name}": (table,) for name, table in place_tables(snapshot).items()},
-            "The client itself": (client_facts(snapshot),),
-        }
-    )
-    return (
-        html.template_environment()
-        .get_template("load.html")
-        .render(
-            title=f"Load of queue {snapshot.queue}",
-            load=describe_load(snapshot),
-            now=numbers.format_instant(snapshot.now_s),
-            facts=main_facts(snapshot),
-            sections=sections,
-            style=Markup(STYLE),
-        )
-    )
 
 
 def describe_load(snapshot: LoadSnapshot) -> str:
@@ -71,18 +36,6 @@ def format_rate(rate: float) -> str:
     if rate >= 1000 or not rate:
         return numbers.group_thousands(round(rate))
     return numbers.format_significant(rate, 4)
-
-
-def main_facts(snapshot: LoadSnapshot) -> Pairs:
-    """Return the few numbers that everybody looks for."""
-    ended = snapshot.succeeded + snapshot.failed
-    return (
-        ("requests per second", format_rate(snapshot.per_s)),
-        ("succeeded", numbers.group_thousands(snapshot.succeeded)),
-        ("failed", numbers.group_thousands(snapshot.failed)),
-        ("share that succeeded", numbers.format_share(snapshot.succeeded, ended)),
-        ("measured for", numbers.format_duration(snapshot.elapsed_s)),
-    )
 
 
 def times_table(snapshot: LoadSnapshot) -> Table:
@@ -102,12 +55,6 @@ def times_table(snapshot: LoadSnapshot) -> Table:
         texts = {heading: numbers.format_seconds(time_s) for heading, time_s in cells.items()}
         rows.append({"Time": title, **texts})
     return Table.of_rows(rows, texts=("Time",))
-
-
-def outcome_facts(snapshot: LoadSnapshot) -> Facts:
-    """Return how many requests ended with each outcome."""
-    counts = snapshot.outcomes.items()
-    return Facts([(name.replace("_", " "), numbers.group_thousands(n)) for name, n in counts])
 
 
 def client_facts(snapshot: LoadSnapshot) -> Facts:

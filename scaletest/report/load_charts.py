@@ -98,15 +98,9 @@ def _draw_lines(
         height=HEIGHT,
     )
     for line in lines:
-        # a line breaks where a value is unknown, and a single point becomes a stroke
+        # a line breaks where a value is unknown
         heights = [math.nan if value is None else value for value in line.values]
         chart.line(list(zip(moments, heights, strict=True)), line.css)
-        neighbours = zip([math.nan, *heights], [*heights[1:], math.nan], strict=False)
-        for moment, height, (previous, following) in zip(
-            moments, heights, neighbours, strict=False
-        ):
-            if math.isnan(previous) and math.isnan(following) and not math.isnan(height):
-                chart.stroke(moment - 0.5, moment + 0.5, height, line.css)
     return LoadChart(key, lines, chart)
 
 
