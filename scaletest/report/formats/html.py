@@ -6,17 +6,16 @@ It has no script and no address outside itself. Whatever is no markup is escaped
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from scaletest.model.wording import as_options
-from scaletest.render.blocks import BLOCKS, Block, Charts, Figure, Share, Table
+from scaletest.render.blocks import BLOCKS, Share, Table
 from scaletest.render.contents import Head, Report, Section, ThresholdLine
 from scaletest.render.numbers import NOTHING, format_seconds
-from scaletest.render.style import CHART, COMMON, STYLE, notebook_palette
+from scaletest.render.style import CHART, COMMON, STYLE
 from scaletest.render.svg import draw_chart, interval_bar
 from scaletest.render.text import Markup, clean_text, html_element
 from scaletest.report import formats
@@ -25,15 +24,6 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-a
 # A server adds what a file cannot say of itself.
 SERVED_POLICY = f"{POLICY}; frame-ancestors 'none'"
 NO_NAVIGATION = Markup("")
-# Twice the class: its rules count more than those of the notebook for any cell.
-NOTEBOOK = ".scaletest-run.scaletest-run"
-NOTEBOOK_RULES = """
-SELECTOR{max-width:1120px;padding:14px 20px 20px;background:var(--paper);color:var(--ink);
-font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;text-align:left}
-SELECTOR :where(h1,h2,h3,table,td,p,li){color:inherit;font-size:inherit}
-SELECTOR :where(dt,dd){float:none;width:auto;font-weight:inherit}
-SELECTOR tbody tr:nth-child(n){background:none}
-""".replace("SELECTOR", NOTEBOOK)
 
 
 def render(report: Report, navigation: Markup = NO_NAVIGATION) -> str:
@@ -89,44 +79,14 @@ def style_below(selector: str) -> str:
 
 
 def render_notebook(report: Report) -> Markup:
-    """Write verdict, causes and main charts for the output of a notebook.
-
-    There is no script, and no rule that concerns anything else of its page.
-    """
-    head = report.head
-    # a notebook may show several runs, so ids have the name of the run
-    prefix = heading_id(head.name)
-    has_charts = False
-    parts = []
-    for section in report.sections():
-        is_drawn = any(isinstance(block, Figure | Charts) for block in section.blocks)
-        # those that lead, and of the others the first one with charts
-        if section.leads or (is_drawn and not has_charts):
-            blocks = [_with_own_ids(block, prefix) for block in section.blocks]
-            parts.append(replace(section, blocks=blocks))
-            has_charts = has_charts or not section.leads
-    style = notebook_palette(NOTEBOOK) + style_below(NOTEBOOK) + NOTEBOOK_RULES
+    """Write the page for the output of a notebook, in a frame: its rules concern nothing else."""
     return html_element(
-        "div",
-        html_element("style", Markup(style)),
-        html_element("h1", clean_text(head.title)),
-        html_element(
-            "p", " · ".join(filter(None, (f"run {head.name}", head.machine))), class_="soft"
-        ),
-        render_contents(head, parts),
-        class_="scaletest-run",
+        "iframe",
+        srcdoc=render(report),
+        title=report.head.title,
+        sandbox="",
+        style="width:100%;height:40rem;border:0",
     )
-
-
-def _with_own_ids(block: Block, prefix: str) -> Block:
-    """Give charts ids that no other run's have on the same page."""
-    match block:
-        case Figure(wide=chart):
-            return replace(block, wide=replace(chart, id=f"{prefix}-{chart.id}"))
-        case Charts(charts=charts):
-            renamed = [replace(chart, id=f"{prefix}-{chart.id}") for chart in charts]
-            return replace(block, charts=renamed)
-    return block
 
 
 def _threshold_table(lines: Sequence[ThresholdLine]) -> Table:
