@@ -11,7 +11,7 @@ from scaletest.load.pace import MAX_RATE
 from scaletest.load.steering import Steered
 from scaletest.pages.site import READ
 from scaletest.render import numbers
-from scaletest.report import load, load_charts
+from scaletest.report import load
 
 
 class Button(NamedTuple):
@@ -99,9 +99,8 @@ def _render(template: str) -> Response:
         "http": counts(),
         "load": load.describe_load(snapshot),
         "per_s": load.format_rate,
-        "figures": load_charts.draw_load(snapshot),
-        "clock_steps": load_charts.CLOCK_STEPS,
-        "sparse": load_charts.SPARSE,
+        "charts": load.charts_of(snapshot),
+        "sparse": load.SPARSE,
         "times": load.times_table(snapshot),
         "places": load.place_tables(snapshot),
         "itself": load.client_facts(snapshot),

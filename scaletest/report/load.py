@@ -1,19 +1,20 @@
-"""A client's load as texts and tables, for its page.
+"""A client's load as texts, tables and charts, for its page.
 
 A load has no verdict: it is whatever somebody asked for, and may still go on.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
+from typing import NamedTuple
 
 from scaletest.load.places import PlaceCount, highest_known
 from scaletest.load.snapshot import LoadSnapshot
+from scaletest.load.statistics import MOST_POINTS
 from scaletest.model.checks import cut_text
-from scaletest.model.histogram import DurationSummary
+from scaletest.model.histogram import NEEDED, DurationSummary
 from scaletest.render import numbers
 from scaletest.render.blocks import Cell, Facts, Share, Table
 from scaletest.render.text import device_name
-from scaletest.report.load_charts import TIMES
 
 # Makes the first cells of the row of a group of places.
 FirstCells = Callable[[Sequence[PlaceCount]], dict[str, Cell]]
@@ -21,6 +22,42 @@ FirstCells = Callable[[Sequence[PlaceCount]], dict[str, Cell]]
 MOST_ROWS = 50
 # Of a foreign name in a table.
 LONGEST_NAME = 100
+TIMES = {
+    "wait": ("Wait in the queue", "From enqueue to start, by the clock of Redis."),
+    "run": ("Run", "Around the workload, in the worker."),
+    "overhead": ("Overhead of scaletest", "Total, less wait and run."),
+    "total": (
+        "Total",
+        "At the client, from the start to the reply; in open load, from the intended start.",
+    ),
+}
+SPARSE = f"The 95th percentile is drawn where a second has {NEEDED['p95']} requests or more."
+
+
+class LoadChart(NamedTuple):
+    """A chart that the script of the page draws, second by second over the last minutes."""
+
+    key: str  # the script's name for it
+    title: str
+    caption: str
+    lines: Mapping[str, str]  # their classes, by their names
+
+
+def charts_of(snapshot: LoadSnapshot) -> list[LoadChart]:
+    """Return the charts of a load: its rate, the requests in flight, and their times."""
+    rates = {"succeeded": "c-data", "failed": "c-fail"}
+    in_flight = {"highest": "c-data"}
+    # what was asked for is drawn beside the rate or the requests in flight, whichever is steered
+    if snapshot.rate is not None:
+        rates["asked for"] = "c-wanted"
+    elif snapshot.resume_with is not None:
+        in_flight["asked for"] = "c-wanted"
+    times = {"median": "c-data", "95th percentile": "c-law", "longest": "c-ideal"}
+    return [
+        LoadChart("rate", "Requests per second", f"The last {MOST_POINTS // 60} minutes.", rates),
+        LoadChart("in_flight", "Requests in flight", "Submitted and not answered yet.", in_flight),
+        *(LoadChart(name, title, caption, times) for name, (title, caption) in TIMES.items()),
+    ]
 
 
 def describe_load(snapshot: LoadSnapshot) -> str:
