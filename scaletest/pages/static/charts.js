@@ -153,14 +153,13 @@ const scaletestCharts = (() => {
     points = allPoints;
     const again = points.findIndex((point) => point.seq === stayed);
     const xs = points.map((point) => point.at_s + 0.5);
-    // before the first drawing, which takes the width of its box
-    for (const part of document.querySelectorAll(".with-script")) part.hidden = false;
     for (const figure of document.querySelectorAll("[data-chart]")) {
       const shown = linesOf(figure);
       const data = [xs, ...shown.map((line) => points.map(line.value))];
       if (made.has(figure)) made.get(figure).setData(data);
       else made.set(figure, make(figure, data, shown));
     }
+    for (const hint of document.querySelectorAll(".with-script")) hint.hidden = false;
     choose(again < 0 ? null : again);
   };
 
