@@ -29,7 +29,6 @@ vector-effect:non-scaling-stroke}
 .c-data{stroke:var(--data);stroke-width:2;fill:none;stroke-linejoin:round}
 .c-dot{fill:var(--data);stroke:var(--paper);stroke-width:1.5}
 .c-error{stroke:var(--data);stroke-width:1.8;fill:none}
-.c-interval{stroke:var(--ink);stroke-width:1.6;fill:none}
 .c-law{stroke:var(--law);stroke-width:2.2;fill:none}
 .c-beyond{stroke:var(--law);stroke-width:2.2;fill:none;stroke-dasharray:2 5;stroke-linecap:round}
 .c-ideal{stroke:var(--ideal);stroke-width:1.6;fill:none;stroke-dasharray:7 5}

@@ -1,4 +1,4 @@
-"""Charts as SVG, and the bars in cells of tables.
+"""Charts as SVG.
 
 Marks are clipped at the frame. The ends of an interval stay visible beside its point, however short
 it is. Colours and fonts come from the classes in `style`, so that dark pages and paper look right.
@@ -140,25 +140,6 @@ class _Plot:
                     yield html_element("path", d=f"M{x:.1f} {y:.1f}h20", class_=css)
                 yield html_element("text", text, x=x + 24, y=y + 4, class_="c-tick")
                 x += LEGEND_SAMPLE + CHARACTER * len(text)
-
-
-def interval_bar(part: float, interval: tuple[float, float]) -> Markup:
-    """Draw a bar for a cell of a table, with the interval of its end; all as parts of its width.
-
-    People who cannot see it read the text beside it.
-    """
-    width, height = 120.0, 14.0  # in px
-    end, left, right = (min(width - 1.0, max(1.0, width * share)) for share in (part, *interval))
-    return html_element(
-        "svg",
-        html_element("rect", x=0.0, y=1.0, width=width, height=height - 2.0, class_="c-shade"),
-        html_element("rect", x=0.0, y=1.0, width=end, height=height - 2.0, class_="c-bar"),
-        html_element("path", d=f"M{left:.1f} {height / 2}H{right:.1f}", class_="c-interval"),
-        html_element("path", d=f"M{left:.1f} 3v8M{right:.1f} 3v8", class_="c-interval"),
-        viewBox=f"0 0 {width:g} {height:g}",
-        class_="cell-bar",
-        aria_hidden="true",
-    )
 
 
 def _draw_label(text: str, css: str, anchor: str = "middle", **place: float | str) -> Markup:

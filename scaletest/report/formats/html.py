@@ -16,7 +16,7 @@ from scaletest.render.blocks import BLOCKS, Share, Table
 from scaletest.render.contents import Head, Report, Section, ThresholdLine
 from scaletest.render.numbers import NOTHING, format_seconds
 from scaletest.render.style import CHART, COMMON, STYLE
-from scaletest.render.svg import draw_chart, interval_bar
+from scaletest.render.svg import draw_chart
 from scaletest.render.text import Markup, clean_text, html_element
 from scaletest.report import formats
 
@@ -24,19 +24,14 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-a
 # A server adds what a file cannot say of itself.
 SERVED_POLICY = f"{POLICY}; frame-ancestors 'none'"
 NO_NAVIGATION = Markup("")
+# What is no setting, stands elsewhere, or may hold secrets and whole documents.
+LEFT_OUT = ("schema_version", "command_line", "template")
+EMPTY: tuple[Any, ...] = (None, "", [], (), {})
 
 
 def render(report: Report, navigation: Markup = NO_NAVIGATION) -> str:
     """Write the whole file. navigation: what stands above it, where it is a page of a site."""
     head = report.head
-    # what is known of the machine; the command line stands elsewhere
-    conditions = {}
-    for key, setting in head.environment.items():
-        if key != "command_line" and setting not in ("", []):
-            conditions[key] = setting
-    # what was asked for, and what the plan holds besides
-    usual, settings = dict(setting_pairs(head.usual)), setting_pairs(head.plan)
-    asked = [(name, text) for name, text in settings if usual.get(name) != text]
     return (
         template_environment()
         .get_template("report.html")
@@ -48,9 +43,8 @@ def render(report: Report, navigation: Markup = NO_NAVIGATION) -> str:
             policy=POLICY,
             is_live=False,
             navigation=navigation,
-            environment=setting_pairs(conditions),
-            plan=asked,
-            rest=[pair for pair in settings if pair not in asked],
+            environment=setting_pairs(head.environment),
+            plan=setting_pairs(head.plan),
             formats=[name for name in formats.texts() if name != "html"],
         )
     )
@@ -112,7 +106,6 @@ def template_environment() -> Environment:
     templates.filters.update(
         anchor=heading_id,
         as_options=as_options,
-        bar=lambda share: interval_bar(share.part, share.interval),
         block=lambda block: BLOCKS[type(block)],
         svg=draw_chart,
     )
@@ -125,11 +118,10 @@ def heading_id(title: str) -> str:
 
 
 def setting_pairs(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return a plan or an environment as names and values; durations with their units."""
+    """Return what a plan or an environment holds, as names and values; durations with units."""
     texts = []
     for key, setting in settings.items():
-        # what is no setting, or may hold secrets and whole documents
-        if key in ("schema_version", "template"):
+        if key in LEFT_OUT or setting in EMPTY:
             continue
         if isinstance(setting, int | float) and key.endswith("_s") and not key.endswith("_per_s"):
             texts.append((key.removesuffix("_s").replace("_", " "), format_seconds(setting)))
@@ -140,10 +132,10 @@ def setting_pairs(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def setting_text(setting: object) -> str:
     """Format any value of a plan or an environment."""
-    if setting in ("", [], (), {}):
+    if setting in EMPTY:
         return NOTHING
     if isinstance(setting, dict):
         return ", ".join(f"{key} {setting_text(inner)}" for key, inner in setting.items())
     if isinstance(setting, list | tuple):
         return " ".join(map(setting_text, setting))
-    return clean_text(NOTHING if setting is None else setting, limit=4000)
+    return clean_text(setting, limit=4000)

@@ -18,7 +18,7 @@ from scaletest.render.numbers import (
 )
 from scaletest.stats.repetitions import mean_estimate
 from scaletest.validation.imported.judging import ImportedEvaluation, ImportedStep, throughput_of
-from scaletest.validation.imported.plan import UNITS, ImportedPlan
+from scaletest.validation.imported.plan import UNITS
 from scaletest.validation.imported.run_type import ImportedRun
 from scaletest.validation.report.law import describe_law
 from scaletest.validation.report.throughput_chart import (
@@ -66,7 +66,6 @@ def imported_report(run: ImportedRun) -> Report:
         following=f"scaletest report {shlex.quote(run.name)} -o report.html",
         environment=run.environment,
         plan=plan.to_dict(),
-        usual=contents.usual_settings(ImportedPlan),
     )
 
     def sections() -> list[Section]:

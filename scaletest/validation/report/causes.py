@@ -54,7 +54,7 @@ def causes_table(causes: Causes, *, on_page: bool, title: str = "", note: str = 
         rows.append(
             {
                 "cause": cause.label,
-                "share of the added time": Share(part.value, text, (part.low, part.high)),
+                "share of the added time": Share(part.value, text),
                 "added": format_seconds(cause.grown_s.value),
                 **(course if on_page else {}),
                 "object": cause.object,

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from scaletest.model import VerdictKind
-from scaletest.render import contents
 from scaletest.render.blocks import Block, Text
 from scaletest.render.contents import Case, Head, Report
 from scaletest.render.numbers import (
@@ -22,7 +21,6 @@ from scaletest.render.numbers import (
 from scaletest.report import failures
 from scaletest.report.words import run_warnings
 from scaletest.validation.judging.evaluation import Evaluation
-from scaletest.validation.plan import Plan
 from scaletest.validation.report.causes import (
     causes_note,
     causes_table,
@@ -90,7 +88,6 @@ def validation_report(run: ValidationRun) -> Report:
         following=following,
         environment=run.environment,
         plan=result.plan.to_dict(),
-        usual=contents.usual_settings(Plan),
         alarming=("failed",) if failed else (),
     )
     return Report(

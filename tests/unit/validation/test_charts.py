@@ -10,7 +10,7 @@ import pytest
 
 from scaletest.render.axis import Axis, marks_up_to
 from scaletest.render.chart import Chart
-from scaletest.render.svg import draw_chart, interval_bar
+from scaletest.render.svg import draw_chart
 from scaletest.report import formats
 from scaletest.validation.plan import Plan
 from scaletest.validation.report.course_charts import course_panels
@@ -107,18 +107,3 @@ def test_warning_and_chart_tell_the_same_second_of_a_change(tmp_path: Path) -> N
     assert re.findall(r"after (\d+) s", warning) == [f"{mark.points[0][0]:.0f}"]
     # expect the second in which it really happened
     assert mark.points[0][0] == pytest.approx(61 * 0.2, abs=1.5)
-
-
-@pytest.mark.parametrize(
-    ("ends", "width", "caps"),
-    [((0.5, (0.25, 0.75)), 60, (30, 90)), ((1.2, (0.9, 3.0)), 119, (108, 119))],
-)
-def test_the_bar_of_a_cause_is_as_long_as_its_share_and_at_most_its_cell(
-    ends: tuple[float, tuple[float, float]], width: float, caps: tuple[float, float]
-) -> None:
-    drawn = interval_bar(*ends)
-    bars = [float(number) for number in re.findall(r'<rect [^>]*width="([\d.]+)"', drawn)]
-    assert bars == [120.0, width]
-    (left, right) = re.findall(r"M([\d.]+) 3v8", drawn)
-    assert (float(left), float(right)) == caps
-    assert 'aria-hidden="true"' in drawn and "style" not in drawn
