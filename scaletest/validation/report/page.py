@@ -38,7 +38,7 @@ from scaletest.validation.report.time_chart import draw_time_by_state
 from scaletest.validation.report.words import best_share_text, rate_interval_text, share_text
 from scaletest.validation.run_type import ValidationRun
 
-# More members than this are shown from both ends: the busiest and the idlest.
+# Of more members the idlest are shown.
 MOST_MEMBERS = 24
 
 
@@ -263,20 +263,17 @@ def _members_tables(step: Step, records: Rows) -> list[Table]:
             continue
         seen.append(set(by_name))
 
-        # their shares of the successful requests, busiest first
+        # their shares of the successful requests, the idlest first
         run_times = {
             name: [record.reply.run_s for record in records_of_name if record.ok]
             for name, records_of_name in by_name.items()
         }
-        names = sorted(run_times, key=lambda name: (-len(run_times[name]), name))
-        most = len(run_times[names[0]]) or 1
+        names = sorted(run_times, key=lambda name: (len(run_times[name]), name))
+        most = len(run_times[names[-1]]) or 1
         total = sum(map(len, run_times.values())) or 1
-        note = ""
-        if len(names) > MOST_MEMBERS:
-            note = f"{len(names) - MOST_MEMBERS} of the middle are left out."
-            names[MOST_MEMBERS // 2 : -MOST_MEMBERS // 2] = []
+        note = f"The idlest {MOST_MEMBERS} of {len(names)}." if len(names) > MOST_MEMBERS else ""
         rows: list[dict[str, Cell]] = []
-        for name in names:
+        for name in names[:MOST_MEMBERS]:
             done = len(run_times[name])
             rows.append(
                 {
