@@ -149,16 +149,11 @@ def _draw_label(text: str, css: str, anchor: str = "middle", **place: float | st
 
 def _line_path(points: Sequence[Point], places: Sequence[Point]) -> str:
     """Return a path through places of points; it breaks where a value is not finite."""
-    path = last_x = last_y = ""
-    for (_, value), place in zip(points, places, strict=True):
-        x, y = (f"{coordinate:.1f}" for coordinate in place)
-        if not math.isfinite(value):
-            x = y = ""
-        elif not last_x:
-            path += f"M{x} {y}"
-        elif y == last_y:
-            path += f"H{x}"
+    path, step = "", "M"
+    for (_, value), (x, y) in zip(points, places, strict=True):
+        if math.isfinite(value):
+            path += f"{step}{x:.1f} {y:.1f}"
+            step = "L"
         else:
-            path += f"V{y}" if x == last_x else f"L{x} {y}"
-        last_x, last_y = x, y
+            step = "M"
     return path

@@ -149,7 +149,7 @@ def _sharing_section(parts: ReportParts) -> list[Block | None]:
 
 
 def _steps_section(parts: ReportParts) -> list[Block | None]:
-    """Return a row for each step, with the intervals of its ratios, and the knee."""
+    """Return a row for each step, with the intervals of its ratios."""
     rows = []
     for row in parts.rows:
         step, scaled, ratio = row.step, row.scaled, row.step.ratio
@@ -179,10 +179,6 @@ def _steps_section(parts: ReportParts) -> list[Block | None]:
     blocks: list[Block | None] = [Table.of_rows(rows, {"ended"}, layout="steps", note=note)]
     unseen = unseen_tail(parts.result.steps) if parts.result.steps else ""
     blocks.append(Text([as_sentence(unseen[:1].upper() + unseen[1:])], "soft"))
-    knee = parts.result.growth.knee
-    if knee is not None and not parts.result.plan.compares:
-        text = f"Knee of the curve (Kneedle): {knee} workers."
-        blocks.append(Text([text]))
     return blocks
 
 

@@ -1,6 +1,6 @@
 """What the nodes did in each step, as a table for pages, and as one line."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from operator import itemgetter
 
 from scaletest.causes.resources import NodeUse
@@ -11,7 +11,6 @@ from scaletest.render.numbers import (
     format_percent,
     format_quantity,
     format_significant,
-    plural,
 )
 from scaletest.validation.judging.evaluation import Evaluation
 
@@ -109,30 +108,24 @@ def _name_largest(values: Mapping[str, float], show: Callable[[float], str]) -> 
 def resources_line(result: Evaluation) -> str:
     """Return the busy cores, the pressure on them and the energy of each step, in a line.
 
-    "" without samples. Steps without a sample are left out, and the line names the others.
+    "" without samples; n/a for a step without any, as a short one is.
     """
-    steps = result.resources
-    cores = [step.cores for step in steps if step.cores and step.cores_busy is not None]
-    busy = _join_by_step([step.cores and step.cores_busy for step in steps], _one_decimal)
-    pressures = [step.highest(PRESSURE, "cpu_some") for step in steps]
-    parts = {
-        "cores busy": f"{busy} of {cores[-1]:g}" if cores else "",
-        "pressure": _join_by_step(pressures, lambda part: format_percent(part, 0)),
-        "joules per request": _join_by_step(
-            [step.joules_per_request for step in steps], format_significant
-        ),
+    sampled = {step.workers: step for step in result.resources}
+    steps = [sampled.get(step.workers) for step in result.steps]
+    busy = [_one_decimal(step.cores_busy if step else None) for step in steps]
+    pressures = [step.highest(PRESSURE, "cpu_some") if step else None for step in steps]
+    joules = [step.joules_per_request if step else None for step in steps]
+    figures = {
+        "cores busy": busy,
+        "pressure": [format_percent(part, 0) for part in pressures],
+        "joules per request": [format_significant(number) for number in joules],
     }
-    line = "; ".join(f"{name} {figures}" for name, figures in parts.items() if figures)
-    if not line or len(steps) == len(result.steps):
-        return line
-    *others, last = [step.per_device or step.workers for step in steps]
-    sampled = ", ".join([*map(str, others), plural(last, "worker")])
-    place = " on each device" if result.plan.compares else ""
-    return f"{line} (with {sampled}{place}: other steps were too short to sample)"
-
-
-def _join_by_step(values: Sequence[float | None], show: Callable[[float | None], str]) -> str:
-    """Return a figure in each step; "" where no step knows it."""
-    if all(value is None for value in values):
-        return ""
-    return ", ".join(map(show, values))
+    parts = {
+        name: f"{name} {', '.join(texts)}"
+        for name, texts in figures.items()
+        if set(texts) - {NOTHING}
+    }
+    cores = [step.cores for step in result.resources if step.cores]
+    if cores and "cores busy" in parts:
+        parts["cores busy"] += f" of {cores[-1]:g}"
+    return "; ".join(parts.values())
