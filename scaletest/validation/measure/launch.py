@@ -171,7 +171,7 @@ def _validate(
         stored=stored,
         ready_s=target.patience_s if target else READY_TIMEOUT_S,
         # what else this machine does while it runs the workers
-        look=tuple if target else busy_check.of_this_machine().warnings,
+        machine_warnings=tuple if target else busy_check.of_this_machine().warnings,
     )
     unwind = hand_on or bool(target)
     with stop_on_signals(runner.stop, unwind=unwind, hand_on=hand_on) as stack:

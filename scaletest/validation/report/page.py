@@ -47,23 +47,6 @@ def page_sections(parts: ReportParts) -> list[Section]:
     run, result = parts.run, parts.result
     law = Text([as_sentence(law_sentence(result), "Scaling: ")], "strong")
     limits = "What limits it"
-    # what the load beside the validation did
-    others = [
-        {
-            "queue": step.name,
-            "workers of the step": str(step.workers),
-            "pass": way_name(step.repeat),
-            "requests/s": with_half_width(step.throughput.per_s, step.throughput.half_width),
-            "mean wait": format_seconds(step.wait.mean),
-            "mean run": format_seconds(step.run.mean),
-            "failed": str(step.failures),
-        }
-        for step in result.background
-    ]
-    others_note = (
-        "Background load on other queues during each step. It does not affect the verdict, but a"
-        " change shows how much the two share."
-    )
     return contents.make_page(
         {
             "How far it scales": [law, parts.scaling_chart] if parts.scaling_chart else [],
@@ -78,9 +61,30 @@ def page_sections(parts: ReportParts) -> list[Section]:
             "Throughput over time": [Charts(course_panels(result), note=PANEL_NOTE)],
             "Wait and run times": _times_section(run),
             "Work per worker": _members_section(run),
-            "Other queues": [Table.of_rows(others, {"queue", "pass"}, note=others_note)],
+            "Other queues": [_queues_table(result)],
         },
     )
+
+
+def _queues_table(result: Evaluation) -> Table:
+    """Return what the load beside the validation did in each step."""
+    rows = [
+        {
+            "queue": step.name,
+            "workers of the step": str(step.workers),
+            "pass": way_name(step.repeat),
+            "requests/s": with_half_width(step.throughput.per_s, step.throughput.half_width),
+            "mean wait": format_seconds(step.wait.mean),
+            "mean run": format_seconds(step.run.mean),
+            "failed": str(step.failures),
+        }
+        for step in result.background
+    ]
+    note = (
+        "Background load on other queues during each step. It does not affect the verdict, but a"
+        " change shows how much the two share."
+    )
+    return Table.of_rows(rows, {"queue", "pass"}, note=note)
 
 
 def _limits_section(result: Evaluation) -> list[Block | None]:

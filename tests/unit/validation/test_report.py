@@ -31,7 +31,7 @@ from scaletest.validation.judging.cost import cost_of_requests
 from scaletest.validation.judging.evaluation import evaluate
 from scaletest.validation.judging.schedule import way_name
 from scaletest.validation.judging.throughput import Throughput
-from scaletest.validation.measure.runner import StepTally, progress_line
+from scaletest.validation.measure.tally import StepTally, progress_line
 from scaletest.validation.plan import Plan
 from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.report import validation_report
