@@ -25,7 +25,7 @@ from scaletest.validation.options import OWN_QUEUE
 from scaletest.validation.plan import Plan
 
 # Queue names are made up for each run, and requirements do not change what was measured.
-IRRELEVANT_FIELDS = {"queue", "scale", "limit", "thresholds", "tolerate_failures", "price", "seed"}
+IRRELEVANT_FIELDS = {"queue", "scale", "limit", "thresholds", "tolerate_failures", "seed"}
 DEVICES = {"devices", "per_device"}
 # How much wider a normal 95 % interval is than the 90 % interval.
 FROM_90_TO_95 = 1.1915
