@@ -27,7 +27,7 @@ class Result:
     """A run of any type that lies on disk, judged: what `validate` and `load_run` return.
 
     `steps`, `law`, `causes` and `records` are those of a validation; other runs have none, and
-    their numbers are in `measures`. Below a notebook's cell it shows verdict and charts.
+    their numbers are in `measures`. Below a notebook's cell it shows the report.
 
     Example:
         result = scaletest.load_run("LAST")
@@ -194,7 +194,7 @@ class Result:
         return f"<Result of {self.run_type} {self.name}: {self.verdict.kind}>"
 
     def _repr_html_(self) -> str:
-        """Return verdict and charts as HTML; a notebook calls it."""
+        """Return the report in a frame, as HTML; a notebook calls it."""
         return str(html.render_notebook(self._report))
 
 

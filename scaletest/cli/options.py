@@ -11,7 +11,7 @@ from scaletest.cli.headings import Decorator, F, ManyOptionsCommand, join_option
 from scaletest.cli.option_groups import call_with_groups
 from scaletest.cli.output import confirm, echo
 from scaletest.cli.output_options import output, report_output
-from scaletest.cli.quantity import DURATION, PRICE, RATE, RATE_WITH_UNIT, Quantity
+from scaletest.cli.quantity import DURATION, RATE, RATE_WITH_UNIT, Quantity
 from scaletest.model.errors import UsageError
 from scaletest.model.presets import PRESETS
 
@@ -22,7 +22,6 @@ __all__ = [
     "RATE_WITH_UNIT",
     "Decorator",
     "ManyOptionsCommand",
-    "PRICE",
     "Quantity",
     "WatchOptions",
     "is_confirmed",

@@ -58,5 +58,3 @@ DURATION = Quantity("duration", SECONDS, "90s, 3m or 500ms", "s", plausible=60.0
 RATE = Quantity("rate", PER_SECOND, "20/s or 600/min", "/s")
 # For rates that people count per second or per minute.
 RATE_WITH_UNIT = Quantity("rate", PER_SECOND, "2/s or 120/min")
-# In money of any kind.
-PRICE = Quantity("price of an hour", {"/h": 1.0}, "1.2/h", "/h")

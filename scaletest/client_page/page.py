@@ -11,8 +11,7 @@ from scaletest.load.pace import MAX_RATE
 from scaletest.load.steering import Steered
 from scaletest.pages.site import READ
 from scaletest.render import numbers
-from scaletest.report import load, load_charts
-from scaletest.report.formats import html
+from scaletest.report import load
 
 
 class Button(NamedTuple):
@@ -92,13 +91,6 @@ def live() -> Response:
     return _render("changing.html")
 
 
-def report() -> Response:
-    """Answer with the load so far as one HTML file."""
-    response = make_response(load.load_page(steering().snapshot()))
-    response.headers["Content-Security-Policy"] = html.SERVED_POLICY
-    return response
-
-
 def _render(template: str) -> Response:
     snapshot = steering().snapshot()
     context = {
@@ -107,9 +99,8 @@ def _render(template: str) -> Response:
         "http": counts(),
         "load": load.describe_load(snapshot),
         "per_s": load.format_rate,
-        "figures": load_charts.draw_load(snapshot),
-        "clock_steps": load_charts.CLOCK_STEPS,
-        "sparse": load_charts.SPARSE,
+        "charts": load.charts_of(snapshot),
+        "sparse": load.SPARSE,
         "times": load.times_table(snapshot),
         "places": load.place_tables(snapshot),
         "itself": load.client_facts(snapshot),
@@ -118,4 +109,4 @@ def _render(template: str) -> Response:
     return make_response(render_template(template, **context))
 
 
-ROUTES = (("/", READ, index), ("/live", READ, live), ("/report", READ, report))
+ROUTES = (("/", READ, index), ("/live", READ, live))

@@ -53,23 +53,23 @@ class _QuoteLoader(_Loader):
 _QuoteLoader.add_constructor("tag:yaml.org,2002:str", _QuoteLoader.construct_quoted)
 
 
-def text_of(path: str | Path, name: str, hint: str) -> str:
+def text_of(path: str | Path, name: str, hint: str, most_bytes: int = MOST_BYTES) -> str:
     """Return the text of a file; - is standard input.
 
-    name: what it is, for messages. UsageError when it cannot be read, InvalidValue when it is too
-    long or no text.
+    name: what it is, for messages. most_bytes: how long it may be. UsageError when it cannot be
+    read, InvalidValue when it is too long or no text.
     """
     try:
         if str(path) == "-":
-            data = sys.stdin.buffer.read(MOST_BYTES + 1)
+            data = sys.stdin.buffer.read(most_bytes + 1)
         else:
             # no size is asked for first: the file may be a pipe, as of <(...)
             with Path(path).open("rb") as file:
-                data = file.read(MOST_BYTES + 1)
+                data = file.read(most_bytes + 1)
     except OSError as error:
         raise UsageError(f"{name} cannot be read: {error.strerror}", hint=hint) from error
-    if len(data) > MOST_BYTES:
-        raise InvalidValue(f"{name} is longer than {MOST_BYTES} bytes", hint=hint)
+    if len(data) > most_bytes:
+        raise InvalidValue(f"{name} is longer than {most_bytes} bytes", hint=hint)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

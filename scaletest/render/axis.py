@@ -3,7 +3,6 @@
 Marks are at 1, 2 and 5 times powers of ten, or at powers of two.
 """
 
-import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,20 +45,13 @@ def powers_of_two(low: float, high: float, max_marks: int = 8) -> list[float]:
 
 
 def decades(low: float, high: float, max_marks: int = 8) -> list[float]:
-    """Return 1, 2 and 5 times powers of ten in [low, high]. low > 0.
+    """Return 1, 2 and 5 times powers of ten in [low, high]; of too many every second or third.
 
-    Where these are too many they are powers of ten, or every second or third of them, and where
-    they are fewer than two, round numbers.
+    Round numbers where these are fewer than two. low > 0.
     """
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    for factors in ((1, 2, 5), (1,)):
-        marks = []
-        for exponent, factor in itertools.product(range(first, last + 1), factors):
-            mark = factor * 10.0**exponent
-            if low <= mark <= high:
-                marks.append(mark)
-        if len(marks) <= max_marks:
-            break
+    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    numbers = [factor * 10.0**exponent for exponent in exponents for factor in (1, 2, 5)]
+    marks = [number for number in numbers if low <= number <= high]
     if len(marks) < 2:
         return round_marks(low, high, max_marks)
     return marks[:: math.ceil(len(marks) / max_marks)]

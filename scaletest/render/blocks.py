@@ -20,7 +20,6 @@ class Share(NamedTuple):
 
     part: float  # its length, as a part of the longest bar
     text: str
-    interval: tuple[float, float] | None = None  # of its end
 
     def __str__(self) -> str:
         return self.text

@@ -3,7 +3,7 @@
 import math
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
@@ -113,15 +113,6 @@ class ThresholdLine(Protocol):
         """What was measured, in its unit."""
 
 
-def usual_settings(plan: type[Any]) -> dict[str, Any]:
-    """Return what a plan of this class holds where nothing else is asked for."""
-    usual = dict(plan.constants)
-    for member in fields(plan):
-        if member.default is not MISSING:
-            usual[member.name] = member.default
-    return usual
-
-
 @dataclass(frozen=True)
 class Head:
     """What every report begins and ends with."""
@@ -141,8 +132,6 @@ class Head:
     following: str = ""  # the command to try next
     environment: Mapping[str, Any] = field(default_factory=dict)  # where and how it was made
     plan: Mapping[str, Any] = field(default_factory=dict)
-    # what the plan holds where nothing else was asked for
-    usual: Mapping[str, Any] = field(default_factory=dict)
     alarming: Collection[str] = ()  # the names of facts that are bad news
     # the words before the reason where nothing is judged, instead of the verdict's kind
     answer: str = ""

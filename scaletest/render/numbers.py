@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 NOTHING = "n/a"
 # More digits say nothing to anyone, however narrow an interval is.
 MOST_DIGITS = 4
-_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 # Down to nanoseconds, for latencies.
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _WHOLE_UNITS = ((3600, "h"), (60, "min"), (1, "s"))
@@ -64,7 +63,7 @@ def duration_range(least_s: float, most_s: float) -> str:
 
 def unit_of(largest_s: float) -> tuple[float, str]:
     """Return the unit for times up to `largest_s`: its length in seconds, and its name."""
-    return next(((size, name) for size, name in _UNITS if largest_s >= size), _UNITS[-1])
+    return next(((size, name) for size, name in _TIMES if largest_s >= size), _TIMES[-1])
 
 
 def with_half_width(number: float, half_width: float) -> str:

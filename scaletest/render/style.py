@@ -29,7 +29,6 @@ vector-effect:non-scaling-stroke}
 .c-data{stroke:var(--data);stroke-width:2;fill:none;stroke-linejoin:round}
 .c-dot{fill:var(--data);stroke:var(--paper);stroke-width:1.5}
 .c-error{stroke:var(--data);stroke-width:1.8;fill:none}
-.c-interval{stroke:var(--ink);stroke-width:1.6;fill:none}
 .c-law{stroke:var(--law);stroke-width:2.2;fill:none}
 .c-beyond{stroke:var(--law);stroke-width:2.2;fill:none;stroke-dasharray:2 5;stroke-linecap:round}
 .c-ideal{stroke:var(--ideal);stroke-width:1.6;fill:none;stroke-dasharray:7 5}
@@ -129,33 +128,12 @@ font-weight:600;font-variant-numeric:tabular-nums}
 .tiles .bad dd{color:var(--fail)}
 @media (max-width:640px){.tiles{grid-template-columns:repeat(2,1fr)}}
 """.replace("\n", "")
-
-
-def _palette_rules(selector: str) -> str:
-    """Return the colours of the elements below these."""
-    return (
-        f"{selector}{{color-scheme:light dark;{_LIGHT}}}"
-        f"@media (prefers-color-scheme:dark){{{selector}{{{_DARK}}}}}"
-        f"@media print{{{selector}{{color-scheme:light;{_LIGHT}}}}}"
-    ).replace("\n", "")
-
-
-PALETTE = _palette_rules(":root")
+PALETTE = f"""
+:root{{color-scheme:light dark;{_LIGHT}}}
+@media (prefers-color-scheme:dark){{:root{{{_DARK}}}}}
+@media print{{:root{{color-scheme:light;{_LIGHT}}}}}
+""".replace("\n", "")
 STYLE = PALETTE + CHART + COMMON
-
-
-def notebook_palette(selector: str) -> str:
-    """Return the colours of these elements in the output of a notebook, whose own theme counts.
-
-    That is the theme of Jupyter, Visual Studio Code or Colab.
-    """
-    light = ':is([data-jp-theme-light="true"],.vscode-light,[theme="light"])'
-    dark = ':is([data-jp-theme-light="false"],.vscode-dark,[theme="dark"])'
-    return (
-        f"{_palette_rules(selector)}"
-        f"{light} {selector}{{color-scheme:light;{_LIGHT}}}"
-        f"{dark} {selector}{{color-scheme:dark;{_DARK}}}"
-    ).replace("\n", "")
 
 
 def chart_properties(css: str) -> dict[str, str]:

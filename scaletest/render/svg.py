@@ -1,4 +1,4 @@
-"""Charts as SVG, and the bars in cells of tables.
+"""Charts as SVG.
 
 Marks are clipped at the frame. The ends of an interval stay visible beside its point, however short
 it is. Colours and fonts come from the classes in `style`, so that dark pages and paper look right.
@@ -142,25 +142,6 @@ class _Plot:
                 x += LEGEND_SAMPLE + CHARACTER * len(text)
 
 
-def interval_bar(part: float, interval: tuple[float, float]) -> Markup:
-    """Draw a bar for a cell of a table, with the interval of its end; all as parts of its width.
-
-    People who cannot see it read the text beside it.
-    """
-    width, height = 120.0, 14.0  # in px
-    end, left, right = (min(width - 1.0, max(1.0, width * share)) for share in (part, *interval))
-    return html_element(
-        "svg",
-        html_element("rect", x=0.0, y=1.0, width=width, height=height - 2.0, class_="c-shade"),
-        html_element("rect", x=0.0, y=1.0, width=end, height=height - 2.0, class_="c-bar"),
-        html_element("path", d=f"M{left:.1f} {height / 2}H{right:.1f}", class_="c-interval"),
-        html_element("path", d=f"M{left:.1f} 3v8M{right:.1f} 3v8", class_="c-interval"),
-        viewBox=f"0 0 {width:g} {height:g}",
-        class_="cell-bar",
-        aria_hidden="true",
-    )
-
-
 def _draw_label(text: str, css: str, anchor: str = "middle", **place: float | str) -> Markup:
     """Draw a text. anchor: which part of it stands at its place: start, middle or end."""
     return html_element("text", text, **place, text_anchor=anchor, class_=css)
@@ -168,16 +149,11 @@ def _draw_label(text: str, css: str, anchor: str = "middle", **place: float | st
 
 def _line_path(points: Sequence[Point], places: Sequence[Point]) -> str:
     """Return a path through places of points; it breaks where a value is not finite."""
-    path = last_x = last_y = ""
-    for (_, value), place in zip(points, places, strict=True):
-        x, y = (f"{coordinate:.1f}" for coordinate in place)
-        if not math.isfinite(value):
-            x = y = ""
-        elif not last_x:
-            path += f"M{x} {y}"
-        elif y == last_y:
-            path += f"H{x}"
+    path, step = "", "M"
+    for (_, value), (x, y) in zip(points, places, strict=True):
+        if math.isfinite(value):
+            path += f"{step}{x:.1f} {y:.1f}"
+            step = "L"
         else:
-            path += f"V{y}" if x == last_x else f"L{x} {y}"
-        last_x, last_y = x, y
+            step = "M"
     return path

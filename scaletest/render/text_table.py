@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from scaletest.render.blocks import Table
 
+GAP = "  "
+
 
 def align_table(table: Table, width: int = 10_000) -> Iterator[str]:
     """Yield titles and rows, texts to the left and numbers to the right, two blanks apart.
@@ -17,30 +19,22 @@ def align_table(table: Table, width: int = 10_000) -> Iterator[str]:
     for title in table.spare:
         if _total_width(columns, widths) > width:
             columns = [column for column in columns if table.titles[column] != title]
-    gap = "  "
-    if width < _total_width(columns, widths) <= width + len(columns) - 1:
-        # one blank less between columns is enough to make them fit
-        gap = " "
-        groups = [columns]
-    else:
-        # too many columns are broken into groups, each of which begins with the first column
-        first, *other_columns = columns
-        groups, room = [[first]], width - widths[first]
-        for column in other_columns:
-            if room < widths[column] + 2 and len(groups[-1]) > 1:
-                groups.append([first])
-                room = width - widths[first]
-            groups[-1].append(column)
-            room -= widths[column] + 2
+    # too many columns are broken into groups, each of which begins with the first column
+    first, *other_columns = columns
+    groups = [[first]]
+    for column in other_columns:
+        if _total_width([*groups[-1], column], widths) > width and len(groups[-1]) > 1:
+            groups.append([first])
+        groups[-1].append(column)
     for group in groups:
         for row in cells:
             padded = []
             for column in group:
                 pad = str.ljust if column in table.texts else str.rjust
                 padded.append(pad(row[column], widths[column]))
-            yield gap.join(padded).rstrip()
+            yield GAP.join(padded).rstrip()
 
 
 def _total_width(columns: Sequence[int], widths: Sequence[int]) -> int:
-    """Return the width of these columns with two blanks between them."""
-    return sum(widths[column] for column in columns) + 2 * (len(columns) - 1)
+    """Return the width of these columns with a gap between them."""
+    return sum(widths[column] for column in columns) + len(GAP) * (len(columns) - 1)

@@ -12,7 +12,7 @@ from scaletest.render.text import clean_text
 from scaletest.report.comparison_charts import curve_charts
 from scaletest.report.words import CUT
 from scaletest.stats.change import FLAGGED, Change, MeasureChange, ratio_text
-from scaletest.stats.comparison import TOLERANCE, Comparison
+from scaletest.stats.comparison import Comparison
 from scaletest.stats.measure import Measure, place_text
 
 MOST_NOTES, MOST_REASONS = 6, 8
@@ -58,11 +58,8 @@ def comparison_report(comparison: Comparison) -> Report:
     causes = _cause_change(comparison)
     names = [candidate.candidate.name for candidate in comparison.candidates]
     # the command that gives the same comparison
-    command = ["scaletest", "compare", comparison.base.name, *names]
-    if comparison.tolerance != TOLERANCE:
-        command += ["--tolerance", f"{100 * comparison.tolerance:g}%"]
-    if any(candidate.contrast.foreign and candidate.changes for candidate in comparison.candidates):
-        command.append("--force")
+    tolerance = f"{100 * comparison.tolerance:g}%"
+    command = ["scaletest", "compare", comparison.base.name, *names, "--tolerance", tolerance]
     return Report(
         head=Head(
             statement=causes,

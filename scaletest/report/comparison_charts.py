@@ -1,8 +1,9 @@
-"""The curves of compared runs over each other, a chart for every number that has several places."""
+"""The curves of compared runs over each other, a chart for each number of several places."""
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 
 from scaletest.render.axis import Axis, axis_end, round_marks
@@ -12,114 +13,98 @@ from scaletest.render.text import clean_text
 from scaletest.report.words import AXES
 from scaletest.stats.comparison import Side
 from scaletest.stats.estimate import Estimate
-from scaletest.stats.measure import Measure, place_text
+from scaletest.stats.measure import Measure
 
 WIDTH, HEIGHT = 420.0, 280.0
 # So many runs are told apart by colour and dashes, and so many charts are drawn.
 MOST_RUNS, MOST_CHARTS = 6, 24
-Mark = str | int | float
-# The estimates of a run in one chart, by their marks on the axis across.
-Curve = dict[Mark, Estimate]
+# Ends of intervals that lie farther above the highest value, as its multiple, are cut.
+FARTHEST_END = 1.6
+# Numbers farther apart, as 1 to 32 workers, have an axis on which doublings are equally long.
+MOST_ON_LINEAR_AXIS = 16
+
+
+@dataclass
+class Curves:
+    """One number in all runs, such as the throughput at 1, 2 and 4 workers."""
+
+    measure: Measure  # of one place
+    axis: str  # what the places count, such as workers
+    # estimates by place, for each run that has the number, by its position among the runs
+    of_runs: dict[int, dict[float, Estimate]] = field(default_factory=dict)
 
 
 def curve_charts(runs: Sequence[Side]) -> list[Chart]:
-    """Draw a chart for every number that has several places, the curves of all runs in each.
+    """Draw a chart for every number with several places on one axis, the curves of all runs in it.
 
     runs: the base and its candidates.
     """
-    runs = runs[:MOST_RUNS]
-    names = [clean_text(run.name, limit=40) for run in runs]
-    measures: dict[tuple[str, str], Measure] = {}
-    curves: dict[tuple[str, str], dict[int, Curve]] = {}
-    for number, run in enumerate(runs):
-        for measure in run.measures:
-            title, label, mark = _chart_place(measure)
-            measures.setdefault((title, label), measure)
-            curves.setdefault((title, label), {}).setdefault(number, {})[mark] = measure.estimate
+    names = [clean_text(run.name, limit=40) for run in runs[:MOST_RUNS]]
+    all_curves: dict[tuple[str, str], Curves] = {}
+    for number in range(len(names)):
+        for measure in runs[number].measures:
+            if len(measure.where) != 1:
+                continue
+            ((axis, place),) = measure.where.items()
+            if not isinstance(place, str):
+                curves = all_curves.setdefault((measure.name, axis), Curves(measure, axis))
+                curves.of_runs.setdefault(number, {})[place] = measure.estimate
     # those that decide come first
-    charts = [
-        _draw_curves(*title, measures[title], names, curves[title])
-        for title in sorted(curves, key=lambda title: not measures[title].decides)
-    ]
+    ordered = sorted(all_curves.values(), key=lambda curves: not curves.measure.decides)
+    charts = [_draw_curves(curves, names) for curves in ordered]
     return [chart for chart in charts if chart][:MOST_CHARTS]
 
 
-def _chart_place(measure: Measure) -> tuple[str, str, Mark]:
-    """Return the title of a measure's chart, the label of the axis across, and its mark there.
-
-    The mark is the place of the measure, or its name where it has no place.
-    """
-    if len(measure.where) == 1:
-        ((label, mark),) = measure.where.items()
-        return measure.name, label.replace("_", " "), mark
-    if measure.where:
-        return measure.name, ", ".join(measure.where), place_text(measure.where)
-    name, _, statistic = measure.name.rpartition(".")
-    return statistic if name else measure.unit or "others", "", name or measure.name
-
-
-def _draw_curves(
-    title: str, label: str, measure: Measure, names: Sequence[str], curves: Mapping[int, Curve]
-) -> Chart | None:
+def _draw_curves(curves: Curves, names: Sequence[str]) -> Chart | None:
     """Draw the curves of one number; None where there is nothing to lay over each other.
 
-    names, curves: by the number of the run.
+    names: of the runs.
     """
-    marks = list(dict.fromkeys(chain.from_iterable(curves.values())))
-    points = list(chain.from_iterable(curve.values() for curve in curves.values()))
-    top = max(point.value for point in points)
-    if len(marks) < 2 or top <= 0:
+    places = sorted(set(chain.from_iterable(curves.of_runs.values())))
+    estimates = list(chain.from_iterable(curve.values() for curve in curves.of_runs.values()))
+    highest = max(estimate.value for estimate in estimates)
+    if len(places) < 2 or highest <= 0:
         return None
-    # intervals that reach higher are cut, so that curves can be seen
-    high = max(top, *(point.high for point in points if point.high < 1.6 * top), 0.0)
-    size, unit = unit_scale(top, measure.unit)
+    ends = [estimate.high for estimate in estimates if estimate.high < FARTHEST_END * highest]
+    name, unit_of_measure = curves.measure.name, curves.measure.unit
+    size, unit = unit_scale(highest, unit_of_measure)
     chart = Chart(
-        re.sub(r"[^A-Za-z0-9]+", "-", f"compare-{title}-{label}"),
-        title,
+        re.sub(r"[^A-Za-z0-9]+", "-", f"compare-{name}-{curves.axis}"),
+        name,
         "; ".join(
-            [f"{names[run]}: {plural(len(curve), 'point')}" for run, curve in curves.items()]
+            f"{names[number]}: {plural(len(curve), 'point')}"
+            for number, curve in curves.of_runs.items()
         ),
-        _axis_across(label, marks),
-        Axis(AXES.get(unit, unit or title), low=0.0, high=axis_end(high / size * 1.02)),
+        _axis_of_places(curves.axis.replace("_", " "), places),
+        Axis(
+            AXES.get(unit, unit or name),
+            low=0.0,
+            high=axis_end(max([highest, *ends]) / size * 1.02),
+        ),
         width=WIDTH,
         height=HEIGHT,
     )
-    for run, curve in curves.items():
-        chart.legend(names[run], f"c-run c-run-{run}")
-        if not chart.x.names:
-            chart.line(
-                sorted((float(mark), curve[mark].value / size) for mark in curve),
-                f"c-run c-run-{run}",
-            )
-        for mark, estimate in curve.items():
-            tip = clean_text(
-                f"{names[run]}, {mark}: {format_quantity(estimate.value, measure.unit)}", limit=200
-            )
-            if any(isinstance(name, str) for name in marks):
-                # of texts, which are 1 apart, runs stand beside each other
-                place = marks.index(mark) + 0.1 * (run - MOST_RUNS / 2)
-            else:
-                place = float(mark)
+    for number, curve in curves.of_runs.items():
+        css = f"c-run-{number}"
+        chart.legend(names[number], f"c-run {css}")
+        points = [(place, estimate.value / size) for place, estimate in sorted(curve.items())]
+        chart.line(points, f"c-run {css}")
+        for place, estimate in curve.items():
+            value = format_quantity(estimate.value, unit_of_measure)
             point = estimate.scaled(1 / size)
             if math.isfinite(point.high) and point.high > point.low:
-                chart.error(place, point.low, point.high, f"c-run-error c-run-{run}")
-            chart.dot(place, point.value, f"c-run-dot c-run-dot-{run}", tip)
+                chart.error(place, point.low, point.high, f"c-run-error {css}")
+            tip = f"{names[number]}, {place:g}: {value}"
+            chart.dot(place, point.value, f"c-run-dot c-run-dot-{number}", tip)
     return chart
 
 
-def _axis_across(label: str, marks: Sequence[Mark]) -> Axis:
-    """Return the axis across: texts side by side, numbers where they stand.
-
-    Numbers that are far apart, as 1 to 32 workers, get an axis on which doublings are as long.
-    """
-    numbers = [mark for mark in marks if not isinstance(mark, str)]
-    if len(numbers) < len(marks):
-        names = [clean_text(mark, limit=24) for mark in marks]
-        return Axis(label, low=-0.5, high=len(marks) - 0.5, marks=range(len(marks)), names=names)
-    low, high = min(numbers), max(numbers)
-    if low > 0 and high > 16 * low:
-        return Axis(label, low=low * 0.9, high=high * 1.1, kind="log2")
-    round_numbers = round_marks(0.0, high * 1.05)
-    if all(isinstance(number, int) for number in numbers):
-        round_numbers = [mark for mark in round_numbers if mark == round(mark)]
-    return Axis(label, low=0.0, high=high * 1.05, marks=round_numbers)
+def _axis_of_places(label: str, places: Sequence[float]) -> Axis:
+    """Return the axis of places, which are ascending."""
+    lowest, highest = places[0], places[-1]
+    if lowest > 0 and highest > MOST_ON_LINEAR_AXIS * lowest:
+        return Axis(label, low=lowest * 0.9, high=highest * 1.1, kind="log2")
+    marks = round_marks(0.0, highest * 1.05)
+    if all(isinstance(place, int) for place in places):
+        marks = [mark for mark in marks if mark == round(mark)]
+    return Axis(label, low=0.0, high=highest * 1.05, marks=marks)

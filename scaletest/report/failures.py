@@ -8,15 +8,16 @@ from scaletest.render.text import clean_text
 from scaletest.stats.failures import FailureGroup
 
 LONGEST_ERROR = 4000
+MOST_GROUPS = 100
 MEANING = (
     "A row has the failures whose errors differ only in numbers, addresses, paths, times and ids;"
     " its error is that of the first of them."
 )
 
 
-def table(groups: Sequence[FailureGroup], most: int = 100) -> Table:
-    """Make a table with a row for each group, `most` at most."""
-    left_out = len(groups) - most
+def table(groups: Sequence[FailureGroup]) -> Table:
+    """Make a table with a row for each group, up to MOST_GROUPS."""
+    left_out = len(groups) - MOST_GROUPS
     more = f" {plural(left_out, 'more kind')} of failure: see the JSON." if left_out > 0 else ""
     texts = {"outcome", "error", "nodes", "devices", "first seen", "last seen"}
     rows = [
@@ -30,7 +31,7 @@ def table(groups: Sequence[FailureGroup], most: int = 100) -> Table:
             "first seen": format_instant(group.first_s),
             "last seen": format_instant(group.last_s),
         }
-        for group in groups[:most]
+        for group in groups[:MOST_GROUPS]
     ]
     return Table.of_rows(rows, texts, {"error"}, layout="failures", note=MEANING + more)
 

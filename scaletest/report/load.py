@@ -1,22 +1,20 @@
-"""A client's load as texts and tables, for its page, and as one HTML file.
+"""A client's load as texts, tables and charts, for its page.
 
 A load has no verdict: it is whatever somebody asked for, and may still go on.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
+from typing import NamedTuple
 
 from scaletest.load.places import PlaceCount, highest_known
 from scaletest.load.snapshot import LoadSnapshot
+from scaletest.load.statistics import MOST_POINTS
 from scaletest.model.checks import cut_text
-from scaletest.model.histogram import DurationSummary
-from scaletest.render import contents, numbers
-from scaletest.render.blocks import Cell, Charts, Facts, Pairs, Share, Table, Text
-from scaletest.render.style import STYLE
-from scaletest.render.text import Markup, device_name
-from scaletest.report import failures
-from scaletest.report.formats import html
-from scaletest.report.load_charts import SPARSE, TIMES, draw_load
+from scaletest.model.histogram import NEEDED, DurationSummary
+from scaletest.render import numbers
+from scaletest.render.blocks import Cell, Facts, Share, Table
+from scaletest.render.text import device_name
 
 # Makes the first cells of the row of a group of places.
 FirstCells = Callable[[Sequence[PlaceCount]], dict[str, Cell]]
@@ -24,38 +22,42 @@ FirstCells = Callable[[Sequence[PlaceCount]], dict[str, Cell]]
 MOST_ROWS = 50
 # Of a foreign name in a table.
 LONGEST_NAME = 100
+TIMES = {
+    "wait": ("Wait in the queue", "From enqueue to start, by the clock of Redis."),
+    "run": ("Run", "Around the workload, in the worker."),
+    "overhead": ("Overhead of scaletest", "Total, less wait and run."),
+    "total": (
+        "Total",
+        "At the client, from the start to the reply; in open load, from the intended start.",
+    ),
+}
+SPARSE = f"The 95th percentile is drawn where a second has {NEEDED['p95']} requests or more."
 
 
-def load_page(snapshot: LoadSnapshot) -> str:
-    """Make the HTML file of a load."""
-    # the page of the client explains lines beside a chart, a file explains them in it
-    charts = []
-    for _, lines, chart in draw_load(snapshot):
-        for line in lines:
-            chart.legend(line.name, line.css)
-        charts.append(chart)
-    sections = contents.make_page(
-        {
-            "Over time": (Charts(charts, "two"), Text([SPARSE], "soft")),
-            "Times of requests that succeeded": (times_table(snapshot),),
-            "Outcomes": (outcome_facts(snapshot),),
-            "Failures": (failures.table(snapshot.failures, MOST_ROWS),),
-            **{f"By {name}": (table,) for name, table in place_tables(snapshot).items()},
-            "The client itself": (client_facts(snapshot),),
-        }
-    )
-    return (
-        html.template_environment()
-        .get_template("load.html")
-        .render(
-            title=f"Load of queue {snapshot.queue}",
-            load=describe_load(snapshot),
-            now=numbers.format_instant(snapshot.now_s),
-            facts=main_facts(snapshot),
-            sections=sections,
-            style=Markup(STYLE),
-        )
-    )
+class LoadChart(NamedTuple):
+    """A chart that the script of the page draws, second by second over the last minutes."""
+
+    key: str  # the script's name for it
+    title: str
+    caption: str
+    lines: Mapping[str, str]  # their classes, by their names
+
+
+def charts_of(snapshot: LoadSnapshot) -> list[LoadChart]:
+    """Return the charts of a load: its rate, the requests in flight, and their times."""
+    rates = {"succeeded": "c-data", "failed": "c-fail"}
+    in_flight = {"highest": "c-data"}
+    # what was asked for is drawn beside the rate or the requests in flight, whichever is steered
+    if snapshot.rate is not None:
+        rates["asked for"] = "c-wanted"
+    elif snapshot.resume_with is not None:
+        in_flight["asked for"] = "c-wanted"
+    times = {"median": "c-data", "95th percentile": "c-law", "longest": "c-ideal"}
+    return [
+        LoadChart("rate", "Requests per second", f"The last {MOST_POINTS // 60} minutes.", rates),
+        LoadChart("in_flight", "Requests in flight", "Submitted and not answered yet.", in_flight),
+        *(LoadChart(name, title, caption, times) for name, (title, caption) in TIMES.items()),
+    ]
 
 
 def describe_load(snapshot: LoadSnapshot) -> str:
@@ -71,18 +73,6 @@ def format_rate(rate: float) -> str:
     if rate >= 1000 or not rate:
         return numbers.group_thousands(round(rate))
     return numbers.format_significant(rate, 4)
-
-
-def main_facts(snapshot: LoadSnapshot) -> Pairs:
-    """Return the few numbers that everybody looks for."""
-    ended = snapshot.succeeded + snapshot.failed
-    return (
-        ("requests per second", format_rate(snapshot.per_s)),
-        ("succeeded", numbers.group_thousands(snapshot.succeeded)),
-        ("failed", numbers.group_thousands(snapshot.failed)),
-        ("share that succeeded", numbers.format_share(snapshot.succeeded, ended)),
-        ("measured for", numbers.format_duration(snapshot.elapsed_s)),
-    )
 
 
 def times_table(snapshot: LoadSnapshot) -> Table:
@@ -102,12 +92,6 @@ def times_table(snapshot: LoadSnapshot) -> Table:
         texts = {heading: numbers.format_seconds(time_s) for heading, time_s in cells.items()}
         rows.append({"Time": title, **texts})
     return Table.of_rows(rows, texts=("Time",))
-
-
-def outcome_facts(snapshot: LoadSnapshot) -> Facts:
-    """Return how many requests ended with each outcome."""
-    counts = snapshot.outcomes.items()
-    return Facts([(name.replace("_", " "), numbers.group_thousands(n)) for name, n in counts])
 
 
 def client_facts(snapshot: LoadSnapshot) -> Facts:

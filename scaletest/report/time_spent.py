@@ -11,9 +11,11 @@ from scaletest.render.numbers import format_percent, format_quantity, format_sec
 from scaletest.render.text import clean_text
 from scaletest.render.text_table import align_table
 
-# In a sentence: so many states, each of so much of the time. An object that holds so much of its
-# state is named.
-MOST_STATES, LEAST_TOLD, MOST_OF_STATE = 4, 0.01, 0.5
+# In a sentence.
+MOST_STATES = 4
+LEAST_SHARE_OF_TIME = 0.01
+# An object that holds more of its state than this is named.
+MAIN_SHARE_OF_STATE = 0.5
 
 
 def state_lines(activity: Activity) -> list[str]:
@@ -78,12 +80,12 @@ def states_sentence(activities: Sequence[Activity]) -> str:
     whole_s = sum(seconds_by.values())
     main_objects: dict[State, str] = {}
     for (state, name), part_s in waits.items():
-        if name and part_s > MOST_OF_STATE * seconds_by[state]:
+        if name and part_s > MAIN_SHARE_OF_STATE * seconds_by[state]:
             main_objects[state] = f" ({name})"
     largest = heapq.nlargest(MOST_STATES, seconds_by.items(), key=lambda item: item[1])
     texts = []
     for state, part_s in largest:
-        if part_s >= LEAST_TOLD * whole_s > 0:
+        if part_s >= LEAST_SHARE_OF_TIME * whole_s > 0:
             share = format_percent(part_s / whole_s, 0)
             texts.append(f"{PLACE_TEXTS[state].label} {share}{main_objects.get(state, '')}")
     return ", ".join(texts)

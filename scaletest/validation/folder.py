@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from scaletest.model import Measurement, NodeSample, Record
-from scaletest.model.errors import UsageError
 from scaletest.runs.folder import (
     ENVIRONMENT,
     LOG,
@@ -41,7 +40,6 @@ class StoredValidation:
     result: dict[str, Any] = field(default_factory=dict)
     # of the nodes, in the order in which they came; none where nobody sampled
     samples: list[NodeSample] = field(default_factory=list)
-    damaged: str = ""  # why samples are missing, "" when none are
 
 
 class ValidationFolder(TypedFolder[Plan]):
@@ -84,15 +82,6 @@ class ValidationFolder(TypedFolder[Plan]):
             if key in complete:
                 of_queue = records[key] if record.queue == plan.queue else background
                 of_queue.append(record)
-        # Samples count up to the first that cannot be read. A run is judged without the others:
-        # they only say why it went as it did.
-        samples: list[NodeSample] = []
-        damaged = ""
-        try:
-            for sample in self.rows(SAMPLES):
-                samples.append(sample)
-        except UsageError as error:
-            damaged = f"{SAMPLES} of {self.name}: {error.message}"
         return StoredValidation(
             plan=plan,
             environment=self.read(ENVIRONMENT),
@@ -100,8 +89,7 @@ class ValidationFolder(TypedFolder[Plan]):
             records=dict(records),
             background=background,
             result=self.read(RESULT),
-            samples=samples,
-            damaged=damaged,
+            samples=list(self.rows(SAMPLES)),
         )
 
     def forget_unfinished(self, stored: StoredValidation) -> None:

@@ -25,10 +25,10 @@ from scaletest.validation.options import OWN_QUEUE
 from scaletest.validation.plan import Plan
 
 # Queue names are made up for each run, and requirements do not change what was measured.
-IRRELEVANT_FIELDS = {"queue", "scale", "limit", "thresholds", "tolerate_failures", "price", "seed"}
+IRRELEVANT_FIELDS = {"queue", "scale", "limit", "thresholds", "tolerate_failures", "seed"}
 DEVICES = {"devices", "per_device"}
-# From the ends of a normal 90 % interval to those of the 95 % interval.
-WIDER = 1.1915
+# How much wider a normal 95 % interval is than the 90 % interval.
+FROM_90_TO_95 = 1.1915
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,6 @@ class ValidationType(RunType):
                 elapsed_s=elapsed_s(stored.result),
                 samples=stored.samples,
                 noticed=wire.texts(stored.result.get("noticed")),
-                damaged=stored.damaged,
             )
         return ValidationRun(
             run_reference(folder.path, default_root(os.environ)),
@@ -132,11 +131,11 @@ def measures_of_step(step: Step, efficiency: Estimate | None) -> Iterator[Measur
         )
     if step.ratio is not None:
         # with its 95 % interval; steps are judged by the 90 % one
-        value, low, high = step.ratio.value, step.ratio.low, step.ratio.high
-        wider = Estimate(value, 0.0, math.inf)
-        if low > 0 and math.isfinite(high):
-            wider = Estimate(value, value * (low / value) ** WIDER, value * (high / value) ** WIDER)
-        yield Measure("ratio", where, wider, "x", True)
+        value, low, high = step.ratio.value, 0.0, math.inf
+        if step.ratio.low > 0 and math.isfinite(step.ratio.high):
+            low = value * (step.ratio.low / value) ** FROM_90_TO_95
+            high = value * (step.ratio.high / value) ** FROM_90_TO_95
+        yield Measure("ratio", where, Estimate(value, low, high), "x", True)
     if efficiency is not None:
         yield Measure("efficiency", where, efficiency, "", True)
     counted = list(itertools.chain.from_iterable(sample.counted for sample in step.samples))

@@ -47,7 +47,7 @@ SERVED = {
     "ui-without-redis": ("/", "/live", "/runs"),
     "ui-while-redis-is-away": ("/",),
     "ui-that-starts": ("/start", "/start?run=one", "/start?run=none"),
-    "client": ("/", "/stats?type=html", "/report", "/none"),
+    "client": ("/", "/stats?type=html", "/none"),
     "exporter": ("/",),
     "exporter-while-redis-is-away": ("/",),
 }

@@ -1,4 +1,4 @@
-// Charts with uPlot, in the place of the drawings that the server makes for browsers without scripts.
+// Charts with uPlot.
 "use strict";
 
 const scaletestCharts = (() => {
@@ -27,7 +27,7 @@ const scaletestCharts = (() => {
   };
   const unit = (kind) => (kind === "rate" || kind === "in_flight" ? three : seconds);
 
-  // A time on the axis, as the server writes it.
+  // A time on the axis: 2:05, or 1:20 h.
   const elapsed = (duration) => {
     const whole = Math.round(duration);
     const two = (number) => String(number).padStart(2, "0");
@@ -37,10 +37,11 @@ const scaletestCharts = (() => {
 
   const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 500000];
   const DAY = 86400;
-  const clockSteps = () => {
-    const known = document.querySelector("[data-clock-steps]").dataset.clockSteps.split(" ").map(Number);
-    return [...known, DAY, 2 * DAY, 5 * DAY, 10 * DAY, 30 * DAY];
-  };
+  // What the marks of a time axis may be apart, in seconds.
+  const CLOCK_STEPS = [
+    1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200,
+    DAY, 2 * DAY, 5 * DAY, 10 * DAY, 30 * DAY,
+  ];
 
   const made = new Map();
   let points = [];
@@ -106,7 +107,7 @@ const scaletestCharts = (() => {
       cursor: { y: false, points: { size: 7 }, drag: { x: false, y: false }, sync: { key: "scaletest", scales: ["x", null] } },
       scales: { x: { time: false, range: () => [origin(), ending()] }, y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
       axes: [
-        { ...axis, size: 28, space: 70, incrs: clockSteps(), splits: clockMarks, values: (_, ticks) => ticks.map((tick) => elapsed(tick - origin())) },
+        { ...axis, size: 28, space: 70, incrs: CLOCK_STEPS, splits: clockMarks, values: (_, ticks) => ticks.map((tick) => elapsed(tick - origin())) },
         { ...axis, size: 70, ...(kind === "in_flight" ? { incrs: WHOLE } : {}), values: (_, ticks) => ticks.map(show) },
       ],
       series: [{}, ...shown.map((line) => ({
@@ -130,7 +131,6 @@ const scaletestCharts = (() => {
 
   const make = (figure, data, shown) => {
     const box = figure.querySelector("[data-drawn]");
-    box.removeAttribute("data-live");
     box.replaceChildren();
     const attributes = { role: "slider", tabindex: "0", "aria-labelledby": figure.querySelector("h3").id, "aria-valuemin": "0", "aria-valuenow": "0" };
     for (const [name, value] of Object.entries(attributes)) box.setAttribute(name, value);

@@ -6,18 +6,17 @@ It has no script and no address outside itself. Whatever is no markup is escaped
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from scaletest.model.wording import as_options
-from scaletest.render.blocks import BLOCKS, Block, Charts, Figure, Share, Table
+from scaletest.render.blocks import BLOCKS, Share, Table
 from scaletest.render.contents import Head, Report, Section, ThresholdLine
 from scaletest.render.numbers import NOTHING, format_seconds
-from scaletest.render.style import CHART, COMMON, STYLE, notebook_palette
-from scaletest.render.svg import draw_chart, interval_bar
+from scaletest.render.style import CHART, COMMON, STYLE
+from scaletest.render.svg import draw_chart
 from scaletest.render.text import Markup, clean_text, html_element
 from scaletest.report import formats
 
@@ -25,28 +24,14 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-a
 # A server adds what a file cannot say of itself.
 SERVED_POLICY = f"{POLICY}; frame-ancestors 'none'"
 NO_NAVIGATION = Markup("")
-# Twice the class: its rules count more than those of the notebook for any cell.
-NOTEBOOK = ".scaletest-run.scaletest-run"
-NOTEBOOK_RULES = """
-SELECTOR{max-width:1120px;padding:14px 20px 20px;background:var(--paper);color:var(--ink);
-font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;text-align:left}
-SELECTOR :where(h1,h2,h3,table,td,p,li){color:inherit;font-size:inherit}
-SELECTOR :where(dt,dd){float:none;width:auto;font-weight:inherit}
-SELECTOR tbody tr:nth-child(n){background:none}
-""".replace("SELECTOR", NOTEBOOK)
+# What is no setting, stands elsewhere, or may hold secrets and whole documents.
+LEFT_OUT = ("schema_version", "command_line", "template")
+EMPTY: tuple[Any, ...] = (None, "", [], (), {})
 
 
 def render(report: Report, navigation: Markup = NO_NAVIGATION) -> str:
     """Write the whole file. navigation: what stands above it, where it is a page of a site."""
     head = report.head
-    # what is known of the machine; the command line stands elsewhere
-    conditions = {}
-    for key, setting in head.environment.items():
-        if key != "command_line" and setting not in ("", []):
-            conditions[key] = setting
-    # what was asked for, and what the plan holds besides
-    usual, settings = dict(setting_pairs(head.usual)), setting_pairs(head.plan)
-    asked = [(name, text) for name, text in settings if usual.get(name) != text]
     return (
         template_environment()
         .get_template("report.html")
@@ -58,9 +43,8 @@ def render(report: Report, navigation: Markup = NO_NAVIGATION) -> str:
             policy=POLICY,
             is_live=False,
             navigation=navigation,
-            environment=setting_pairs(conditions),
-            plan=asked,
-            rest=[pair for pair in settings if pair not in asked],
+            environment=setting_pairs(head.environment),
+            plan=setting_pairs(head.plan),
             formats=[name for name in formats.texts() if name != "html"],
         )
     )
@@ -89,44 +73,14 @@ def style_below(selector: str) -> str:
 
 
 def render_notebook(report: Report) -> Markup:
-    """Write verdict, causes and main charts for the output of a notebook.
-
-    There is no script, and no rule that concerns anything else of its page.
-    """
-    head = report.head
-    # a notebook may show several runs, so ids have the name of the run
-    prefix = heading_id(head.name)
-    has_charts = False
-    parts = []
-    for section in report.sections():
-        is_drawn = any(isinstance(block, Figure | Charts) for block in section.blocks)
-        # those that lead, and of the others the first one with charts
-        if section.leads or (is_drawn and not has_charts):
-            blocks = [_with_own_ids(block, prefix) for block in section.blocks]
-            parts.append(replace(section, blocks=blocks))
-            has_charts = has_charts or not section.leads
-    style = notebook_palette(NOTEBOOK) + style_below(NOTEBOOK) + NOTEBOOK_RULES
+    """Write the page for the output of a notebook, in a frame: its rules concern nothing else."""
     return html_element(
-        "div",
-        html_element("style", Markup(style)),
-        html_element("h1", clean_text(head.title)),
-        html_element(
-            "p", " · ".join(filter(None, (f"run {head.name}", head.machine))), class_="soft"
-        ),
-        render_contents(head, parts),
-        class_="scaletest-run",
+        "iframe",
+        srcdoc=render(report),
+        title=report.head.title,
+        sandbox="",
+        style="width:100%;height:40rem;border:0",
     )
-
-
-def _with_own_ids(block: Block, prefix: str) -> Block:
-    """Give charts ids that no other run's have on the same page."""
-    match block:
-        case Figure(wide=chart):
-            return replace(block, wide=replace(chart, id=f"{prefix}-{chart.id}"))
-        case Charts(charts=charts):
-            renamed = [replace(chart, id=f"{prefix}-{chart.id}") for chart in charts]
-            return replace(block, charts=renamed)
-    return block
 
 
 def _threshold_table(lines: Sequence[ThresholdLine]) -> Table:
@@ -152,7 +106,6 @@ def template_environment() -> Environment:
     templates.filters.update(
         anchor=heading_id,
         as_options=as_options,
-        bar=lambda share: interval_bar(share.part, share.interval),
         block=lambda block: BLOCKS[type(block)],
         svg=draw_chart,
     )
@@ -165,11 +118,10 @@ def heading_id(title: str) -> str:
 
 
 def setting_pairs(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return a plan or an environment as names and values; durations with their units."""
+    """Return what a plan or an environment holds, as names and values; durations with units."""
     texts = []
     for key, setting in settings.items():
-        # what is no setting, or may hold secrets and whole documents
-        if key in ("schema_version", "template"):
+        if key in LEFT_OUT or setting in EMPTY:
             continue
         if isinstance(setting, int | float) and key.endswith("_s") and not key.endswith("_per_s"):
             texts.append((key.removesuffix("_s").replace("_", " "), format_seconds(setting)))
@@ -180,10 +132,10 @@ def setting_pairs(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def setting_text(setting: object) -> str:
     """Format any value of a plan or an environment."""
-    if setting in ("", [], (), {}):
+    if setting in EMPTY:
         return NOTHING
     if isinstance(setting, dict):
         return ", ".join(f"{key} {setting_text(inner)}" for key, inner in setting.items())
     if isinstance(setting, list | tuple):
         return " ".join(map(setting_text, setting))
-    return clean_text(NOTHING if setting is None else setting, limit=4000)
+    return clean_text(setting, limit=4000)

@@ -20,8 +20,7 @@ POINT = 0.75
 PIXELS_PER_INCH = 96.0
 # Characters of a line of the title.
 LONGEST_LINE = 100
-# Few charts are for slides, many for a look.
-MANY, DOTS_PER_INCH, DOTS_OF_MANY = 4, 200, 110
+DOTS_PER_INCH = 160
 
 
 def render(report: Report) -> bytes:
@@ -70,7 +69,7 @@ def draw_figure(charts: Sequence[Chart], title: str) -> Any:
             width / PIXELS_PER_INCH,
             0.3 + 0.2 * len(title.splitlines()) + sum(heights) / PIXELS_PER_INCH,
         ),
-        dpi=DOTS_PER_INCH if len(charts) < MANY else DOTS_OF_MANY,
+        dpi=DOTS_PER_INCH,
         layout="constrained",
     )
     figure.suptitle(title, x=0.01, ha="left", fontsize=12, parse_math=False)

@@ -15,7 +15,6 @@ from scaletest.render.contents import (
     Section,
     Sheet,
     make_page,
-    usual_settings,
 )
 from scaletest.render.numbers import (
     format_duration,
@@ -30,7 +29,7 @@ from scaletest.saturation.judging.evaluation import SaturationResult
 from scaletest.saturation.judging.pods import PodTimes, times_of_pods
 from scaletest.saturation.judging.step import AssessedStep, level_text
 from scaletest.saturation.judging.step_sequence import OPERATING_SHARE
-from scaletest.saturation.plan import Phase, SaturationPlan
+from scaletest.saturation.plan import Phase
 from scaletest.saturation.report.charts import draw_charts
 from scaletest.saturation.report.steps import (
     COLUMNS,
@@ -115,7 +114,6 @@ def _make_head(run: SaturationRun) -> Head:
         following=following,
         environment=run.environment,
         plan=plan.to_dict(),
-        usual=usual_settings(SaturationPlan),
     )
 
 

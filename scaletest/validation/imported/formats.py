@@ -21,7 +21,7 @@ class Format:
     """The format of a tool's results."""
 
     tool: str
-    marks: Paths  # paths that all files of the format have, and no others
+    marks: Paths  # a file has the first format all of whose marks lead to something in it
     # By fields of ToolResult, and by these: requests are all that were sent (errors are those that
     # did not succeed), late is what the client was, and input_total and output_total are the tokens
     # of all successful requests, where no mean is there.
@@ -33,11 +33,7 @@ class Format:
     levels: str = ""  # path to a list with one level of load a row
     # whether the time of the throughput includes the start and the end of the load, in which fewer
     # requests are in flight
-    whole_run: bool = False
-    # arguments for the number in flight, and for a run by time; how the tool avoids a warm cache
-    in_flight_option: str = ""
-    longer_option: str = ""
-    new_prompts_option: str = ""
+    includes_ends: bool = False
 
 
 def _vllm_latencies(end_to_end: str) -> dict[str, str]:
@@ -93,7 +89,6 @@ FORMATS = (
             for statistic, path in (("mean", "mean"), ("p99", "percentiles.p99"))
         },
         latency_unit_s=MILLISECONDS,
-        in_flight_option="--profile kind=concurrent,streams={}",
     ),
     Format(
         tool="aiperf",
@@ -118,29 +113,6 @@ FORMATS = (
             for statistic, path in (("mean", "avg"), ("p99", "p99"))
         },
         latency_unit_s=MILLISECONDS,
-        in_flight_option="--concurrency {}",
-        new_prompts_option="--random-seed with another number for each run",
-    ),
-    Format(
-        tool="aiperf",
-        marks=("metadata.num_profile_runs", "metrics.request_throughput_avg.mean"),
-        paths={
-            "requests_per_s": ("metrics.request_throughput_avg.mean",),
-            "tokens_per_s": ("metrics.output_token_throughput_avg.mean",),
-            "successes": ("metrics.request_count_avg.mean",),
-            "errors": ("metrics.error_request_count_avg.mean",),
-            "output_tokens": ("metrics.output_sequence_length_avg.mean",),
-            "input_tokens": ("metrics.input_sequence_length_avg.mean",),
-            "repeats": ("metadata.num_successful_runs",),
-            "deviation": ("metrics.request_throughput_avg.cv",),
-        },
-        latencies={
-            f"{name}.{statistic}": f"metrics.{key}_{part}.mean"
-            for name, key in {**_AIPERF_LATENCIES, "ttft": "ttft", "itl": "itl"}.items()
-            for statistic, part in (("mean", "avg"), ("p99", "p99"))
-        },
-        latency_unit_s=MILLISECONDS,
-        in_flight_option="--concurrency {}",
     ),
     Format(
         tool="sglang",
@@ -157,9 +129,7 @@ FORMATS = (
         },
         latencies=_vllm_latencies("e2e_latency"),
         latency_unit_s=MILLISECONDS,
-        whole_run=True,
-        in_flight_option="--max-concurrency {}",
-        longer_option="--num-prompts {}",
+        includes_ends=True,
     ),
     Format(
         tool="vllm",
@@ -181,10 +151,7 @@ FORMATS = (
         late_unit_s=MILLISECONDS,
         latencies=_vllm_latencies("e2el"),
         latency_unit_s=MILLISECONDS,
-        whole_run=True,
-        in_flight_option="--max-concurrency {}",
-        longer_option="--num-prompts {}",
-        new_prompts_option="--seed with another number for each run",
+        includes_ends=True,
     ),
     Format(
         tool="inference-perf",
@@ -205,9 +172,7 @@ FORMATS = (
             for name, key in _STAGE_LATENCIES.items()
             for statistic in ("mean", "p99")
         },
-        whole_run=True,
-        in_flight_option="load.stages with concurrency_level: {}",
-        longer_option="load.stages with num_requests: {}",
+        includes_ends=True,
     ),
     Format(
         tool="llm-d",

@@ -11,7 +11,8 @@ from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
 from scaletest.runs.environment import read_environment
 from scaletest.runs.folder import RESULT, STEPS
-from scaletest.validation.imported.judging import SAME_LENGTH, evaluate_results
+from scaletest.validation.imported.comparable import SAME_LENGTH
+from scaletest.validation.imported.judging import evaluate_results
 from scaletest.validation.imported.plan import (
     PARALLEL_AXES,
     REQUESTS,
@@ -37,18 +38,22 @@ def make_plan(
                 f"{result.file} does not tell the number of {axis}",
                 hint=f"give --label N={result.file}, or another --axis",
             )
+    # tokens are judged where answers differ in length, and where there is nothing else
     lengths = [result.output_tokens for result in results if result.output_tokens]
-    differ = bool(lengths) and max(lengths) > min(lengths) * (1 + SAME_LENGTH)
-    has_tokens = all(result.tokens_per_s for result in results)
-    usual = TOKENS if differ and has_tokens else REQUESTS
-    if not any(result.requests_per_s for result in results):
-        usual = TOKENS
+    lengths_differ = bool(lengths) and max(lengths) > min(lengths) * (1 + SAME_LENGTH)
+    have_tokens = all(result.tokens_per_s for result in results)
+    have_requests = any(result.requests_per_s for result in results)
+    usual_measure = REQUESTS
+    if (lengths_differ and have_tokens) or not have_requests:
+        usual_measure = TOKENS
+    if scale is None:
+        scale = 0.0 if axis in PARALLEL_AXES else USUAL_SCALE
     sources = dict.fromkeys(" ".join(filter(None, (row.tool, row.model))) for row in results)
     return ImportedPlan(
         steps=tuple(sorted({result.count for result in results})),
         axis=axis,
-        measure=measure or usual,
-        scale=scale if scale is not None else 0.0 if axis in PARALLEL_AXES else USUAL_SCALE,
+        measure=measure or usual_measure,
+        scale=scale,
         source=", ".join(sources)[:200],
     )
 

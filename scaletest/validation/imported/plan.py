@@ -34,7 +34,6 @@ class ImportedPlan(Document):
         Meta(ge=0, lt=2, extra={"hint": "give the ratio wanted, below 2.00, which is perfect"}),
         "the ratio wanted for each doubling; 0: none, nothing is judged",
     ] = USUAL_SCALE
-    price: Annotated[float, Meta(ge=0, le=1e9), "of one for an hour; 0: unknown"] = 0.0
     tolerate_failures: Annotated[float, Meta(ge=0, lt=1), "share of the requests that may fail"] = (
         0.01
     )

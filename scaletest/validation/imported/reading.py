@@ -4,18 +4,17 @@ import csv
 import io
 import math
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from glob import glob
 from pathlib import Path
 from typing import Any
 
-from scaletest.documents.reader import read
+from scaletest.documents.reader import read, text_of
 from scaletest.model import wire
 from scaletest.model.checks import cut_text, show_value
-from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.validation.imported.formats import FORMATS, Format, Paths
+from scaletest.model.errors import InvalidValue
+from scaletest.validation.imported.formats import FORMATS, Format
 from scaletest.validation.imported.result import ToolResult
 
 # Requests that are kept one by one make files long; a summary has some kilobytes.
@@ -26,7 +25,7 @@ LEAVE_OUT = "leave that file out, or measure it again"
 
 
 def read_results(path: Path, axis: str, count: int = 0) -> list[ToolResult]:
-    """Return the runs in a file. InvalidValue or UsageError name what is wrong with it.
+    """Return the runs in a file. UsageError where it cannot be read, InvalidValue for its content.
 
     axis: what is counted, as in "replicas". count: how many there were; 0 for what the file or its
     name says. A file with several levels of load gives the one with the highest throughput.
@@ -36,66 +35,48 @@ def read_results(path: Path, axis: str, count: int = 0) -> list[ToolResult]:
         form = _format_of(document, path)
         known = count or _count_in(document, form, axis, path) or _count_in_name(path, axis)
         if form.levels:
-            rows = _at(document, form.levels)
+            rows = _value_at(document, form.levels)
             rows = rows if isinstance(rows, list) else []
             levels = [_result(row, form, path, known) for row in rows if isinstance(row, Mapping)]
             if not levels:
                 raise InvalidValue(f"{path.name} contains no benchmark", hint=LEAVE_OUT)
-            most = max(levels, key=lambda level: level.requests_per_s or 0.0)
-            results.append(
-                replace(most, levels=len(levels), version=_text(document, form, "version"))
-            )
+            fastest = max(levels, key=lambda level: level.requests_per_s or 0.0)
+            version = _text(document, form, "version")
+            results.append(replace(fastest, levels=len(levels), version=version))
         else:
             results.append(_result(document, form, path, known))
     return results
 
 
-def _documents(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects of a JSON, JSON lines, YAML or CSV file."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-        text = data.decode("utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}", hint=LEAVE_OUT) from error
-    except UnicodeDecodeError as error:
-        raise InvalidValue(f"{path.name} is not text", hint=LEAVE_OUT) from error
-    if len(data) > MOST_BYTES:
-        raise InvalidValue(
-            f"{path.name} is longer than {MOST_BYTES // 1_000_000} MB",
-            hint="let the tool write its summary without single requests",
-        )
-    if path.suffix.lower() == ".csv":
-        try:
-            table = list(csv.DictReader(io.StringIO(text)))
-        except csv.Error as error:
-            raise InvalidValue(f"{path.name} is not CSV: {error}", hint=LEAVE_OUT) from error
-        if not table:
-            raise InvalidValue(f"{path.name} contains no result", hint=LEAVE_OUT)
-        yield from table
-        return
+def _documents(path: Path) -> Sequence[Mapping[str, Any]]:
+    """Return the objects of a JSON, JSON lines, YAML or CSV file, one at least."""
+    text = text_of(path, path.name, LEAVE_OUT, MOST_BYTES)
+    suffix = path.suffix.lower()
     lines = text.splitlines()
     try:
-        if path.suffix.lower() in (".yaml", ".yml"):
-            whole = read(text, path.name)
+        if suffix == ".csv":
+            documents = list(csv.DictReader(io.StringIO(text)))
+        elif suffix in (".yaml", ".yml"):
+            documents = [read(text, path.name)]
         elif len(lines) > 1 and all(line.startswith("{") and line.endswith("}") for line in lines):
-            whole = [wire.load(line, f"a line of {path.name}") for line in lines]
+            documents = [wire.load(line, f"a line of {path.name}") for line in lines]
         elif text.lstrip().startswith("["):
             # the reader takes objects
-            whole = wire.load(f'{{"rows":{text}}}', path.name)["rows"]
+            documents = wire.load(f'{{"rows":{text}}}', path.name)["rows"]
         else:
-            whole = wire.load(text, path.name)
+            documents = [wire.load(text, path.name)]
+    except csv.Error as error:
+        raise InvalidValue(f"{path.name} is not CSV: {error}", hint=LEAVE_OUT) from error
     except InvalidValue as error:
         raise InvalidValue(error.message, hint=LEAVE_OUT) from error
-    rows = whole if isinstance(whole, list) else [whole]
-    if not rows or not all(isinstance(row, dict) for row in rows):
+    if not documents or not all(isinstance(document, dict) for document in documents):
         raise InvalidValue(f"{path.name} contains no result", hint=LEAVE_OUT)
-    yield from rows
+    return documents
 
 
 def _format_of(document: Mapping[str, Any], path: Path) -> Format:
     for form in FORMATS:
-        if all(_at(document, mark) is not None for mark in form.marks):
+        if all(_value_at(document, mark) is not None for mark in form.marks):
             return form
     raise InvalidValue(
         f"{path.name} has an unknown format",
@@ -106,58 +87,64 @@ def _format_of(document: Mapping[str, Any], path: Path) -> Format:
 def _result(document: Mapping[str, Any], form: Format, path: Path, count: int) -> ToolResult:
     """Return the result that a document of this format holds."""
 
-    def number(places: Paths, least: float = 0.0) -> float | None:
-        for place in places:
-            value = _at(document, place)
-            if value is not None and value != "inf":
-                return _number(value, f"{place} of {path.name}", least)
-        return None
+    def number_at(place: str, least: float = 0.0) -> float | None:
+        value = _value_at(document, place)
+        if value is None or value == "inf":  # an unlimited rate is closed load
+            return None
+        return _number(value, f"{place} of {path.name}", least)
 
-    paths: Mapping[str, Paths] = defaultdict(tuple, form.paths)
-    successes, errors = number(paths["successes"]), number(paths["errors"])
-    requests = number(paths["requests"])
+    def number(name: str, least: float = 0.0) -> float | None:
+        numbers = (number_at(place, least) for place in form.paths.get(name, ()))
+        return next((found for found in numbers if found is not None), None)
+
+    # what succeeded and what failed, of which some files have one, and all requests
+    successes, errors, requests = number("successes"), number("errors"), number("requests")
     if requests is not None:
         errors = errors if errors is not None else max(0.0, requests - (successes or 0.0))
         successes = successes if successes is not None else max(0.0, requests - errors)
+
+    # lengths of prompts and answers: means, or totals of all successful requests
     lengths = {}
     for side in ("input", "output"):
-        tokens = number(paths[f"{side}_total"])
-        mean = tokens / successes if tokens is not None and successes else None
-        lengths[side] = number(paths[f"{side}_tokens"]) if mean is None else mean
+        tokens = number(f"{side}_total")
+        lengths[side] = number(f"{side}_tokens")
+        if tokens is not None and successes:
+            lengths[side] = tokens / successes
+
     latencies = {}
     for name, place in form.latencies.items():
-        latency = number((place,))
+        latency = number_at(place)
         if latency is not None:
             parent = place.rpartition(".")[0]
-            unit = _at(document, f"{parent}.unit") or _at(document, f"{parent}.units")
+            unit = _value_at(document, f"{parent}.unit") or _value_at(document, f"{parent}.units")
             latencies[name] = latency * UNITS_S.get(str(unit), form.latency_unit_s)
-    late = number(paths["late"], least=-math.inf)  # below 0 where the client was early by its clock
+
+    # below 0 where the client was early by its clock
+    late = number("late", least=-math.inf)
     return ToolResult(
         count=count,
         repeat=0,
         tool=form.tool,
         file=path.name,
-        requests_per_s=number(paths["requests_per_s"]),
-        tokens_per_s=number(paths["tokens_per_s"]),
+        requests_per_s=number("requests_per_s"),
+        tokens_per_s=number("tokens_per_s"),
         successes=successes,
         errors=errors,
-        in_flight=number(paths["in_flight"]),
-        offered_per_s=number(paths["offered_per_s"]),
+        in_flight=number("in_flight"),
+        offered_per_s=number("offered_per_s"),
         input_tokens=lengths["input"],
         output_tokens=lengths["output"],
         late_s=None if late is None else max(0.0, late) * form.late_unit_s,
-        seed=number(paths["seed"]),
+        seed=number("seed"),
         model=_text(document, form, "model"),
         version=_text(document, form, "version"),
         latencies=latencies,
-        repeats=max(1, int(number(paths["repeats"]) or 1)),
-        deviation=number(paths["deviation"]) or 0.0,
     )
 
 
 def _text(document: Mapping[str, Any], form: Format, name: str) -> str:
     """Return a text of the document; "" where it has none."""
-    found = [_at(document, place) for place in form.paths.get(name, ())]
+    found = [_value_at(document, place) for place in form.paths.get(name, ())]
     return next((str(text) for text in found if text), "")
 
 
@@ -174,7 +161,7 @@ def _number(value: object, place: str, least: float = 0.0) -> float:
     return found
 
 
-def _at(document: Any, path: str) -> Any:
+def _value_at(document: Any, path: str) -> Any:
     """Return what a path leads to; None where it leads nowhere."""
     value = document
     for part in path.split("."):
@@ -191,7 +178,7 @@ def _at(document: Any, path: str) -> Any:
 def _count_in(document: Mapping[str, Any], form: Format, axis: str, path: Path) -> int:
     """Return how many there were by the file, as vLLM's --metadata or llm-d note it; else 0."""
     for place in (form.counts.get(axis), form.counts.get(""), axis):
-        value = _at(document, place) if place else None
+        value = _value_at(document, place) if place else None
         if value is not None:
             number = _number(value, f"{place} of {path.name}")
             if number != int(number) or not 1 <= number <= 1_000_000:

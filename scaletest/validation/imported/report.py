@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping
 
 from scaletest.model import VerdictKind
 from scaletest.render import contents
-from scaletest.render.axis import Axis
 from scaletest.render.blocks import Block, Figure, Table, Text
-from scaletest.render.chart import Chart
 from scaletest.render.contents import Case, Head, Report, Section, Sheet, Value, column_at
 from scaletest.render.numbers import (
     NOTHING,
@@ -20,8 +18,14 @@ from scaletest.render.numbers import (
 )
 from scaletest.stats.repetitions import mean_estimate
 from scaletest.validation.imported.judging import ImportedEvaluation, ImportedStep, throughput_of
-from scaletest.validation.imported.plan import UNITS, ImportedPlan
+from scaletest.validation.imported.plan import UNITS
 from scaletest.validation.imported.run_type import ImportedRun
+from scaletest.validation.report.law import describe_law
+from scaletest.validation.report.throughput_chart import (
+    MeasuredPoint,
+    draw_scaling,
+    explain_scaling,
+)
 
 COLUMNS: Mapping[str, Callable[[ImportedStep], Value]] = {
     "workers": column_at("workers"),
@@ -35,7 +39,6 @@ COLUMNS: Mapping[str, Callable[[ImportedStep], Value]] = {
     "ratio_wanted": column_at("ratio.wanted"),
     "speedup": column_at("scaled.speedup.value"),
     "efficiency": column_at("scaled.efficiency.value"),
-    "price_per_million": column_at("price_per_million"),
 }
 
 
@@ -63,7 +66,6 @@ def imported_report(run: ImportedRun) -> Report:
         following=f"scaletest report {shlex.quote(run.name)} -o report.html",
         environment=run.environment,
         plan=plan.to_dict(),
-        usual=contents.usual_settings(ImportedPlan),
     )
 
     def sections() -> list[Section]:
@@ -127,9 +129,6 @@ def _steps_table(result: ImportedEvaluation) -> Table:
             "for each": format_significant(per_one, 4),
             "ratio": _ratio(step) if step.ratio else "",
             "efficiency": format_percent(step.scaled.efficiency.value, 0),
-            "per million tokens": format_significant(step.price_per_million or 0.0)
-            if step.price_per_million
-            else "",
         }
         for name in ("ttft.p99", "tpot.mean", "itl.mean"):
             known = [run.latencies[name] for run in step.results if name in run.latencies]
@@ -163,42 +162,23 @@ def _runs_table(result: ImportedEvaluation) -> Table:
 def _law_text(result: ImportedEvaluation) -> str:
     if result.law is None:
         return "too few steps to tell"
-    law, known = result.law.law, result.law_interval
-    if law.name in ("amdahl", "usl"):
-        interval = known.contention if known else None
-        share = format_percent(law.contention)
-        if interval:
-            ends = f"{format_percent(interval.low)}, {format_percent(interval.high)}"
-            share = f"{share} [{ends}]"
-        return f"{law.name}: {share} of the work is serialised"
-    if law.name == "capped":
-        return f"a ceiling at {format_significant(law.ceiling)} {UNITS[result.plan.measure]}"
-    return "linear, no shared bottleneck found"
+    unit = UNITS[result.plan.measure]
+    return describe_law(result.law.law, result.law_interval, result.plan.axis, unit)
 
 
 def _chart(result: ImportedEvaluation) -> Figure | None:
-    steps = [step for step in result.steps if step.throughput.value > 0]
-    if not steps:
-        return None
     unit, axis = UNITS[result.plan.measure], result.plan.axis
-    counts = [float(step.workers) for step in steps]
-    ideal = steps[0].throughput.value / counts[0]
-    highest = max(
-        step.throughput.high if math.isfinite(step.throughput.high) else step.throughput.value
-        for step in steps
-    )
-    top = max(highest, min(ideal * counts[-1], 1.2 * highest))
-    x = Axis(axis, counts[0] * 0.9, counts[-1] * 1.1, "log2", counts, [f"{n:g}" for n in counts])
-    y = Axis(unit, min(step.throughput.value for step in steps) * 0.7, top * 1.4, "log2")
-    tips = [f"{step.workers} {axis}: {_rate(step)} {unit}" for step in steps]
-    chart = Chart("throughput", f"Throughput against {axis}", "; ".join(tips), x, y, 760.0, 420.0)
-    chart.legend("measured, 95 % interval", "c-dot", "dot")
-    chart.legend("ideal", "c-ideal")
-    chart.line([(n, ideal * n) for n in (counts[0], counts[-1])], "c-ideal")
-    for step, tip in zip(steps, tips, strict=True):
-        if math.isfinite(step.throughput.high):
-            chart.error(step.workers, step.throughput.low, step.throughput.high, "c-error")
-        for run in step.results:
-            chart.dot(step.workers, throughput_of(run, result.plan.measure), "c-faint", radius=3.0)
-        chart.dot(step.workers, step.throughput.value, "c-dot", tip)
-    return Figure(chart, f"{tips[-1]}. Both axes are logarithmic.")
+    points = [
+        MeasuredPoint(
+            step.workers,
+            step.throughput,
+            [throughput_of(run, result.plan.measure) for run in step.results],
+            f"{step.workers} {axis}: {_rate(step)} {unit}",
+        )
+        for step in result.steps
+        if step.throughput.value > 0
+    ]
+    if not points:
+        return None
+    chart = draw_scaling(points, result.law.law if result.law else None, axis, unit)
+    return Figure(chart, f"{points[-1].tip}. {explain_scaling(chart)}")

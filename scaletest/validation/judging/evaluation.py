@@ -24,7 +24,6 @@ from scaletest.stats.failures import FailureGroup, groups_of
 from scaletest.stats.scaling import MeasuredThroughput
 from scaletest.stats.thresholds import ThresholdResult
 from scaletest.validation.judging.background import BackgroundStep, summarise_background
-from scaletest.validation.judging.cost import Cost, cost_of_requests
 from scaletest.validation.judging.doublings import failed_doubling
 from scaletest.validation.judging.growth import Growth, fit_growth
 from scaletest.validation.judging.judge import judge
@@ -74,7 +73,6 @@ class Evaluation(Written):
     ] = ()
     noticed: Annotated[Sequence[str], "the warnings from before the run"] = ()
     gain: Gain | None = None
-    cost: Cost | None = None
 
     @property
     def limits(self) -> Causes | None:
@@ -107,12 +105,11 @@ def evaluate(
     elapsed_s: float = 0.0,
     noticed: Sequence[str] = (),
     samples: Sequence[NodeSample] = (),
-    damaged: str = "",
 ) -> Evaluation:
     """Judge what was measured so far.
 
     chance: seeded, for the bootstrap. background: records of other queues. noticed: warnings from
-    before the run. samples: of the nodes, while it lasted. damaged: why some are missing.
+    before the run. samples: of the nodes, while it lasted.
     """
     # what the steps show
     steps = summarise(plan, measurements, records)
@@ -158,7 +155,6 @@ def evaluate(
         background=summarise_background(plan, measurements, background),
         warnings=[
             *noticed,
-            *missing_samples(damaged),
             *find_warnings(steps, disturbed, disturbances),
             *odd,
         ],
@@ -179,7 +175,6 @@ def evaluate(
         disturbed=disturbed,
         noticed=noticed,
         gain=gain,
-        cost=cost_of_requests(plan, steps),
     )
 
 
@@ -193,8 +188,3 @@ def _rate_of_both_ways(step: Step) -> MeasuredThroughput:
         return step.rate
     apart = math.log(max(rates) / min(rates)) / 2.0
     return replace(step.rate, relative=max(step.rate.relative, apart))
-
-
-def missing_samples(damaged: str) -> list[str]:
-    """Return a warning where samples of the nodes could not be read, so that causes lack them."""
-    return [f"samples of the nodes are missing: {damaged}"] if damaged else []

@@ -171,7 +171,7 @@ def _validate(
         stored=stored,
         ready_s=target.patience_s if target else READY_TIMEOUT_S,
         # what else this machine does while it runs the workers
-        look=tuple if target else busy_check.of_this_machine().warnings,
+        machine_warnings=tuple if target else busy_check.of_this_machine().warnings,
     )
     unwind = hand_on or bool(target)
     with stop_on_signals(runner.stop, unwind=unwind, hand_on=hand_on) as stack:
@@ -180,9 +180,7 @@ def _validate(
             progress.warn(target.warnings)
             backend, load, samples = target.set_up(plan, runner, stack)
             return runner.run(backend, load, samples=samples)
-        site = LocalSite(
-            place, folder.log, runner, stack, lambda: refuse_other_devices(plan, devices)
-        )
+        site = LocalSite(place, folder.log, runner, stack)
         # what the workers of the run do, as if it were one of the other queues
         main = Background(
             "main",

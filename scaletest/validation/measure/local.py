@@ -56,13 +56,10 @@ class LocalBackend:
         options: WorkerOptions,
         log: Path,
         alive: Callable[[], int],
-        check: Callable[[], None] = lambda: None,
     ) -> None:
-        """check: raises when workers can no longer be started as the plan requires."""
         self._options = options
         self._log = log
         self._alive = alive
-        self._check = check
         self._guard = Guard("KILL")
         self._processes: list[subprocess.Popen[bytes]] = []
         self._share = 0
@@ -72,7 +69,6 @@ class LocalBackend:
 
         When the number of workers per device changes, all workers are started again.
         """
-        self._check()
         plan = self._options.plan
         share = plan.share(workers) if plan and workers else self._share
         if share != self._share:
@@ -163,17 +159,12 @@ class LocalSite:
         log: Path,
         runner: ValidationRunner,
         stack: ExitStack,
-        check_devices: Callable[[], None],
     ) -> None:
-        """Reach the Redis of the place, or start one.
-
-        check_devices: raises when the devices of the plan are not there any more.
-        """
+        """Reach the Redis of the place, or start one."""
         self._place = place
         self._log = log
         self._runner = runner
         self._stack = stack
-        self._check_devices = check_devices
         self._url = place.redis_url or stack.enter_context(EmbeddedServer()).url
         self._redis = stack.enter_context(closing(connect(self._url)))
 
@@ -198,7 +189,6 @@ class LocalSite:
             WorkerOptions(self._url, queue, self._place, background, plan),
             self._log,
             lambda: patient.run(lambda: queues.state(queue).workers),
-            self._check_devices if plan else lambda: None,
         )
         self._stack.callback(backend.close)
         load = ClosedLoop(

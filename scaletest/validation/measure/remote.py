@@ -171,17 +171,9 @@ class RemoteSamples:
         self._position = ""
 
     def read(self) -> list[NodeSample]:
-        """Return the samples since the last call.
-
-        UsageError when the client has none; Unreachable for errors that may be temporary.
-        """
+        """Return the samples since the last call; Unreachable where the client gives none."""
         query = {"since": self._position} if self._position else {}
         status, body, headers = self._http.get("/api/v1/samples", **query)
-        if status == 404:
-            raise UsageError(
-                f"client {self._http.name} has no samples of the nodes",
-                hint="use the newest scaletest",
-            )
         if status != 200:
             raise Unreachable(
                 f"client {self._http.name} answered {status} when asked for samples of the nodes"

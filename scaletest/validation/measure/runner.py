@@ -5,7 +5,6 @@ after every step and can be stopped at any point: completed measurements are kep
 says that the run was interrupted. A stored run continues where it ended.
 """
 
-import math
 import random
 import time
 from collections import defaultdict
@@ -17,74 +16,28 @@ from scaletest.causes.steps import Rows
 from scaletest.model import Measurement, Record, VerdictKind, wire
 from scaletest.model.errors import UsageError, WaitTimeout
 from scaletest.processes.wake import Wake
-from scaletest.render.numbers import format_percent, format_significant, plural
+from scaletest.render.numbers import plural
 from scaletest.runs.folder import RESULT, elapsed_s
 from scaletest.runs.progress import Progress
 from scaletest.stats.completions import Completions
 from scaletest.validation.folder import StoredValidation, ValidationFolder
-from scaletest.validation.judging.evaluation import Evaluation, evaluate, missing_samples
+from scaletest.validation.judging.evaluation import Evaluation, evaluate
 from scaletest.validation.judging.forecast import time_left
 from scaletest.validation.judging.growth import SEED
 from scaletest.validation.judging.measured_step import measure_step
 from scaletest.validation.judging.schedule import Turn, further_pair, planned_pairs, way_name
 from scaletest.validation.judging.steps import summarise
 from scaletest.validation.judging.stopping import Stop, Stopping
-from scaletest.validation.judging.throughput import Throughput
 from scaletest.validation.measure.interfaces import Backend, BackgroundLoad, Load
 from scaletest.validation.measure.samples import Collector, ReadSamples, SampleStore
+from scaletest.validation.measure.tally import StepTally, progress_line
 from scaletest.validation.plan import Plan
 
 READY_TIMEOUT_S = 120.0
 LOOK_S = 0.1
+LOOK_FOR_READY_S = 0.02
 # A step with more failures than tolerated continues this long, to show which workers fail.
 FAILING_S = 5.0
-
-
-class StepTally:
-    """Counts and completions of one step, updated with every record, so that reading is cheap.
-
-    The load's thread calls `add`, the runner's the rest.
-    """
-
-    def __init__(self) -> None:
-        self.completions = 0
-        self.failures = 0
-        self._began_s = math.inf
-        self._ends: dict[str, list[float]] = defaultdict(list)
-
-    def add(self, record: Record) -> None:
-        """Count a finished request."""
-        reply = record.reply
-        if reply.started_s:
-            self._began_s = min(self._began_s, reply.started_s - reply.wait_s)
-        if record.ok:
-            self._ends[reply.worker].append(reply.ended_s)
-            self.completions += 1
-        else:
-            self.failures += 1
-
-    def read(self) -> tuple[Completions, float]:
-        """Return the completions, and when the first request was submitted on Redis' clock."""
-        # a copy of the items, since another thread may add a worker meanwhile
-        ends = {worker: sorted(ended_s) for worker, ended_s in list(self._ends.items())}
-        return Completions(ends), self._began_s
-
-
-def progress_line(
-    workers: int,
-    tally: StepTally,
-    passed_s: float,
-    longest_s: float,
-    rate: Throughput | None,
-) -> str:
-    """Return the state of a step. rate: throughput at its last check, if there is one."""
-    done = f"{tally.completions} done"
-    if rate:
-        done += f", {format_significant(rate.per_s, 4)}/s ± {format_percent(rate.relative)}"
-    if tally.failures:
-        done += f", {tally.failures} failed"
-    duration = f"{passed_s:.0f} s of {longest_s:.0f} s at most"
-    return f"{plural(workers, 'worker')}: measuring, {done}, {duration}"
 
 
 class ValidationRunner:
@@ -92,8 +45,8 @@ class ValidationRunner:
 
     stored: measurements of an earlier process. ready_s: how long workers may take to be ready; a
     backend that knows why they are not ready ends the wait earlier, with the reason. clock, wake:
-    time in seconds, and the wait; tests replace both. look: returns warnings about the machine;
-    called once, when the first workers are ready.
+    time in seconds, and the wait; tests replace both. machine_warnings: returns warnings about the
+    machine; called once, when the first workers are ready.
     """
 
     def __init__(
@@ -106,7 +59,7 @@ class ValidationRunner:
         stored: StoredValidation | None = None,
         ready_s: float = READY_TIMEOUT_S,
         wake: Wake | None = None,
-        look: Callable[[], Sequence[str]] = tuple,
+        machine_warnings: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self._plan = plan
         self._ready_s = ready_s
@@ -126,9 +79,8 @@ class ValidationRunner:
         self._wake = wake or Wake()
         self._stopped_by = ""
         self._others: Sequence[BackgroundLoad] = ()
-        self._look = look
+        self._machine_warnings = machine_warnings
         self._noticed = wire.texts(earlier.result.get("noticed"))
-        self._noticed += missing_samples(earlier.damaged)
 
     def record(self, record: Record) -> None:
         """Add a finished request; may be called from any thread."""
@@ -222,7 +174,7 @@ class ValidationRunner:
         try:
             backend.scale(workers)
             deadline = self._clock() + self._ready_s
-            while backend.ready() < workers and not self._wake.wait(LOOK_S / 5):
+            while backend.ready() < workers and not self._wake.wait(LOOK_FOR_READY_S):
                 if self._clock() > deadline:
                     raise WaitTimeout(
                         f"{backend.ready()} of {workers} workers were ready after"
@@ -231,8 +183,8 @@ class ValidationRunner:
                     )
             scale_s = self._clock() - began
             # the warnings about the machine, once, before the first load
-            warnings = self._look()
-            self._look = tuple
+            warnings = self._machine_warnings()
+            self._machine_warnings = tuple
             self._progress.warn(warnings)
             self._noticed += [line for line in warnings if line not in self._noticed]
             if not self._stopped_by:

@@ -8,14 +8,14 @@ from itertools import count
 
 from scaletest.model import NodeSample
 from scaletest.model.checks import cut_text
-from scaletest.model.errors import UsageError
 from scaletest.processes.periodic import Periodic
 from scaletest.validation.folder import ValidationFolder
 
 logger = logging.getLogger("scaletest.validation")
 
-LOOK_S = 1.5
-MOST_SAMPLES, MOST_BYTES = 20_000, 10_000_000
+INTERVAL_S = 1.5
+# Some 10 MB: the run is judged with all of them after every step.
+MOST_SAMPLES = 10_000
 
 # Returns the samples since the last call, without waiting for more.
 ReadSamples = Callable[[], Sequence[NodeSample]]
@@ -31,7 +31,6 @@ class SampleStore:
     def __init__(self, folder: ValidationFolder, stored: Sequence[NodeSample] = ()) -> None:
         self._folder = folder
         self._rows = list(stored)
-        self._bytes = sum(map(_size, stored))
         self._every = 1
         self._seen: Counter[str] = Counter()
 
@@ -50,65 +49,44 @@ class SampleStore:
         if not new:
             return
         self._rows += new
-        self._bytes += sum(map(_size, new))
-        if not self._are_too_many():
+        if len(self._rows) <= MOST_SAMPLES:
             self._folder.add_samples(new)
             return
-        while self._are_too_many():
+        while len(self._rows) > MOST_SAMPLES:
             numbers: defaultdict[str, Iterator[int]] = defaultdict(count)
             self._rows = [sample for sample in self._rows if next(numbers[sample.node]) % 2]
-            self._bytes = sum(map(_size, self._rows))
             self._every *= 2
         self._folder.replace_samples(self._rows)
 
-    def _are_too_many(self) -> bool:
-        return len(self._rows) > MOST_SAMPLES or self._bytes > MOST_BYTES
-
 
 class Collector:
-    """A thread that reads the samples of a queue during a run. Its errors never end the run.
-
-    read: UsageError without samples to read; another error if that may change.
-    """
+    """A thread that reads the samples of a queue during a run. Its errors never end the run."""
 
     def __init__(self, read: ReadSamples, keep: Callable[[Sequence[NodeSample]], None]) -> None:
         self._read, self._keep = read, keep
         self._lock = threading.Lock()
-        self._ended = self._told = False
-        self._thread = Periodic("samples", self.collect, LOOK_S)
+        self._has_ended = self._has_warned = False
+        self._thread = Periodic("samples", self.collect, INTERVAL_S)
 
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()
 
     def collect(self) -> None:
-        """Read the samples that have come."""
+        """Read the samples that have come. The first error is a warning, further ones are not."""
         with self._lock:
-            if self._ended:
+            if self._has_ended:
                 return
             try:
                 self._keep(self._read())
-            except UsageError as error:
-                self._ended = True
-                self._tell(error)
             except Exception as error:
-                self._tell(error)
+                if not self._has_warned:
+                    name, text = type(error).__name__, cut_text(str(error), 300)
+                    logger.warning("samples of the nodes are missing: %s: %s", name, text)
+                self._has_warned = True
 
     def close(self) -> None:
         """Read the samples that have come, and end the thread."""
         self._thread.close()
         self.collect()
-        self._ended = True
-
-    def _tell(self, error: Exception) -> None:
-        if not self._told:
-            self._told = True
-            logger.warning(
-                "samples of the nodes are missing: %s: %s",
-                type(error).__name__,
-                cut_text(str(error), 300),
-            )
-
-
-def _size(sample: NodeSample) -> int:
-    return len(sample.to_json()) + 1
+        self._has_ended = True

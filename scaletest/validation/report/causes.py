@@ -5,6 +5,8 @@ from scaletest.render.blocks import Cell, Share, Table
 from scaletest.render.numbers import format_percent, format_seconds
 from scaletest.validation.report.words import share_text
 
+# Of more causes a page and a comment show the largest.
+MOST_CAUSES = 6
 CONFIRMED = {True: "confirmed", False: "contradicted", None: ""}
 
 
@@ -46,17 +48,18 @@ def causes_table(causes: Causes, *, on_page: bool, title: str = "", note: str = 
     A page has room for what was before.
     """
     rows: list[dict[str, Cell]] = []
-    for cause in causes.causes[:6]:  # a page and a comment show so many
-        course = {
-            "per request": f"{format_seconds(cause.before_s)} -> {format_seconds(cause.after_s)}"
-        }
-        part, text = cause.share, share_text(cause.share, 0)
+    for cause in causes.causes[:MOST_CAUSES]:
+        before_and_after = ""
+        if on_page:
+            before_and_after = (
+                f"{format_seconds(cause.before_s)} -> {format_seconds(cause.after_s)}"
+            )
         rows.append(
             {
                 "cause": cause.label,
-                "share of the added time": Share(part.value, text, (part.low, part.high)),
+                "share of the added time": Share(cause.share.value, share_text(cause.share, 0)),
                 "added": format_seconds(cause.grown_s.value),
-                **(course if on_page else {}),
+                "per request": before_and_after,
                 "object": cause.object,
                 "measured": evidence_text(cause),
                 "what to try": cause.remedy,

@@ -13,6 +13,12 @@ from scaletest.stats.estimate import Estimate
 from scaletest.stats.law import Law
 from scaletest.stats.law_interval import LawInterval
 from scaletest.validation.judging.evaluation import Evaluation
+from scaletest.validation.judging.steps import Step
+
+# A law that lies farther beyond the interval of a step misses it.
+LEAST_DISTANCE = 0.05
+# A share that is smaller is shown as 0 %.
+LEAST_SHARE = 0.005
 
 
 def law_sentence(result: Evaluation) -> str:
@@ -29,7 +35,7 @@ def law_sentence(result: Evaluation) -> str:
     if growth.choice is None:
         return f"too few steps to tell: {growth.remedies.get('amdahl', 'measure more steps')}"
     law = growth.choice.law
-    sentence = _describe_law(law, growth.interval)
+    sentence = describe_law(law, growth.interval)
     peak = growth.peak
     if peak.workers is not None:
         interval = ""
@@ -40,22 +46,29 @@ def law_sentence(result: Evaluation) -> str:
         sentence += f"; it peaks at {peak.workers:.0f}{interval} workers{place}, {peak.reason}"
     if growth.lacking:
         sentence += f" (too few steps to be sure: {next(iter(growth.remedies.values()))})"
-    # by how much the law misses a step most, where it lies more than 5 % beyond its interval
-    worst, most = "", 0.05
-    for step in result.steps:
-        if not step.sound or step.throughput.per_s <= 0:
-            continue
-        # how far the law lies from what the step did, and from its interval, as parts of that
-        miss = law.at(step.level) / step.throughput.per_s - 1.0
-        beyond_interval = abs(miss) - step.throughput.relative
-        if beyond_interval > most:
-            most = beyond_interval
-            amount = f"{format_percent(abs(miss), 0)} {'more' if miss > 0 else 'less'}"
-            worst = f"; the law gives {amount} than {plural(step.workers, 'worker')} did"
-    return sentence + worst
+    # the step that the law misses most
+    sound = [step for step in result.steps if step.sound and step.throughput.per_s > 0]
+    missed = max(sound, key=lambda step: _distance(law, step), default=None)
+    if missed and _distance(law, missed) > LEAST_DISTANCE:
+        miss = law.at(missed.level) / missed.throughput.per_s - 1.0
+        more_or_less = "more" if miss > 0 else "less"
+        sentence += (
+            f"; the law gives {format_percent(abs(miss), 0)} {more_or_less} than"
+            f" {plural(missed.workers, 'worker')} did"
+        )
+    return sentence
 
 
-def _describe_law(law: Law, interval: LawInterval | None) -> str:
+def _distance(law: Law, step: Step) -> float:
+    """Return how far a law lies beyond the interval of a step, as a share of its throughput."""
+    miss = law.at(step.level) / step.throughput.per_s - 1.0
+    return abs(miss) - step.throughput.relative
+
+
+def describe_law(
+    law: Law, interval: LawInterval | None, members: str = "workers", unit: str = "requests/s"
+) -> str:
+    """Return what the law says of growth. members: what was doubled. unit: of the throughput."""
     contention = _coefficient_text(law.contention, interval.contention if interval else None)
     coherency = _coefficient_text(law.coherency, interval.coherency if interval else None)
     match law.name:
@@ -63,7 +76,7 @@ def _describe_law(law: Law, interval: LawInterval | None) -> str:
             return f"{contention} of the work is serialised (Amdahl's law)"
         case "usl":
             return (
-                f"{contention} of the work is serialised, and each pair of workers adds"
+                f"{contention} of the work is serialised, and each pair of {members} adds"
                 f" {coherency} (universal scalability law)"
             )
         case "capped" if math.isfinite(law.ceiling):
@@ -71,7 +84,7 @@ def _describe_law(law: Law, interval: LawInterval | None) -> str:
             if interval and interval.ceiling:
                 ends = interval.ceiling
                 ceiling = with_interval(law.ceiling, ends.low, ends.high)
-            return f"levels off at {ceiling} requests/s"
+            return f"levels off at {ceiling} {unit}"
     return "linear, no shared bottleneck found"
 
 
@@ -85,6 +98,6 @@ def _coefficient_text(value: float, interval: Estimate | None) -> str:
         return format_percent(value)
     if interval.high <= 1.0:
         return percent_with_interval(value, interval.low, interval.high, 3)
-    if interval.low >= 0.005:  # less is shown as 0 %
+    if interval.low >= LEAST_SHARE:
         return f"{format_percent(interval.low, 0)} or more"
     return "an unknown share"

@@ -29,15 +29,15 @@ from scaletest.validation.report.causes import (
     doubling_text,
 )
 from scaletest.validation.report.course_charts import PANEL_NOTE, course_panels
-from scaletest.validation.report.histograms import node_histograms, step_histograms
+from scaletest.validation.report.histograms import step_histograms
 from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.parts import ReportParts, as_sentence
-from scaletest.validation.report.resources import energy_note, resources_table
+from scaletest.validation.report.resources import resources_table
 from scaletest.validation.report.time_chart import draw_time_by_state
 from scaletest.validation.report.words import best_share_text, rate_interval_text, share_text
 from scaletest.validation.run_type import ValidationRun
 
-# More members than this are shown from both ends: the busiest and the idlest.
+# Of more members the idlest are shown.
 MOST_MEMBERS = 24
 
 
@@ -46,23 +46,6 @@ def page_sections(parts: ReportParts) -> list[Section]:
     run, result = parts.run, parts.result
     law = Text([as_sentence(law_sentence(result), "Scaling: ")], "strong")
     limits = "What limits it"
-    # what the load beside the validation did
-    others = [
-        {
-            "queue": step.name,
-            "workers of the step": str(step.workers),
-            "pass": way_name(step.repeat),
-            "requests/s": with_half_width(step.throughput.per_s, step.throughput.half_width),
-            "mean wait": format_seconds(step.wait.mean),
-            "mean run": format_seconds(step.run.mean),
-            "failed": str(step.failures),
-        }
-        for step in result.background
-    ]
-    others_note = (
-        "Background load on other queues during each step. It does not affect the verdict, but a"
-        " change shows how much the two share."
-    )
     return contents.make_page(
         {
             "How far it scales": [law, parts.scaling_chart] if parts.scaling_chart else [],
@@ -77,9 +60,30 @@ def page_sections(parts: ReportParts) -> list[Section]:
             "Throughput over time": [Charts(course_panels(result), note=PANEL_NOTE)],
             "Wait and run times": _times_section(run),
             "Work per worker": _members_section(run),
-            "Other queues": [Table.of_rows(others, {"queue", "pass"}, note=others_note)],
+            "Other queues": [_queues_table(result)],
         },
     )
+
+
+def _queues_table(result: Evaluation) -> Table:
+    """Return what the load beside the validation did in each step."""
+    rows = [
+        {
+            "queue": step.name,
+            "workers of the step": str(step.workers),
+            "pass": way_name(step.repeat),
+            "requests/s": with_half_width(step.throughput.per_s, step.throughput.half_width),
+            "mean wait": format_seconds(step.wait.mean),
+            "mean run": format_seconds(step.run.mean),
+            "failed": str(step.failures),
+        }
+        for step in result.background
+    ]
+    note = (
+        "Background load on other queues during each step. It does not affect the verdict, but a"
+        " change shows how much the two share."
+    )
+    return Table.of_rows(rows, {"queue", "pass"}, note=note)
 
 
 def _limits_section(result: Evaluation) -> list[Block | None]:
@@ -107,15 +111,7 @@ def _limits_section(result: Evaluation) -> list[Block | None]:
 
 def _resources_section(result: Evaluation) -> list[Block | None]:
     """Return what the nodes did, and what disturbed them, where samples are there."""
-    table = resources_table(
-        result,
-        note=(
-            "Mean of the samples of each step. Requests' own: cores used by the requests"
-            " themselves. Pressure: share of time in which at least one task was stalled (PSI),"
-            " worst node. Disk, device: share of time it was busy."
-            f" {energy_note(result)}"
-        ).rstrip(),
-    )
+    table = resources_table(result)
     if not table.rows:
         return []
     disturbances = [
@@ -138,16 +134,16 @@ def _sharing_section(parts: ReportParts) -> list[Block | None]:
         return []
     best = best_share_text(result)
     return [
-        parts.table(("fair", "efficiency", f"wait {parts.quantile}", f"run {parts.quantile}")),
+        parts.table(("efficiency", f"wait {parts.quantile}", f"run {parts.quantile}")),
         Text([as_sentence(best[:1].upper() + best[1:])]),
         Text(
             [
                 (
                     "All devices are full in every step. Percent: simultaneous 95 % intervals,"
                     " relative to the highest throughput; the smallest number of workers whose"
-                    " interval reaches 100% is called best. Fair: requests of the busiest over"
-                    " those of the idlest. Memory limit: requests that hit the limit of a device's"
-                    " memory."
+                    " interval reaches 100% is called best. Fair: requests of the busiest worker"
+                    " over those of the idlest, then the same of devices. Memory"
+                    " limit: requests that hit the limit of a device's memory."
                 )
             ],
             "soft",
@@ -240,11 +236,7 @@ def _members_section(run: ValidationRun) -> list[Block | None]:
         f"With {steps[-1].workers} workers; workers and pods are those of the ascending pass."
         " Shares should be equal; a low one suggests a slow device, node or pod."
     )
-    return [
-        Text([note], "soft"),
-        *tables,
-        node_histograms(steps[-1], run.records),
-    ]
+    return [Text([note], "soft"), *tables]
 
 
 def _members_tables(step: Step, records: Rows) -> list[Table]:
@@ -267,20 +259,17 @@ def _members_tables(step: Step, records: Rows) -> list[Table]:
             continue
         seen.append(set(by_name))
 
-        # their shares of the successful requests, busiest first
+        # their shares of the successful requests, the idlest first
         run_times = {
             name: [record.reply.run_s for record in records_of_name if record.ok]
             for name, records_of_name in by_name.items()
         }
-        names = sorted(run_times, key=lambda name: (-len(run_times[name]), name))
-        most = len(run_times[names[0]]) or 1
+        names = sorted(run_times, key=lambda name: (len(run_times[name]), name))
+        most = len(run_times[names[-1]]) or 1
         total = sum(map(len, run_times.values())) or 1
-        note = ""
-        if len(names) > MOST_MEMBERS:
-            note = f"{len(names) - MOST_MEMBERS} of the middle are left out."
-            names[MOST_MEMBERS // 2 : -MOST_MEMBERS // 2] = []
+        note = f"The idlest {MOST_MEMBERS} of {len(names)}." if len(names) > MOST_MEMBERS else ""
         rows: list[dict[str, Cell]] = []
-        for name in names:
+        for name in names[:MOST_MEMBERS]:
             done = len(run_times[name])
             rows.append(
                 {

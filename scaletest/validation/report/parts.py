@@ -15,7 +15,7 @@ from scaletest.validation.run_type import ValidationRun
 # Columns that only a run tells that doubles its workers, and that only one tells that compares
 # numbers of workers on each device.
 DOUBLING = ("ratio",)
-SHARING = ("per device", "fair", "fair workers", "fair devices", "memory limit")
+SHARING = ("per device", "fair workers/devices", "memory limit")
 MOST_SPREAD = 8
 
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from scaletest.model import VerdictKind
-from scaletest.render import contents
-from scaletest.render.blocks import Block, Text
+from scaletest.render.blocks import Block, Pairs, Text
 from scaletest.render.contents import Case, Head, Report
 from scaletest.render.numbers import (
     NOTHING,
@@ -22,7 +21,6 @@ from scaletest.render.numbers import (
 from scaletest.report import failures
 from scaletest.report.words import run_warnings
 from scaletest.validation.judging.evaluation import Evaluation
-from scaletest.validation.plan import Plan
 from scaletest.validation.report.causes import (
     causes_note,
     causes_table,
@@ -32,7 +30,7 @@ from scaletest.validation.report.causes import (
 from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.page import page_sections
 from scaletest.validation.report.parts import ReportParts, as_sentence, spread_texts
-from scaletest.validation.report.resources import energy_note, resources_table
+from scaletest.validation.report.resources import resources_line
 from scaletest.validation.report.rows import rate_text, sheet_of_rows
 from scaletest.validation.report.summary import terminal_summary
 from scaletest.validation.report.words import (
@@ -54,27 +52,6 @@ def validation_report(run: ValidationRun) -> Report:
     following = f"scaletest report {name} -o report.html"
     if result.interrupted and result.verdict.kind is not VerdictKind.RUNNING:
         following = f"scaletest validate --local --resume {name}"
-    # the few numbers that stand beside the verdict, each behind its label
-    rows = [row for row in parts.rows if row.scaled]
-    facts = []
-    if rows:
-        best = max((row.step for row in rows), key=lambda step: step.throughput.per_s)
-        workers = plural(best.workers, "worker")
-        facts.append((f"requests/s at most, with {workers}", rate_text(best)))
-        facts += [(f"{figure}/s there", rate_text(best, figure)) for figure in best.work]
-    last = rows[-1].scaled if len(rows) > 1 else None
-    if result.sharing and result.sharing.best:
-        facts.append(("workers on each device are best", str(result.sharing.best)))
-    elif last:
-        workers = plural(last.workers, "worker")
-        facts.append((f"speed-up with {workers}", f"{format_significant(last.speedup.value)}x"))
-        facts.append(("efficiency there", format_percent(last.efficiency.value, 0)))
-    facts.append(("requests done", str(sum(step.run.count for step in result.steps))))
-    failed = sum(step.failures for step in result.steps)
-    facts.append(("failed", str(failed)))
-    # while it runs this would be the time until the last step, and pages show that until now
-    if result.verdict.kind is not VerdictKind.RUNNING:
-        facts.append(("duration", format_duration(result.elapsed_s)))
     head = Head(
         title=f"validate {result.plan.workload}",
         verdict=result.verdict,
@@ -84,14 +61,13 @@ def validation_report(run: ValidationRun) -> Report:
         elapsed_s=result.elapsed_s,
         statement=statement_text(result),
         gains=gain_texts(result),
-        facts=facts,
+        facts=head_facts(parts),
         warnings=run_warnings(result.verdict, result.interrupted, result.warnings),
         thresholds=result.thresholds,
         following=following,
         environment=run.environment,
         plan=result.plan.to_dict(),
-        usual=contents.usual_settings(Plan),
-        alarming=("failed",) if failed else (),
+        alarming=("failed",) if any(step.failures for step in result.steps) else (),
     )
     return Report(
         head=head,
@@ -103,6 +79,31 @@ def validation_report(run: ValidationRun) -> Report:
         data=lambda: {**result.to_dict(), "folder": run.folder},
         picture=lambda: [parts.scaling_chart.wide] if parts.scaling_chart else [],
     )
+
+
+def head_facts(parts: ReportParts) -> Pairs:
+    """Return the few numbers that stand beside the verdict, each behind its label."""
+    result = parts.result
+    facts = []
+    scaled_rows = [row for row in parts.rows if row.scaled]
+    if scaled_rows:
+        best = max((row.step for row in scaled_rows), key=lambda step: step.throughput.per_s)
+        workers = plural(best.workers, "worker")
+        facts.append((f"requests/s at most, with {workers}", rate_text(best)))
+        facts += [(f"{figure}/s there", rate_text(best, figure)) for figure in best.work]
+    last = scaled_rows[-1].scaled if len(scaled_rows) > 1 else None
+    if result.sharing and result.sharing.best:
+        facts.append(("workers on each device are best", str(result.sharing.best)))
+    elif last:
+        workers = plural(last.workers, "worker")
+        facts.append((f"speed-up with {workers}", f"{format_significant(last.speedup.value)}x"))
+        facts.append(("efficiency there", format_percent(last.efficiency.value, 0)))
+    facts.append(("requests done", str(sum(step.run.count for step in result.steps))))
+    facts.append(("failed", str(sum(step.failures for step in result.steps))))
+    # while it runs this would be the time until the last step, and pages show that until now
+    if result.verdict.kind is not VerdictKind.RUNNING:
+        facts.append(("duration", format_duration(result.elapsed_s)))
+    return facts
 
 
 def doubling_cases(result: Evaluation) -> Iterator[Case]:
@@ -157,14 +158,10 @@ def comment_blocks(parts: ReportParts) -> list[Block]:
         for group in result.failures
     ]
     return [
-        parts.table(("fair",)),
+        parts.table(()),
         Text([as_sentence(intervals_text(result.steps))]),
         *limits,
-        resources_table(
-            result,
-            title="Resources of the nodes while each step was measured",
-            note=energy_note(result),
-        ),
+        Text([as_sentence(resources_line(result))], label="Resources"),
         Text([as_sentence(law_sentence(result))], label="Scaling"),
         Text([as_sentence(best_share_text(result))], label="Shares"),
         *spread_texts(result.steps),

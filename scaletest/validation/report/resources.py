@@ -1,10 +1,9 @@
-"""What the nodes did in each step, as a table for pages and comments, and as one line."""
+"""What the nodes did in each step, as a table for pages, and as one line."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from operator import itemgetter
-from typing import Any
 
-from scaletest.causes.resources import NodeUse, StepResources
+from scaletest.causes.resources import NodeUse
 from scaletest.model.node_sample import CONTAINER, CPU, DISK, NETWORK, PRESSURE
 from scaletest.render.blocks import Table
 from scaletest.render.numbers import (
@@ -12,94 +11,88 @@ from scaletest.render.numbers import (
     format_percent,
     format_quantity,
     format_significant,
-    plural,
 )
 from scaletest.validation.judging.evaluation import Evaluation
 
-# Of more nodes and steps only the sums of each step are shown.
-MOST_ROWS = 40
 PRESSURES = {"CPU": "cpu_some", "memory": "memory_some", "I/O": "io_some"}
+# Less pressure is shown as 0 %.
+LEAST_PRESSURE = 0.005
+NOTE = (
+    "Mean of the samples of each step. Requests' own: cores used by the requests themselves."
+    " Pressure: share of time in which at least one task was stalled (PSI). Disk, device: share of"
+    " time it was busy. J/request: energy of all devices, by their counters."
+)
 
 
-def resources_table(result: Evaluation, **options: Any) -> Table:
+def resources_table(result: Evaluation) -> Table:
     """Return a row for each node in each step; no row where nothing is known.
 
-    Columns that no step knows are left out. options: of the table.
+    Columns that no step knows are left out.
     """
-    steps = result.resources
-    only_sums = sum(len(step.nodes) for step in steps) > MOST_ROWS
-    several = any(len(step.nodes) > 1 for step in steps)
     rows = []
-    for step in steps:
+    for step in result.resources:
         # the energy is that of the whole step, so it stands in the row of its first node
         energy = format_significant(step.joules_per_request)
-        for node in [_sum_of_nodes(step)] if only_sums else step.nodes:
-            name = {"node": node.node} if several else {}
-            # busy cores of those that there are, and what a limit takes of them
-            busy_cores, cores = _one_decimal(node.cores_busy), node.value(CPU, "cores")
-            limit = node.value(CONTAINER, "cpu_limit")
-            throttled = node.value(CONTAINER, "throttled_periods")
-            periods = "" if throttled is None else f", throttled {format_percent(throttled, 0)}"
-            # pressure on the CPUs, and on memory and disks where there is any
-            pressures = []
-            for resource, figure in PRESSURES.items():
-                part = node.value(PRESSURE, figure)
-                if part is not None and (part >= 0.005 or resource == "CPU"):
-                    pressures.append(f"{resource} {format_percent(part, 0)}")
-            # the busiest disk, and the network that moves most, both ways together
-            disks, networks = node.of_kind(DISK), node.of_kind(NETWORK)
-            busy = {disk: figures["busy"] for disk, figures in disks.items() if "busy" in figures}
-            moved = {
-                network: figures.get("received", 0.0) + figures.get("sent", 0.0)
-                for network, figures in networks.items()
-            }
-            # each device that requests ran on, with the part of the time that it was busy
-            devices = []
-            for device, figures in sorted(node.used_devices().items()):
-                states = [format_percent(figures["busy"], 0)] if "busy" in figures else []
-                if figures.get("throttled", 0.0) >= 0.5:
-                    states.append("throttled")
-                if states:
-                    devices.append(f"{device.rpartition('/')[2]} {' '.join(states)}")
+        for node in step.nodes:
             rows.append(
-                {
-                    "workers": str(step.workers),
-                    **name,
-                    "cores busy": f"{busy_cores} of {cores:g}"
-                    if cores and busy_cores != NOTHING
-                    else NOTHING,
-                    "requests' own": _one_decimal(node.requests_cpu),
-                    "steal": _one_decimal(node.value(CPU, "steal")),
-                    "pressure": ", ".join(pressures),
-                    "CPU limit": NOTHING if limit is None else f"{limit:.3g}{periods}",
-                    "disk": _name_largest(busy, lambda part: format_percent(part, 0)),
-                    "network": _name_largest(moved, lambda per_s: format_quantity(per_s, "B/s", 3))
-                    if any(moved.values())
-                    else NOTHING,
-                    "device": ", ".join(devices),
-                    "J/request": energy,
-                }
+                {"workers": str(step.workers), "node": node.node}
+                | _cells_of_node(node)
+                | {"J/request": energy}
             )
             energy = NOTHING
-    table = Table.of_rows(rows, blanks=("", NOTHING, "0.0"), **options)
+    # the name of the only node says nothing
+    if len({row["node"] for row in rows}) < 2:
+        rows = [{**row, "node": ""} for row in rows]
+    table = Table.of_rows(rows, blanks=("", NOTHING, "0.0"), note=NOTE)
     return table if len(table.titles) > 1 else Table((), ())
 
 
-def _sum_of_nodes(step: StepResources) -> NodeUse:
-    """Return all nodes of a step as one: the sums of cores, and the highest pressure."""
-    # each node's busy cores, also of those that do not tell user and system apart
-    cores = {"user": step.cores_busy, "cores": step.cores, "steal": step.total(CPU, "steal")}
-    pressures = {figure: step.highest(PRESSURE, figure) for figure in PRESSURES.values()}
-    return NodeUse(
-        plural(len(step.nodes), "node"),
-        len(step.nodes),
-        {CPU: _without_unknown(cores), PRESSURE: _without_unknown(pressures)},
-        requests_cpu=step.requests_cpu,
-    )
+def _cells_of_node(node: NodeUse) -> dict[str, str]:
+    """Return what a node did in a step, by the titles of the table."""
+    # busy cores of those that there are, and what a limit takes of them
+    busy_cores, cores = _one_decimal(node.cores_busy), node.value(CPU, "cores")
+    if cores and busy_cores != NOTHING:
+        busy_cores = f"{busy_cores} of {cores:g}"
+    limit = node.value(CONTAINER, "cpu_limit")
+    throttled = node.value(CONTAINER, "throttled_periods")
+    limit_text = NOTHING if limit is None else f"{limit:.3g}"
+    if limit is not None and throttled is not None:
+        limit_text += f", throttled {format_percent(throttled, 0)}"
 
+    # pressure on the CPUs, and on memory and disks where there is any
+    pressures = []
+    for resource, figure in PRESSURES.items():
+        part = node.value(PRESSURE, figure)
+        if part is not None and (part >= LEAST_PRESSURE or resource == "CPU"):
+            pressures.append(f"{resource} {format_percent(part, 0)}")
 
-def _without_unknown(values: Mapping[str, float | None]) -> dict[str, float]:
-    return {name: value for name, value in values.items() if value is not None}
+    # the busiest disk, and the network that moves most, both ways together
+    busy = {
+        disk: figures["busy"] for disk, figures in node.of_kind(DISK).items() if "busy" in figures
+    }
+    moved = {
+        network: figures.get("received", 0.0) + figures.get("sent", 0.0)
+        for network, figures in node.of_kind(NETWORK).items()
+    }
+
+    # each device that requests ran on, with the part of the time that it was busy
+    devices = []
+    for device, figures in sorted(node.used_devices().items()):
+        states = [format_percent(figures["busy"], 0)] if "busy" in figures else []
+        if figures.get("throttled", 0.0) >= 0.5:
+            states.append("throttled")
+        if states:
+            devices.append(f"{device.rpartition('/')[2]} {' '.join(states)}")
+    return {
+        "cores busy": busy_cores,
+        "requests' own": _one_decimal(node.requests_cpu),
+        "steal": _one_decimal(node.value(CPU, "steal")),
+        "pressure": ", ".join(pressures),
+        "CPU limit": limit_text,
+        "disk": _name_largest(busy, lambda part: format_percent(part, 0)),
+        "network": _name_largest(moved, lambda per_s: format_quantity(per_s, "B/s", 3)),
+        "device": ", ".join(devices),
+    }
 
 
 def _one_decimal(value: float | None) -> str:
@@ -107,54 +100,32 @@ def _one_decimal(value: float | None) -> str:
 
 
 def _name_largest(values: Mapping[str, float], show: Callable[[float], str]) -> str:
-    """Return the disk or network that does most, with what it does."""
-    if not values:
-        return NOTHING
-    name, most = max(values.items(), key=itemgetter(1))
-    return f"{name} {show(most)}"
-
-
-def energy_note(result: Evaluation) -> str:
-    """Return how the energy was measured; "" where none was."""
-    devices = set()
-    for step in result.resources:
-        for node in step.nodes:
-            devices |= {(node.node, name) for name in node.energy}
-    if not devices:
-        return ""
-    return (
-        "Energy is the difference of the counters, divided by the requests of the same time; it is"
-        f" that of {plural(len(devices), 'device')}."
-    )
+    """Return the disk or network that does most, with what it does; n/a where that is nothing."""
+    name, most = max(values.items(), key=itemgetter(1), default=("", 0.0))
+    return f"{name} {show(most)}" if most else NOTHING
 
 
 def resources_line(result: Evaluation) -> str:
     """Return the busy cores, the pressure on them and the energy of each step, in a line.
 
-    "" without samples. Steps without a sample are left out, and the line names the others.
+    "" without samples; n/a for a step without any, as a short one is.
     """
-    steps = result.resources
-    cores = [step.cores for step in steps if step.cores and step.cores_busy is not None]
-    busy = _join_by_step([step.cores and step.cores_busy for step in steps], _one_decimal)
-    pressures = [step.highest(PRESSURE, "cpu_some") for step in steps]
-    parts = {
-        "cores busy": f"{busy} of {cores[-1]:g}" if cores else "",
-        "pressure": _join_by_step(pressures, lambda part: format_percent(part, 0)),
-        "joules per request": _join_by_step(
-            [step.joules_per_request for step in steps], format_significant
-        ),
+    sampled = {step.workers: step for step in result.resources}
+    steps = [sampled.get(step.workers) for step in result.steps]
+    busy = [_one_decimal(step.cores_busy if step else None) for step in steps]
+    pressures = [step.highest(PRESSURE, "cpu_some") if step else None for step in steps]
+    joules = [step.joules_per_request if step else None for step in steps]
+    figures = {
+        "cores busy": busy,
+        "pressure": [format_percent(part, 0) for part in pressures],
+        "joules per request": [format_significant(number) for number in joules],
     }
-    line = "; ".join(f"{name} {figures}" for name, figures in parts.items() if figures)
-    if not line or len(steps) == len(result.steps):
-        return line
-    *others, last = [step.per_device or step.workers for step in steps]
-    sampled = ", ".join([*map(str, others), plural(last, "worker")])
-    place = " on each device" if result.plan.compares else ""
-    return f"{line} (with {sampled}{place}: other steps were too short to sample)"
-
-
-def _join_by_step(values: Sequence[float | None], show: Callable[[float | None], str]) -> str:
-    """Return a figure in each step; "" where no step knows it."""
-    if all(value is None for value in values):
-        return ""
-    return ", ".join(map(show, values))
+    parts = {
+        name: f"{name} {', '.join(texts)}"
+        for name, texts in figures.items()
+        if set(texts) - {NOTHING}
+    }
+    cores = [step.cores for step in result.resources if step.cores]
+    if cores and "cores busy" in parts:
+        parts["cores busy"] += f" of {cores[-1]:g}"
+    return "; ".join(parts.values())

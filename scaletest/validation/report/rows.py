@@ -95,9 +95,9 @@ def rows_of(result: Evaluation, quantile: str) -> list[Row]:
     rows = []
     for step in result.steps:
         scaled = scaled_by_level.get(step.level)
-        # how much more the busiest of a group did than the idlest; "" where there is only one
+        # how much more the busiest worker did than the idlest, and the same of devices
         groups = [step.fairness.get(group) for group in ("worker", "device")]
-        workers, devices = (format_significant(group.ratio) if group else "" for group in groups)
+        fairness = [format_significant(group.ratio) for group in groups if group]
         # a ratio with its 90 % interval as ±: the wider side of it
         ratio_text = ""
         if step.ratio:
@@ -115,9 +115,7 @@ def rows_of(result: Evaluation, quantile: str) -> list[Row]:
             "efficiency": format_percent(scaled.efficiency.value if scaled else None, 0),
             f"wait {quantile}": format_percentile(step.wait, quantile),
             f"run {quantile}": format_percentile(step.run, quantile),
-            "fair": "/".join(filter(None, (workers, devices))) or NOTHING,
-            "fair workers": workers or NOTHING,
-            "fair devices": devices or NOTHING,
+            "fair workers/devices": "/".join(fairness) or NOTHING,
             "memory limit": str(step.memory_hits),
             "failed": str(step.failures),
         }

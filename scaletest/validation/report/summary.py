@@ -24,6 +24,7 @@ SHORT = {
     "per device": "K",
     "workers": "N",
     "efficiency": "effic.",
+    "fair workers/devices": "fair",
     "memory limit": "memory",
 }
 
@@ -31,9 +32,7 @@ SHORT = {
 def terminal_summary(parts: ReportParts) -> list[Block]:
     """Return the table, its foot, and what is known of the run besides."""
     result = parts.result
-    left_out = {"fair workers", "fair devices"}
-    if result.plan.compares:
-        left_out |= {"efficiency", f"wait {parts.quantile}"}
+    left_out = ["efficiency", f"wait {parts.quantile}"] if result.plan.compares else []
     # what the numbers of the table mean
     foot = intervals_text(result.steps)
     if foot and result.plan.compares:

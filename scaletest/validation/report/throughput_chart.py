@@ -1,57 +1,38 @@
 """The chart that answers the question of a run: throughput against the number of workers."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scaletest.render.axis import Axis
 from scaletest.render.blocks import Figure
 from scaletest.render.chart import Chart, Point
 from scaletest.render.numbers import format_significant, plural
+from scaletest.stats.estimate import Estimate
 from scaletest.stats.law import Law
 from scaletest.validation.judging.evaluation import Evaluation
-from scaletest.validation.judging.steps import Step
 from scaletest.validation.report.rows import rate_text
 from scaletest.validation.report.words import rate_interval_text, workers_label
 
-# The law is drawn this far beyond the last step, and as far as its peak if that is not much
-# farther.
-BEYOND, FARTHEST = 1.5, 2.0
-# How far above what was measured the ideal line and the law are drawn.
+# How far the axis of workers goes, as a multiple of the last step: the law is drawn beyond it.
+END_WITH_LAW, END_WITHOUT_LAW = 1.5, 1.06
+# The end of the axis of throughput, as a multiple of the highest that was measured.
 HEADROOM = 1.2
+# With more workers both axes are logarithmic, or the first steps would lie on top of each other.
+MOST_ON_LINEAR_AXIS = 16
 CURVE_POINTS = 65
 WIDTH, HEIGHT = 760.0, 420.0
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
-    """Data of a chart: the steps that have a throughput, the law, and how far the axis goes."""
+class MeasuredPoint:
+    """One step in the chart."""
 
-    steps: list[Step]
-    law: Law | None
-    peak: float | None
-    end: float  # level at the end of the axis
-
-    @property
-    def is_log(self) -> bool:
-        """Whether every doubling is equally long."""
-        # evenly spaced, the first of more workers would lie on top of each other
-        return self.steps[-1].level > 16
-
-    def ideal(self, level: float) -> float:
-        """Return requests/s if nothing held the workers up, from the first step."""
-        first = self.steps[0]
-        return first.throughput.per_s / first.level * level
-
-    def law_between(self, low: float, high: float) -> list[Point]:
-        """Return the law from one level to another, both included; nothing without one."""
-        if self.law is None:
-            return []
-        points = []
-        for index in range(CURVE_POINTS):
-            part = index / (CURVE_POINTS - 1)
-            level = low * (high / low) ** part if self.is_log else low + (high - low) * part
-            points.append((level, self.law.at(level)))
-        return points
+    level: int  # where it stands: workers, workers on each device, or replicas
+    throughput: Estimate  # per second; its ends are infinite where they are unknown
+    measurements: Sequence[float]  # per second, of which the throughput is made
+    tip: str
+    is_sound: bool = True  # whether it may be judged
 
 
 def throughput_figure(result: Evaluation) -> Figure | None:
@@ -62,85 +43,108 @@ def throughput_figure(result: Evaluation) -> Figure | None:
     steps = [step for step in result.steps if step.throughput.per_s > 0]
     if len(steps) < 2:
         return None
-    # the law and its peak, and how far the axis goes
-    law = result.growth.choice.law if result.growth.choice else None
-    first, last = steps[0], steps[-1]
-    peak = result.growth.peak.workers
-    end = last.level * (BEYOND if law else 1.06)
-    if law and peak and peak <= FARTHEST * last.level:
-        end = max(end, peak * 1.1)
-    curve = Curve(steps, law, peak, end)
-
-    caption = f"{plural(last.workers, 'worker')} did {rate_text(last)} requests/s"
-    if len(steps) > 1:
-        times = format_significant(last.throughput.per_s / first.throughput.per_s)
-        caption += f", {times} times as much as {plural(first.workers, 'worker')}"
-    caption += (
-        f". Bars are the {rate_interval_text(steps)}; the dashed line is what N workers would do"
-        " with nothing in the way"
-    )
-    if law:
-        caption += ", the solid line the fitted law, dotted where it is extrapolated"
-    if curve.is_log:
-        caption += "; both axes are logarithmic: every doubling is equally long"
-    if not all(step.sound for step in steps):
-        caption += "; a hollow point is a step that cannot be judged"
-    return Figure(_draw_throughput(curve), f"{caption}.")
-
-
-def _draw_throughput(curve: Curve) -> Chart:
-    tips = [
-        f"{plural(step.workers, 'worker')}: {rate_text(step)} requests/s" for step in curve.steps
+    points = [
+        MeasuredPoint(
+            step.level,
+            step.throughput.estimate,
+            [sample.throughput.per_s for sample in step.samples],
+            f"{plural(step.workers, 'worker')}: {rate_text(step)} requests/s",
+            step.sound,
+        )
+        for step in steps
     ]
-    steps, levels = curve.steps, [float(step.level) for step in curve.steps]
-    # What was measured fills the frame: the ideal line and the law leave it where they lie far
+    law = result.growth.choice.law if result.growth.choice else None
+    label = workers_label(steps[0].per_device)
+    chart = draw_scaling(points, law, label, "requests/s", peak=result.growth.peak.workers)
+    first, last = steps[0], steps[-1]
+    times = format_significant(last.throughput.per_s / first.throughput.per_s)
+    return Figure(
+        chart,
+        f"{plural(last.workers, 'worker')} did {rate_text(last)} requests/s, {times} times as much"
+        f" as {plural(first.workers, 'worker')}. Bars are the {rate_interval_text(steps)}."
+        f" {explain_scaling(chart)}",
+    )
+
+
+def explain_scaling(chart: Chart) -> str:
+    """Return what a reader must know of a chart made by `draw_scaling`."""
+    text = "The dashed line is what there would be with nothing in the way."
+    if chart.x.kind != "linear":
+        text += " Both axes are logarithmic: every doubling is equally long."
+    return text
+
+
+def draw_scaling(
+    points: Sequence[MeasuredPoint],
+    law: Law | None,
+    x_label: str,
+    unit: str,
+    *,
+    peak: float | None = None,
+) -> Chart:
+    """Draw throughput against what was doubled, with the law and the ideal line.
+
+    points: one at least, ascending. peak: the level at which throughput is highest, if any is.
+    """
+    first, last = points[0], points[-1]
+    ideal_of_one = first.throughput.value / first.level
+    # What was measured fills the frame; the ideal line and the law leave it where they lie far
     # above.
-    rates = [step.throughput for step in steps]
-    measured = max(rate.per_s + min(rate.half_width, rate.per_s) for rate in rates)
-    drawn = [per_s for _, per_s in curve.law_between(levels[0], curve.end)]
-    top = max(measured, min(max([curve.ideal(levels[-1]), *drawn]), HEADROOM * measured))
-    label, names = workers_label(steps[0].per_device), [f"{level:g}" for level in levels]
-    across = Axis(label, 0.0, curve.end, "linear", levels, names)
-    up = Axis("requests/s", 0.0, top * 1.05)
-    if curve.is_log:
-        across = Axis(label, levels[0] * 0.9, curve.end, "log2", levels, names)
-        up = Axis("requests/s", min(rate.per_s for rate in rates) * 0.7, top * 1.4, "log2")
+    x_end = last.level * (END_WITH_LAW if law else END_WITHOUT_LAW)
+    y_end = HEADROOM * max(_upper_end(point) for point in points)
+    x_low = y_low = 0.0
+    kind = "linear"
+    if last.level > MOST_ON_LINEAR_AXIS:
+        x_low = first.level * 0.9
+        y_low = min(point.throughput.value for point in points) * 0.7
+        kind = "log2"
+    levels = [float(point.level) for point in points]
     chart = Chart(
         "throughput",
-        "Throughput against the number of workers",
-        "; ".join(tips),
-        across,
-        up,
+        f"Throughput against the number of {x_label}",
+        "; ".join(point.tip for point in points),
+        Axis(x_label, x_low, x_end, kind, levels, [f"{level:g}" for level in levels]),
+        Axis(unit, y_low, y_end, kind),
         WIDTH,
         HEIGHT,
     )
     # the law, where it was measured and beyond
     chart.legend("measured, 95 % interval", "c-dot", "dot")
     chart.legend("ideal", "c-ideal")
-    if curve.law:
-        first, last = levels[0], levels[-1]
-        chart.legend(f"law: {curve.law.name}", "c-law")
+    if law:
+        chart.legend(f"law: {law.name}", "c-law")
         chart.legend("not tested", "c-shade", "area")
-        chart.shade(last, curve.end, "c-shade")
-        chart.line(curve.law_between(first, last), "c-law")
-        chart.line(curve.law_between(last, curve.end), "c-beyond")
+        chart.shade(last.level, x_end, "c-shade")
+        chart.line(_curve(law, first.level, last.level), "c-law")
+        chart.line(_curve(law, last.level, x_end), "c-beyond")
     # the ideal, which beyond the frame would lose its slope
-    ends = (max(0.0, chart.x.low), min(curve.end, chart.y.high / curve.ideal(1.0)))
-    chart.line([(level, curve.ideal(level)) for level in ends], "c-ideal")
-    if curve.peak:
+    ideal_ends = (x_low, min(x_end, y_end / ideal_of_one))
+    chart.line([(level, ideal_of_one * level) for level in ideal_ends], "c-ideal")
+    if peak and peak < x_end:
         chart.legend("peak", "c-wanted")
-        chart.vertical_line(
-            curve.peak, "c-wanted", f"throughput is highest with {curve.peak:.0f} workers"
-        )
+        chart.vertical_line(peak, "c-wanted", f"throughput is highest at {peak:.0f}")
     # each step with its interval, above its measurements where there are several
-    for step, tip in zip(curve.steps, tips, strict=True):
-        rate = step.throughput
-        if len(step.samples) > 1:
-            for sample in step.samples:
-                chart.dot(step.level, sample.throughput.per_s, "c-faint", radius=3.0)
-        if math.isfinite(rate.half_width):
-            low, high = rate.per_s - rate.half_width, rate.per_s + rate.half_width
-            chart.error(step.level, low, high, "c-error")
-        css = "c-dot" if step.sound else "c-dot c-hollow"
-        chart.dot(step.level, rate.per_s, css, tip)
+    if not all(point.is_sound for point in points):
+        chart.legend("cannot be judged", "c-dot c-hollow", "dot")
+    for point in points:
+        throughput = point.throughput
+        if len(point.measurements) > 1:
+            for per_s in point.measurements:
+                chart.dot(point.level, per_s, "c-faint", radius=3.0)
+        if math.isfinite(throughput.high):
+            chart.error(point.level, throughput.low, throughput.high, "c-error")
+        css = "c-dot" if point.is_sound else "c-dot c-hollow"
+        chart.dot(point.level, throughput.value, css, point.tip)
     return chart
+
+
+def _upper_end(point: MeasuredPoint) -> float:
+    """Return the upper end of an interval, but at most twice its value, which it may exceed far."""
+    return min(point.throughput.high, 2 * point.throughput.value)
+
+
+def _curve(law: Law, low: float, high: float) -> list[Point]:
+    """Return the law from one level to another, both included."""
+    parts = [index / (CURVE_POINTS - 1) for index in range(CURVE_POINTS)]
+    levels = [low * (high / low) ** part for part in parts]
+    return [(level, law.at(level)) for level in levels]

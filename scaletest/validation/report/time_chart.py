@@ -1,7 +1,5 @@
 """The chart of where the time of a request goes, by state, as stacked bars, one a step."""
 
-from collections.abc import Sequence
-
 from scaletest.causes.causes import StepTime
 from scaletest.causes.places import PLACE_TEXTS, PLACES
 from scaletest.render.axis import Axis, axis_end
@@ -11,8 +9,7 @@ from scaletest.render.numbers import format_percent, format_seconds, plural, uni
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.report.words import workers_label
 
-# A place that holds less than this share of every step's time has no bar of its own: such places
-# are joined.
+# A place that holds less than this share of a step's time has no bar of its own.
 LEAST_SHARE = 0.01
 OTHER = "other"
 # Steps are 1 apart. Bars reach so far to both sides, which leaves gaps between them; the axis ends
@@ -57,18 +54,15 @@ def draw_time_by_state(result: Evaluation) -> Figure | None:
         height=height,
     )
 
-    # one bar a step, of a part for each place
-    places = _places_to_draw(times)
-    for place in places:
-        chart.legend(_place_label(place), f"c-time-{place}", shape="area")
-    for index, time in enumerate(times):
-        total_s, bottom_s = sum(time.seconds.values()), 0.0
-        other_s = _seconds_outside(places, time)
-        for place in places:
-            part_s = other_s if place == OTHER else time.seconds.get(place, 0.0)
-            if part_s <= 0:
-                continue
-            share = format_percent(part_s / total_s, 0)
+    # one bar a step, of a part for each place, in the same order in every step
+    stacks = [_join_small_parts(time) for time in times]
+    for place in [*map(str, PLACES), OTHER]:
+        if any(place in stack for stack in stacks):
+            chart.legend(_place_label(place), f"c-time-{place}", shape="area")
+    for index, (time, stack) in enumerate(zip(times, stacks, strict=True)):
+        bottom_s = 0.0
+        for place, part_s in stack.items():
+            share = format_percent(part_s / sum(stack.values()), 0)
             chart.bar(
                 low=index - HALF_BAR,
                 high=index + HALF_BAR,
@@ -91,26 +85,18 @@ def draw_time_by_state(result: Evaluation) -> Figure | None:
     )
 
 
-def _places_to_draw(times: Sequence[StepTime]) -> list[str]:
-    """Return the places with a bar of their own, the most active first, and OTHER if that has one.
+def _join_small_parts(time: StepTime) -> dict[str, float]:
+    """Return the parts of a step's time with a bar, in s per request, the most active place first.
 
-    times: each with some time.
+    Places with little of it are joined to OTHER, which stands last.
     """
-    least_s = [LEAST_SHARE * sum(time.seconds.values()) for time in times]
-    places: list[str] = []
-    for place in map(str, PLACES):
-        parts_s = [time.seconds.get(place, 0.0) for time in times]
-        if any(part_s >= least for part_s, least in zip(parts_s, least_s, strict=True)):
-            places.append(place)
-    others_s = [_seconds_outside(places, time) for time in times]
-    if any(other_s >= least for other_s, least in zip(others_s, least_s, strict=True)):
-        places.append(OTHER)
-    return places
-
-
-def _seconds_outside(places: Sequence[str], time: StepTime) -> float:
-    """Return the time of a step that is spent in none of these places, in s per request."""
-    return sum(part_s for place, part_s in time.seconds.items() if place not in places)
+    total_s = sum(time.seconds.values())
+    parts = {place: time.seconds.get(place, 0.0) for place in map(str, PLACES)}
+    stack = {place: part_s for place, part_s in parts.items() if part_s >= LEAST_SHARE * total_s}
+    rest_s = total_s - sum(stack.values())
+    if rest_s >= LEAST_SHARE * total_s:
+        stack[OTHER] = rest_s
+    return stack
 
 
 def _place_label(place: str) -> str:

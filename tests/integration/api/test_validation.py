@@ -67,7 +67,7 @@ def test_the_files_of_the_guide_are_typed_and_run(own: Path, tmp_path: Path) -> 
     scope: dict[str, Any] = {}
     exec(first, scope)
     shown = eval(expression, scope)._repr_html_()
-    assert "validate sleep 0.2" in shown and "<svg" in shown
+    assert "validate sleep 0.2" in shown and "&lt;svg" in shown
     # and the test is one of pytest; a busy machine may refuse to say
     tested = _called("pytest", "-q", "-p", "no:cacheprovider", names[1], cwd=tmp_path)
     assert "1 passed" in tested.stdout or "is INVALID" in tested.stdout, tested.stdout

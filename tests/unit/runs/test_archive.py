@@ -64,16 +64,6 @@ def test_samples_are_kept_and_replaced(folder: ValidationFolder) -> None:
     folder.forget_unfinished(folder.load())
     folder.add_samples([sample(4.0)])
     assert folder.load().samples == [sample(3.0), sample(4.0)]
-    # those before a damaged line are kept, and a run that goes on begins a new file with them
-    with (folder.path / "samples.jsonl").open("a") as file:
-        file.write('{"node": 7}\n')
-    folder.add_samples([sample(5.0)])
-    damaged = folder.load()
-    assert damaged.samples == [sample(3.0), sample(4.0)] and damaged.damaged.startswith(
-        "samples.jsonl of run: node in the sample"
-    )
-    folder.forget_unfinished(damaged)
-    assert folder.load().samples == damaged.samples and not folder.load().damaged
 
 
 def test_a_run_is_found_by_name_end_of_name_path_and_as_last(tmp_path: Path) -> None:

@@ -224,7 +224,9 @@ def test_a_warning_from_before_the_first_load_is_stored_and_kept_on_resume(
         return ["before the run, other programs used 1.3 of 2 cores"]
 
     folder.begin(plan, read_environment(["scaletest", "validate"]))
-    site.runner = ValidationRunner(plan, folder, progress, clock=site.clock, wake=site, look=look)
+    site.runner = ValidationRunner(
+        plan, folder, progress, clock=site.clock, wake=site, machine_warnings=look
+    )
     result = checked(site.runner.run(site, site).to_dict(), "result")
     assert len(looks) == 1 and looks[0] < 1.0
     assert progress.lines[1] == "warning: before the run, other programs used 1.3 of 2 cores"
@@ -234,7 +236,13 @@ def test_a_warning_from_before_the_first_load_is_stored_and_kept_on_resume(
         == "before the run, other programs used 1.3 of 2 cores"
     )
     again = ValidationRunner(
-        plan, folder, Nobody(), clock=site.clock, stored=folder.load(), wake=site, look=look
+        plan,
+        folder,
+        Nobody(),
+        clock=site.clock,
+        stored=folder.load(),
+        wake=site,
+        machine_warnings=look,
     )
     assert again.result().warnings[0] == result["noticed"][0]
     assert RUN_TYPE.judge(folder).result.warnings[0] == result["noticed"][0]

@@ -11,13 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scaletest.model import NodeSample
-from scaletest.model.errors import UsageError
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.measure import samples
 from scaletest.validation.measure.runner import ValidationRunner
 from scaletest.validation.measure.samples import Collector, SampleStore
 from scaletest.validation.plan import Plan
-from tests.conftest import eventually
 from tests.unit.validation.test_runner import SECONDS, Nobody, Site, shared
 
 PLAN = Plan(limit=2, seconds=SECONDS, queue="q")
@@ -70,18 +68,6 @@ def test_stored_samples_are_bounded_and_thinned_evenly_over_nodes(
     assert list(folder.rows("samples.jsonl")) == store.rows
 
 
-def test_long_samples_are_bounded_by_their_size(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(samples, "MOST_BYTES", 2000)
-    folder = ValidationFolder.create(tmp_path / "run")
-    store = SampleStore(folder)
-    for number in range(100):
-        store.add([sample(float(number))])
-    assert 5 <= len(store.rows) <= 2000 / len(sample(0.0).to_json())
-    assert (folder.path / "samples.jsonl").stat().st_size <= 2000
-
-
 def test_a_run_keeps_what_is_read_and_goes_on_with_what_was_kept(tmp_path: Path) -> None:
     folder = ValidationFolder.create(tmp_path / "run")
     numbers = itertools.count()
@@ -127,23 +113,6 @@ def test_a_passing_read_error_gives_one_warning_and_is_tried_again(
         len(stored) == 1
         and caplog.text.count("samples of the nodes are missing: OSError: away") == 1
     )
-
-
-def test_a_reader_without_a_source_is_not_asked_again(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    calls = []
-
-    def read() -> Sequence[NodeSample]:
-        calls.append(1)
-        raise UsageError("this client has no samples of the nodes")
-
-    collector = Collector(read, lambda rows: None)
-    collector.start()
-    eventually(lambda: calls)
-    collector.collect()
-    collector.close()
-    assert len(calls) == 1 and "has no samples of the nodes" in caplog.text
 
 
 def test_a_full_disk_does_not_end_the_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -87,17 +87,6 @@ def aiperf(per_s: float, in_flight: int = 10, seed: int = 42) -> dict[str, Any]:
     }
 
 
-def aiperf_aggregate(per_s: float, runs: int, variation: float) -> dict[str, Any]:
-    return {
-        "metadata": {"num_profile_runs": runs, "num_successful_runs": runs},
-        "metrics": {
-            "request_throughput_avg": {"mean": per_s, "std": variation * per_s, "cv": variation},
-            "output_token_throughput_avg": {"mean": 64 * per_s},
-            "ttft_p99": {"mean": 250.0, "unit": "ms"},
-        },
-    }
-
-
 def inference_perf(per_s: float, offered: float = 0.0, late_s: float = 0.0002) -> dict[str, Any]:
     load: dict[str, Any] = {"count": 5531, "schedule_delay": {"mean": late_s, "median": late_s}}
     if offered:
