@@ -5,13 +5,12 @@ makes the next reconcile pass finds what an earlier one has done. The result is 
 the benchmark's object owns, so it is deleted together with that.
 """
 
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from scaletest.benchmarks.documents import Benchmark, BenchmarkResult
 from scaletest.benchmarks.kinds import Kind
-from scaletest.benchmarks.objects import config_maps, gang_scheduling, manifests, pod_status, ssh
+from scaletest.benchmarks.objects import config_maps, manifests, pod_status, ssh
 from scaletest.cluster.api_calls import Conflict
 from scaletest.cluster.objects import Document, ObjectClient
 from scaletest.cluster.resources import CLAIMS, CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
@@ -35,15 +34,9 @@ def delete_objects(kind: Kind, name: str, uid: str, objects: ObjectClient, names
             )
     if ssh.is_needed(kind):
         objects.delete(SECRETS, namespace, ssh.secret_name(name, uid))
-    _delete_owned(CONFIG_MAPS, f"{name}-peers", uid, objects, namespace)
-
-
-def _delete_owned(
-    resource: Resource, name: str, uid: str, objects: ObjectClient, namespace: str
-) -> None:
-    document = objects.find(resource, namespace, name)
-    if document is not None and config_maps.is_owned(document, uid):
-        objects.delete(resource, namespace, name, document["metadata"]["uid"])
+    peers = objects.find(CONFIG_MAPS, namespace, f"{name}-peers")
+    if peers is not None and config_maps.is_owned(peers, uid):
+        objects.delete(CONFIG_MAPS, namespace, f"{name}-peers", peers["metadata"]["uid"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,19 +147,9 @@ class OwnedObjects:
             raise Conflict(error.message, hint=error.remedy) from error
 
     def delete_all(self) -> None:
-        """Delete all objects except the result.
-
-        First the PodGroup of a gang: the ConfigMap of the peers tells whether there is one, so it
-        must still be there.
-        """
-        uid, name = self._owner["uid"], self._benchmark.name
-        if peers := self._find_peers():
-            benchmark = self._benchmark  # the best guess if the ConfigMap was changed
-            with contextlib.suppress(config_maps.Damaged):
-                benchmark = config_maps.read_agreed(peers)
-            if gang_scheduling.is_wanted(benchmark):
-                _delete_owned(gang_scheduling.POD_GROUPS, name, uid, self._objects, self._namespace)
-        delete_objects(self._benchmark.kind, name, uid, self._objects, self._namespace)
+        """Delete all objects except the result."""
+        benchmark, uid = self._benchmark, self._owner["uid"]
+        delete_objects(benchmark.kind, benchmark.name, uid, self._objects, self._namespace)
 
     def _find_peers(self) -> Document | None:
         """Find the ConfigMap of the peers, if it is this benchmark's own."""

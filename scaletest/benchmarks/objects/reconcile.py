@@ -19,15 +19,14 @@ from scaletest.benchmarks.documents import (
 from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, PartAddress, fail_if
 from scaletest.benchmarks.objects import (
     config_maps,
-    gang_scheduling,
     manifests,
     owned_objects,
     pod_status,
 )
-from scaletest.cluster.api_calls import Busy, Missing, Refused
+from scaletest.cluster.api_calls import Busy, Refused
 from scaletest.cluster.objects import Document, ObjectClient
 from scaletest.cluster.resources import CLAIMS, CONFIG_MAPS, EVENTS, JOBS, PODS, SERVICES
-from scaletest.model.errors import Unreachable, UsageError
+from scaletest.model.errors import UsageError
 from scaletest.render.numbers import plural
 
 
@@ -39,21 +38,16 @@ class Observation:
     message: str = ""  # what it waits for
     pods: tuple[Document, ...] = ()  # its pods with their current status
     result: BenchmarkResult | None = None
-    # its parts are not admitted yet, so it may be long before it can use its turn
-    queued: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkContext:
-    """Namespace, owner and turn of a benchmark in a cluster."""
+    """Namespace and owner of a benchmark in a cluster."""
 
     namespace: str
     owner: Document  # owner reference to the benchmark's object
     requested_s: float  # since the epoch
     image: str  # the container image, unless the benchmark's spec names one
-    # called when all parts are admitted; returns the reason to wait while another benchmark
-    # measures, "" when it is this one's turn
-    take_turn: Callable[[], str] = lambda: ""
 
 
 def reconcile_objects(
@@ -153,45 +147,21 @@ class _Reconciliation:
     # ----------------------------------------------------------------------------------------------
 
     def _create_objects(self) -> None:
-        """Create what does not exist, up to the servers; a gang is created with all its parts.
+        """Create what does not exist, up to the servers.
 
-        Raises NameConflict while objects of an earlier benchmark of this name exist, and UsageError
-        for a gang in a cluster without Volcano.
+        Raises NameConflict while objects of an earlier benchmark of this name exist.
         """
-        benchmark, owner, image = self.benchmark, self.context.owner, self.context.image
+        benchmark, owner = self.benchmark, self.context.owner
         self.owned.ensure(SERVICES, manifests.service(benchmark, owner))
         if claim := manifests.claim(benchmark, owner):
             self.owned.ensure(CLAIMS, claim)
-        servers = manifests.server_parts(benchmark)
-        if gang_scheduling.is_wanted(benchmark):
-            group = gang_scheduling.pod_group(benchmark, owner)
-            try:
-                self.owned.ensure(gang_scheduling.POD_GROUPS, group, self.owned.create_key)
-            except Busy:
-                # a subclass of Unreachable that says nothing about Volcano
-                raise
-            except (Missing, Unreachable) as error:
-                raise UsageError(
-                    f"gang {benchmark.spec.gang} needs Volcano: {error.message}",
-                    hint="install it, set operator.volcano in the chart, or leave gang out",
-                ) from error
-            for job in gang_scheduling.make_jobs(benchmark, owner, image):
-                self.owned.ensure(JOBS, job)
-        elif servers:
-            job = manifests.job(benchmark, servers[0].role, owner, image)
+        if servers := manifests.server_parts(benchmark):
+            job = manifests.job(benchmark, servers[0].role, owner, self.context.image)
             self.owned.ensure(JOBS, job, self.owned.create_key)
 
     def _prepare(self, peers: Document) -> Observation:
         """Wait until all parts are ready, then create the part that measures."""
         starting_since_s = pod_status.parse_time_s(peers["metadata"]["creationTimestamp"])
-        is_gang = gang_scheduling.is_wanted(self.benchmark)
-        if is_gang:
-            # its parts are admitted together, and only then wait for their turn
-            admitted_s, observation = self._wait_for_admission(peers, starting_since_s)
-            if observation is not None:
-                return observation
-            # the time that it waited for its turn does not count against its parts
-            starting_since_s = max(admitted_s, self.context.requested_s)
         # a server that has ended will serve no client
         for pod in self.pods:
             if pod["status"].get("phase") in ("Failed", "Succeeded"):
@@ -214,44 +184,15 @@ class _Reconciliation:
         if reason:
             self._require_start(starting_since_s, "not all parts started in time", reason)
             return Observation(BenchmarkPhase.PREPARING, reason, self.pods)
-        # let the measurement begin; a gang has its measuring part already
-        if not is_gang:
-            role, context = self.benchmark.kind.measures, self.context
-            self.owned.ensure(
-                JOBS, manifests.job(self.benchmark, role, context.owner, context.image)
-            )
+        # let the measurement begin
+        role, context = self.benchmark.kind.measures, self.context
+        self.owned.ensure(JOBS, manifests.job(self.benchmark, role, context.owner, context.image))
         # from here on a Job that is missing was deleted by a user, and is not created again
         texts = {manifests.MEASURING: str(self.clock())}
         self._publish(peers, texts, self.owned.measuring_pods(self.pods))
         return Observation(
             BenchmarkPhase.PREPARING, "the measuring part is being started", self.pods
         )
-
-    def _wait_for_admission(
-        self, peers: Document, created_s: float
-    ) -> tuple[float, Observation | None]:
-        """Return since when a gang may start, and None; or what it still waits for."""
-        admitted_s, message = gang_scheduling.read_admission(
-            self.benchmark, self.objects, self.context.namespace
-        )
-        if admitted_s:
-            reason = self.context.take_turn()
-            observation = Observation(BenchmarkPhase.PENDING, reason, self.pods) if reason else None
-            return admitted_s, observation
-        fail_if(
-            manifests.PEERS in peers["data"],
-            f"the admission was withdrawn: {message}",
-            failure=Failure.INTERRUPTED,
-        )
-        limit_s = gang_scheduling.admission_limit_s(self.benchmark)
-        waited_s = self.clock() - created_s
-        fail_if(
-            waited_s > limit_s,
-            f"not admitted within {limit_s:.0f} s: {message}",
-            failure=Failure.TIMED_OUT,
-        )
-        is_queued = waited_s > gang_scheduling.AT_ONCE_S
-        return 0.0, Observation(BenchmarkPhase.PENDING, message, self.pods, queued=is_queued)
 
     def _server_addresses(self) -> list[PartAddress]:
         """Return the addresses of servers that have one, on the network that is measured."""
@@ -291,14 +232,11 @@ class _Reconciliation:
 
     def _reason_to_wait(self) -> str:
         """Name the first pod that measuring still waits for; "" when none is missing."""
-        # the pods that there must be: in a gang the measuring one is created with the servers
-        roles = [part.role for part in manifests.server_parts(self.benchmark)]
+        servers = manifests.server_parts(self.benchmark)
         measuring = self.owned.measuring_pods(self.pods)
-        if gang_scheduling.is_wanted(self.benchmark) and not measuring:
-            roles.append(self.benchmark.kind.measures)
         serving = [pod for pod in self.pods if pod not in measuring]
-        are_missing = len(serving) < len(roles)
-        if are_missing and (denial := self._denial(self._find_job(roles[-1]))):
+        are_missing = len(serving) < len(servers)
+        if are_missing and (denial := self._denial(self._find_job(servers[0].role))):
             return denial
         for pod in serving:
             if not pod_status.has_condition(pod, "Ready"):

@@ -9,7 +9,6 @@ from scaletest.benchmarks.kinds import Kind, registry
 from scaletest.benchmarks.measure.operator_executor import resource_of
 from scaletest.benchmarks.objects import (
     config_maps,
-    gang_scheduling,
     manifests,
     owned_objects,
     pod_status,
@@ -31,7 +30,6 @@ TOGETHER = "scaletest.dev/together"
 PAUSED = "paused: set spec.paused to false to start it"
 # Names no benchmark: with a name in it, all statuses would be rewritten at every turn.
 WAITING = f"waiting for its turn: the Lease {LEASE} names the benchmark that measures now"
-ADMITTED = f"all parts are admitted; {WAITING}"
 
 
 class Lock:
@@ -195,10 +193,9 @@ class _BenchmarkPass(reporting.ReconcilePass):
             reporting.owner_reference(self.document),
             since_s,
             manifests.image_of(benchmark.kind, self.settings.image),
-            lambda: ADMITTED if exclusive and self.lock.take() else "",
         )
         try:
-            observation = reconcile_objects(benchmark, self.objects, context, self.settings.clock)
+            return reconcile_objects(benchmark, self.objects, context, self.settings.clock)
         except Busy:
             raise
         except errors.Unreachable as error:
@@ -211,20 +208,13 @@ class _BenchmarkPass(reporting.ReconcilePass):
             return Observation(
                 BenchmarkPhase.PREPARING, f"{error.message}; {wording.as_options(error.hint)}"
             )
-        if observation.queued:
-            self.lock.give_back()
-        return observation
 
     def _reason_to_wait(self, benchmark: Benchmark, *, exclusive: bool) -> str:
         """Say why it may not measure now; "" when it may, and holds the lock if exclusive."""
         is_pending = self._status.get("phase") in (None, str(BenchmarkPhase.PENDING))
-        # one that waits in a queue has begun: its parts may be admitted at any moment
-        if is_pending and benchmark.spec.paused and not self._find_agreed():
+        if is_pending and benchmark.spec.paused:
             self.lock.give_back()
             return PAUSED
-        # one in a queue needs its turn only when it is admitted, so others may measure meanwhile
-        if is_pending and gang_scheduling.is_wanted(benchmark) and self._find_agreed():
-            return ""
         return WAITING if exclusive and self.lock.take() else ""
 
 

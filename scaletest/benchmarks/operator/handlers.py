@@ -231,7 +231,7 @@ def _add_kind(
     )
     def reconcile(body: kopf.Body, namespace: str | None, name: str, **indices: Any) -> None:
         # most objects wait: these end here, without a request to the API server
-        if queueing.is_paused(body) or turns.is_too_soon(body):
+        if queueing.is_paused(body):
             return
         if turns.must_wait(body, lambda: _read_index(indices["line"], namespace or "")):
             return

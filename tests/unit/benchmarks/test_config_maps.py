@@ -14,7 +14,6 @@ from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.config_maps import MOST_UNPACKED, Damaged, load_result
 from scaletest.cluster.api_calls import Busy
 from scaletest.cluster.resources import PODS
-from tests.unit.benchmarks.test_gang_scheduling import queued
 from tests.unit.fake_cluster import FakeCluster, asked, cluster_with, look, look_at_set, until_ended
 
 
@@ -106,13 +105,6 @@ def test_a_removed_start_of_measuring_is_written_again() -> None:
     assert [change for change in cluster.made if change.startswith("jobs")] == [
         change for change in before if change.startswith("jobs")
     ]
-
-
-def test_the_pod_group_is_deleted_also_when_its_note_is_lost() -> None:
-    cluster = queued()
-    damage(cluster, "one-peers", {})
-    assert until_ended(cluster)["failure"] == "interrupted"
-    assert ("podgroups", "one") not in cluster.objects
 
 
 def test_a_benchmark_with_unreadable_spec_and_peers_ends_and_leaves_no_objects() -> None:

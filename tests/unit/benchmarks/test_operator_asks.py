@@ -83,38 +83,6 @@ def test_16_only_the_oldest_waiting_benchmark_asks_for_the_lock() -> None:
     assert cluster.objects["iperfs", "b-1"]["metadata"]["resourceVersion"] == before
 
 
-@pytest.mark.parametrize(("count", "most"), [(1, 60), (10, 600), (300, 900)])
-def test_16_many_queued_benchmarks_are_each_reconciled_less_often(count: int, most: int) -> None:
-    # given so many that were told to wait in a queue
-    waiting = {"phase": "Pending", "message": "waits in queue team until all parts are admitted"}
-    everyone = [
-        {
-            "metadata": {"uid": f"u{number}", "namespace": "ns"},
-            "spec": {"gang": "volcano"},
-            "status": waiting,
-        }
-        for number in range(count)
-    ]
-    now = 0.0
-    turns = queueing.Turns(lambda: now)
-    # when a timer comes to each of them every second for a minute
-    looks = dict.fromkeys(range(count), 0)
-    for second in range(60):
-        now = float(second)
-        for number, document in enumerate(everyone):
-            looks[number] += not turns.is_too_soon(document)
-    # expect all together to be looked at no more than ten times a second, and nobody to be
-    # forgotten
-    assert sum(looks.values()) <= most and min(looks.values()) >= 1
-    # and one that is admitted, or changed, or has to go, at once
-    first = everyone[0]
-    assert turns.is_too_soon({**first, "status": {"phase": "Preparing"}}) is False
-    assert (
-        turns.is_too_soon({**first, "metadata": {**first["metadata"], "deletionTimestamp": "now"}})
-        is False
-    )
-
-
 def until_ready(cluster: FakeCluster) -> None:
     cluster.ready = True
     cluster.objects["pods", "first-server-0"]["status"]["conditions"] = [
