@@ -175,7 +175,6 @@ def _set_definition() -> dict[str, Any]:
     status: dict[str, Schema] = {
         "phase": _TEXT,
         **dict.fromkeys(counts, _COUNT),
-        "permutations": _OBJECTS,
         "results": _OBJECTS,
         "summary": _TEXT,
         "verdict": {"type": "string", "enum": [*map(str, JUDGEMENTS)]},

@@ -121,39 +121,18 @@ class OwnedObjects:
         try:
             return config_maps.read_packed(document, config_maps.RESULT, BenchmarkResult.from_dict)
         except config_maps.Damaged as error:
-            if self._find_peers() is None:
-                return self._benchmark.failed_by(error)
-            # nothing else was deleted yet: the pods still tell the result, or why there is none
-            self._objects.delete(CONFIG_MAPS, self._namespace, name, document["metadata"]["uid"])
-            return None
+            return self._benchmark.failed_by(error)
 
-    def store_result(self, result: BenchmarkResult) -> BenchmarkResult | None:
-        """Store a result once and return the stored one; None when another object has the name."""
-        benchmark, owner = self._benchmark, self._owner
+    def store_result(self, result: BenchmarkResult) -> None:
+        """Store a result, unless there is one already."""
+        name = manifests.result_name(self._benchmark.name)
         body = {
-            "metadata": manifests.owned_metadata(
-                benchmark, manifests.result_name(benchmark.name), owner
-            ),
+            "metadata": manifests.owned_metadata(self._benchmark, name, self._owner),
             "binaryData": {config_maps.RESULT: config_maps.pack_text(wire.dump(result.to_dict()))},
         }
-        if self._objects.create(CONFIG_MAPS, self._namespace, body) is not None:
-            return result
-        try:
-            return config_maps.load_result(
-                self._objects, self._namespace, benchmark.name, owner["uid"]
-            )
-        except config_maps.Damaged as error:
-            # the next pass says so of the result that it finds
-            raise Conflict(error.message, hint=error.remedy) from error
+        self._objects.create(CONFIG_MAPS, self._namespace, body)
 
     def delete_all(self) -> None:
         """Delete all objects except the result."""
         benchmark, uid = self._benchmark, self._owner["uid"]
         delete_objects(benchmark.kind, benchmark.name, uid, self._objects, self._namespace)
-
-    def _find_peers(self) -> Document | None:
-        """Find the ConfigMap of the peers, if it is this benchmark's own."""
-        peers = self._objects.find(
-            CONFIG_MAPS, self._namespace, manifests.name_of(self._benchmark, "peers")
-        )
-        return peers if peers and config_maps.is_owned(peers, self._owner["uid"]) else None

@@ -6,7 +6,7 @@ deleted. So nothing is measured twice.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
@@ -102,15 +102,12 @@ class _Reconciliation:
                 CONFIG_MAPS, manifests.peers_map(self.benchmark, self.context.owner)
             )
             # measure what was agreed at the first pass, whatever the object says now
-            agreed = config_maps.read_agreed(peers)
-            if agreed.kind is not self.benchmark.kind:
-                raise config_maps.Damaged(peers, f"it is of another kind, {agreed.kind.name}")
-            self.benchmark = agreed
+            self.benchmark = config_maps.read_agreed(peers, self.benchmark.kind)
             is_measuring = manifests.MEASURING in peers["data"]
             if not is_measuring:
                 self._create_objects()
             self.pods = self.owned.list_pods()
-            return self._find_outcome(peers) if is_measuring else self._prepare(peers)
+            return self._find_outcome() if is_measuring else self._prepare(peers)
         except owned_objects.NameConflict as conflict:
             # the other object may be about to go
             if self.clock() - self.context.requested_s <= manifests.start_limit_s(self.benchmark):
@@ -132,16 +129,8 @@ class _Reconciliation:
 
         Objects are deleted by the next pass only, so a crash between the two loses nothing.
         """
-        stored = self.owned.store_result(result)
-        message = (
-            stored.message
-            if stored
-            else (
-                f"the ConfigMap {manifests.result_name(self.benchmark.name)} belongs to something"
-                " else: delete it"
-            )
-        )
-        return Observation(BenchmarkPhase.SUMMARISING, message, self.pods)
+        self.owned.store_result(result)
+        return Observation(BenchmarkPhase.SUMMARISING, result.message, self.pods)
 
     # -- until everything is ready
     # ----------------------------------------------------------------------------------------------
@@ -173,11 +162,7 @@ class _Reconciliation:
         addresses = self._server_addresses()
         is_complete = len(addresses) == len(manifests.server_parts(self.benchmark))
         if addresses and is_complete and manifests.PEERS not in peers["data"]:
-            texts = {
-                manifests.PEERS: json.dumps([asdict(peer) for peer in addresses]),
-                manifests.HOSTS: manifests.hosts_file(addresses),
-            }
-            self._publish(peers, texts, self.pods)
+            self._publish(peers, addresses)
         reason = self._reason_to_wait()
         if not reason and not is_complete:
             reason = "pods have no address yet"
@@ -188,8 +173,9 @@ class _Reconciliation:
         role, context = self.benchmark.kind.measures, self.context
         self.owned.ensure(JOBS, manifests.job(self.benchmark, role, context.owner, context.image))
         # from here on a Job that is missing was deleted by a user, and is not created again
-        texts = {manifests.MEASURING: str(self.clock())}
-        self._publish(peers, texts, self.owned.measuring_pods(self.pods))
+        name = peers["metadata"]["name"]
+        is_measuring = {"data": {manifests.MEASURING: "true"}}
+        self.objects.patch(CONFIG_MAPS, context.namespace, name, is_measuring)
         return Observation(
             BenchmarkPhase.PREPARING, "the measuring part is being started", self.pods
         )
@@ -212,22 +198,18 @@ class _Reconciliation:
                 addresses.append(PartAddress(role, index, host, ips[0]))
         return sorted(addresses, key=lambda server: (server.role, server.index))
 
-    def _publish(
-        self,
-        peers: Document,
-        texts: Mapping[str, str],
-        pods: Sequence[Document],
-    ) -> None:
-        """Write texts into the ConfigMap of the peers, and let the kubelets of the pods look at it.
-
-        texts: by their keys; the first one marks the pods.
-        """
+    def _publish(self, peers: Document, addresses: Sequence[PartAddress]) -> None:
+        """Write the addresses into the ConfigMap of the peers, and let the kubelets look at it."""
         namespace, name = self.context.namespace, peers["metadata"]["name"]
+        texts = {
+            manifests.PEERS: json.dumps([asdict(peer) for peer in addresses]),
+            manifests.HOSTS: manifests.hosts_file(addresses),
+        }
         self.objects.patch(CONFIG_MAPS, namespace, name, {"data": texts})
         # a kubelet looks at the ConfigMap at once when its pod changes, and else up to a minute
         # later
-        mark = {"metadata": {"annotations": {"scaletest.dev/peers-written": next(iter(texts))}}}
-        for pod in pods:
+        mark = {"metadata": {"annotations": {"scaletest.dev/peers-written": "true"}}}
+        for pod in self.pods:
             self.objects.patch(PODS, namespace, pod_status.pod_name(pod), mark)
 
     def _reason_to_wait(self) -> str:
@@ -251,7 +233,7 @@ class _Reconciliation:
     # -- until there is a result
     # ----------------------------------------------------------------------------------------------
 
-    def _find_outcome(self, peers: Document) -> Observation:
+    def _find_outcome(self) -> Observation:
         """Look for the result of the measuring part, or for the reason why there is none."""
         job = self._find_job(self.benchmark.kind.measures)
         measuring = self.owned.measuring_pods(self.pods)
@@ -268,7 +250,7 @@ class _Reconciliation:
                 return self._store(result)
         if unreadable:
             # there may be a result in a log, which can be read later
-            self._check_limit(peers, measuring, unreadable)
+            self._check_limit(measuring, unreadable)
             return Observation(BenchmarkPhase.RUNNING, unreadable, self.pods)
         if job is None:
             raise BenchmarkFailed(Failure.INTERRUPTED, "the measuring Job was deleted by somebody")
@@ -283,12 +265,12 @@ class _Reconciliation:
         )
         # no result yet: it runs, or has not started
         if any(pod["status"].get("phase") == "Running" for pod in measuring):
-            self._check_limit(peers, measuring[:1], "")
+            self._check_limit(measuring, "")
             return Observation(BenchmarkPhase.RUNNING, "", self.pods)
         reason = pod_status.reason_not_running(measuring[0]) if measuring else self._denial(job)
         limit_s = manifests.start_limit_s(self.benchmark)
         self._require_start(
-            config_maps.measuring_since_s(peers),
+            pod_status.parse_time_s(job["metadata"]["creationTimestamp"]),
             f"the measuring part did not start within {limit_s:.0f} s",
             reason,
         )
@@ -347,10 +329,10 @@ class _Reconciliation:
             notes=notes,
         )
 
-    def _check_limit(self, peers: Document, pods: Sequence[Document], reason: str) -> None:
+    def _check_limit(self, pods: Sequence[Document], reason: str) -> None:
         """Raise BenchmarkFailed when the measuring pods have run for longer than their limit."""
         limit_s = self.benchmark.limit_s + manifests.LIMIT_SLACK_S
-        since_s = max([config_maps.measuring_since_s(peers), *map(pod_status.started_s, pods)])
+        since_s = max(map(pod_status.started_s, pods))
         message = f"no result came within {limit_s:.0f} s"
         fail_if(
             self.clock() - since_s > limit_s,

@@ -173,7 +173,7 @@ class _BenchmarkPass(reporting.ReconcilePass):
         if peers is None or not config_maps.is_owned(peers, meta["uid"]):
             return None
         try:
-            return config_maps.read_agreed(peers)
+            return config_maps.read_agreed(peers, self.kind)
         except config_maps.Damaged:
             # the next pass ends it, and says why
             return Benchmark(meta["name"], self.kind, self.kind.spec())

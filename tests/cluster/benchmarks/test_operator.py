@@ -213,7 +213,8 @@ def test_a_set_is_measured_exactly_once_though_the_operator_is_killed(operator: 
         6,
         0,
     )
-    assert [permutation["streams"] for permutation in status["permutations"]] == [1, 2, 4]
+    rows = status["results"]
+    assert [row["permutation"] for row in rows] == ["streams 1", "streams 2", "streams 4"]
     assert operator.kubectl("get", "benchmarkset", "sweep", "--no-headers").split()[1:6] == [
         "3",
         "2",

@@ -84,16 +84,6 @@ def test_peers_that_cannot_be_read_end_the_benchmark(change: dict[str, Any], rea
     assert until_ended(cluster, "two")["phase"] == "Completed"
 
 
-@pytest.mark.parametrize("value", ["", "soon", "nan", "inf"])
-def test_an_invalid_start_of_measuring_ends_the_benchmark(value: str) -> None:
-    cluster = cluster_with()
-    look(cluster)
-    cluster.logs.clear()
-    cluster.objects["configmaps", "one-peers"]["data"][manifests.MEASURING] = value
-    state = until_ended(cluster)
-    assert (state["failure"], "measuring" in state["message"]) == ("interrupted", True)
-
-
 def test_a_removed_start_of_measuring_is_written_again() -> None:
     # given one that measures
     cluster = cluster_with()
@@ -125,26 +115,10 @@ def unread() -> FakeCluster:
 
 
 @pytest.mark.parametrize("change", RESULTS)
-def test_a_result_that_cannot_be_read_is_read_again_from_the_pods(change: dict[str, Any]) -> None:
-    # given a result that was stored, and damaged before anything was taken away
-    cluster = unread()
-    damage(cluster, "one-result", change)
-    before = list(cluster.made)
-    # expect the same result, and no second measurement
-    state = until_ended(cluster)
-    assert (state["phase"], state["summary"]) == ("Completed", "5.000 Gbit/s")
-    assert [change for change in cluster.made if change.startswith("jobs")] == [
-        change for change in before if change.startswith("jobs")
-    ]
-
-
-@pytest.mark.parametrize("change", RESULTS)
-def test_a_result_that_is_lost_for_good_ends_the_benchmark(change: dict[str, Any]) -> None:
-    # given one whose pods and peers have gone, and a status that was not written
+def test_a_result_that_cannot_be_read_ends_the_benchmark(change: dict[str, Any]) -> None:
+    # given one whose result is stored and was not read yet
     cluster = unread()
     before = dict(cluster.objects["iperfs", "one"])
-    until_ended(cluster)
-    cluster.objects["iperfs", "one"] = before
     damage(cluster, "one-result", change)
     state = until_ended(cluster)
     # expect it not to be measured again

@@ -251,4 +251,4 @@ def test_a_benchmark_is_read_again_whatever_the_operators_options_are(
 ) -> None:
     iperf = benchmark.read_benchmark({"kind": "IPerf", "metadata": {"name": "one"}})
     iperf = replace(iperf, spec=replace(iperf.spec, **operator._pod_fields(*options)))
-    assert read_agreed(manifests.peers_map(iperf, {"uid": "u"})) == iperf
+    assert read_agreed(manifests.peers_map(iperf, {"uid": "u"}), iperf.kind) == iperf
