@@ -103,7 +103,7 @@ def plan_of(
         paused=spec.paused or any(member.spec.paused for member in members),
         thresholds=spec.thresholds,
     )
-    plan.check_thresholds()  # now, rather than after everything has been measured
+    plan.parse_thresholds()  # refuse them now, not after everything has been measured
     return plan, warnings
 
 

@@ -39,9 +39,6 @@ class MeasuredPermutation(writing.Written):
     succeeded: Annotated[int, "its benchmarks with a result"]
     failed: Annotated[int, "its benchmarks without a result"]
     summaries: Annotated[Mapping[str, Summary], declared.named_in_documents("headlines")]
-    absent: Annotated[
-        Mapping[str, str], declared.INNER, "headlines that it cannot have, with the reason"
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +108,6 @@ def evaluate_benchmarks(
     numbers = group_by_permutation(
         [(benchmark.permutation, result.headlines) for benchmark, result in pairs if result.ok]
     )
-    # an imported plan may have a permutation without a benchmark
-    absent = {
-        benchmark.permutation: benchmark.kind.absent(benchmark.spec)
-        for benchmark in plan.benchmarks
-    }
     outcomes = Counter((benchmark.permutation, result.ok) for benchmark, result in pairs)
     rows = []
     for number, values in enumerate(plan.permutations):
@@ -130,10 +122,9 @@ def evaluate_benchmarks(
                     name: summarise_repetitions(repeats)
                     for name, repeats in numbers.get(number, {}).items()
                 },
-                absent=absent.get(number, {}),
             )
         )
-    thresholds = tuple(_judge_threshold(threshold, rows) for threshold in plan.parsed_thresholds)
+    thresholds = tuple(_judge_threshold(threshold, rows) for threshold in plan.parse_thresholds())
     notes = chain(wire.texts(run_result.get("noticed")), *(result.notes for _, result in pairs))
     # each measured headline once, whichever kinds have it
     measured = set().union(*(row.summaries for row in rows))
@@ -185,11 +176,8 @@ def _judge_threshold(
                 remedy="measure more <repetitions>",
                 remark=" (one repetition, no interval)" if is_single else "",
             )
-        elif name in permutation.absent:
-            remedy = "leave the threshold out, or name the permutations that have the number"
-            number = Measured(None, permutation.absent[name], remedy)
         elif permutation.succeeded:
-            remedy = "leave the threshold out, or use another version of the tool"
+            remedy = "leave the threshold out, or name the permutations that have the number"
             number = Measured(None, f"the tool did not report {name}", remedy)
         numbers.append(replace(number, place=clean_text(permutation.name, 60)))
     return judge_threshold(threshold, numbers)
@@ -205,17 +193,6 @@ def _verdict(
     """Return the verdict; its remedies name the run as a shell takes it."""
     resume = f"scaletest bench run --resume {name}"
     grounds: list[Ground | None] = []
-    # fewer benchmarks are on record than had ended when the run did
-    counts = [run_result.get(outcome) for outcome in ("succeeded", "failed")]
-    recorded = sum(count for count in counts if isinstance(count, int))
-    if recorded > len(pairs):
-        grounds.append(
-            Ground(
-                Rank.NOT_THE_SUBJECT,
-                f"{recorded - len(pairs)} of {recorded} records are missing",
-                f"measure them again: {resume}",
-            )
-        )
     failures = [result for _, result in pairs if not result.ok]
     failed = [result for result in failures if not result.failure.unmeasured]
     unmeasured = [result for result in failures if result.failure.unmeasured]

@@ -302,20 +302,6 @@ def describe_files(spec: FioSpec, folder: str) -> str:
     )
 
 
-def absent_headlines(spec: FioSpec) -> dict[str, str]:
-    """Return the headlines that this spec cannot have, each with the reason."""
-    missing: dict[str, str] = {}
-    if spec.num_workers > 1:
-        missing = dict.fromkeys(
-            ("readLatency99", "writeLatency99"),
-            f"percentiles of several workers cannot be merged (numWorkers {spec.num_workers})",
-        )
-    setting = f"rwmixread {spec.rwmixread} leaves" if spec.rw in _MIXED else f"rw {spec.rw} does"
-    for side in set(SIDES) - set(_sides(spec)):
-        missing |= {headline.name: f"{setting} no {side}s" for headline in _headlines(side)}
-    return missing
-
-
 def _headlines(side: str) -> tuple[Headline, ...]:
     return (
         Headline(f"{side}Bandwidth", f"{side} bandwidth", "B/s", True, f"All {side}s together."),
@@ -332,7 +318,7 @@ def _headlines(side: str) -> tuple[Headline, ...]:
             f"{side} latency, 99th percentile",
             "s",
             False,
-            f"99 % of {side}s, completion only.",
+            f"With one worker: 99 % of {side}s, completion only.",
         ),
     )
 
@@ -347,7 +333,6 @@ KIND = Kind(
     programs=lambda spec: ("fio",),
     tasks=tasks,
     parse=parse,
-    absent=absent_headlines,
     limit_s=lambda spec: 2 * parse_seconds(spec.runtime) + 600,
     headlines=(*_headlines("read"), *_headlines("write")),
     scratch_bytes=lambda spec: 0.0 if spec.directory else laid_out_bytes(spec),

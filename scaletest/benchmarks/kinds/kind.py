@@ -137,8 +137,6 @@ class Kind:
     # fields of the spec in lists
     columns: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    # headlines that a spec cannot have, each with the reason
-    absent: Callable[[Any], Mapping[str, str]] = lambda spec: {}
     # size of its files and memory that it needs; 0 where it does not matter
     scratch_bytes: Callable[[Any], float] = lambda spec: 0.0
     memory_bytes: Callable[[Any], float] = lambda spec: 0.0

@@ -1,6 +1,5 @@
 """Start a run of benchmarks, or resume one: plan, folder, executor, and the end of the run."""
 
-import fcntl
 import os
 import sys
 import tempfile
@@ -87,10 +86,7 @@ def start_run(
             if plan.paused:
                 progress.message(f"paused; resume with: {_resume_command(folder)}")
             else:
-                with _hold_lock(place, progress):
-                    _measure(
-                        folder, plan, {}, executor, progress, warnings=_observe_machine(place)()
-                    )
+                _measure(folder, plan, {}, executor, progress, warnings=_observe_machine(place)())
     return RUN_TYPE.judge(folder)
 
 
@@ -104,7 +100,7 @@ def resume_run(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> B
         )
     )
     folder = BenchmarkFolder(files.path)
-    with files.locked(), _open_executor(place, folder) as executor, _hold_lock(place, progress):
+    with files.locked(), _open_executor(place, folder) as executor:
         # observes the machine while the run is read
         take_warnings = _observe_machine(place)
         stored = folder.load()
@@ -272,29 +268,3 @@ def _open_executor(place: BenchmarkPlace, folder: BenchmarkFolder) -> Iterator[r
             yield executor
     else:
         yield local_executor.LocalExecutor(folder.path / LOGS)
-
-
-@contextmanager
-def _hold_lock(place: BenchmarkPlace, progress: Progress) -> Iterator[None]:
-    """Hold the lock of this machine: two runs at a time would measure each other.
-
-    The kernel frees the lock when this process ends.
-    """
-    if not is_here(place):
-        yield
-        return
-    path = Path("/tmp") / f"scaletest-bench-{os.getuid()}.lock"
-    try:
-        # O_NOFOLLOW: others may write in /tmp too, and could put a link there
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise errors.UsageError(
-            f"the lock {path} cannot be used: {error.strerror}", hint="remove that file"
-        ) from error
-    with os.fdopen(handle, "r+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            progress.message("waiting for another run of benchmarks on this machine")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield

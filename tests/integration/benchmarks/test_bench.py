@@ -4,10 +4,10 @@ need no quiet.
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -122,10 +122,9 @@ def test_iperf_measures_each_direction(
 def test_iperf_2_has_the_sum_of_its_streams(isolated: None, tmp_path: Path) -> None:
     need("iperf")
     ended = measured("IPerf", tmp_path, tool="iperf", duration=1, streams=2)
-    rates = [
-        int(line.rpartition(",")[2]) for line in log_of(tmp_path, "IPerf", "client-0").splitlines()
-    ]
-    assert len(rates) == 2 and ended.headlines["bandwidth"] == sum(rates)
+    log = log_of(tmp_path, "IPerf", "client-0")
+    rates = re.findall(r"^\[ +\d+\] .* (\d+) Kbits/sec$", log, re.MULTILINE)
+    assert len(rates) == 2 and ended.headlines["bandwidth"] == 1e3 * sum(map(int, rates))
 
 
 def test_iperf_on_one_node_uses_the_loopback_and_reads_nothing_of_an_interrupted_attempt(
@@ -489,29 +488,3 @@ def test_a_worker_refuses_a_directory_unless_it_was_told_to_take_it(
     start("--allow-commands", "bench")
     call(*line, "--run-dir", str(tmp_path / "taken"))
     assert files.exists()
-
-
-def test_two_runs_on_one_machine_wait_for_each_other(tmp_path: Path) -> None:
-    need("iperf3")
-    code = (
-        "import time; from scaletest.benchmarks.measure.launch import _hold_lock\n"
-        "from scaletest.benchmarks.options import BenchmarkPlace\n"
-        "with _hold_lock(BenchmarkPlace('', '', ''), None):\n"
-        " print('held', flush=True)\n time.sleep(60)"
-    )
-    holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    try:
-        assert holder.stdout and holder.stdout.readline() == "held\n"
-        line = program(
-            "bench", "run", "IPerf", "--set", "duration=1", "--run-dir", str(tmp_path / "run")
-        )
-        waiting = subprocess.Popen(
-            line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        )
-        assert waiting.stderr and "waiting for another run" in waiting.stderr.readline()
-        holder.kill()
-        waiting.communicate(timeout=60)
-        assert waiting.returncode in (0, 3), "the lock was free as soon as its holder had died"
-    finally:
-        holder.kill()
-        holder.communicate()

@@ -3,8 +3,6 @@
 Commands that are right stand here too, where another tool's habits would make them wrong.
 """
 
-import fcntl
-import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -283,15 +281,6 @@ def test_a_mistake_is_explained_in_two_lines(
     assert lines[0].startswith(filled(typed.first))
     assert typed.code == 0 or lines[1].startswith(typed.hint)
     assert "Traceback" not in result.stderr
-
-
-def test_a_mistake_in_a_benchmark_does_not_wait_for_another_run_of_benchmarks() -> None:
-    with Path(f"/tmp/scaletest-bench-{os.getuid()}.lock").open("a") as lock:
-        # another lane may measure just now
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        result = call_here("bench", "run", "IPerf", "--set", "stream=2")
-    assert result.returncode == 2
-    assert result.stderr.startswith("error: unknown key 'stream' in the spec of IPerf")
 
 
 def test_a_run_of_benchmarks_that_is_not_complete_names_itself(
