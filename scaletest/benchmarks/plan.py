@@ -55,17 +55,12 @@ class BenchmarkPlan(writing.Written):
     steps: ClassVar[tuple[int, ...]] = ()
 
     @property
-    def workload(self) -> str:
-        """Short text of what is measured, for lists of runs."""
-        return f"{', '.join(self.kinds)}: {len(self.permutations)} x {self.repetitions}"
-
-    @property
     def kinds(self) -> list[str]:
         """Names of the kinds that are measured."""
         return sorted({benchmark.kind.name for benchmark in self.benchmarks})
 
     @property
-    def overview(self) -> str:
+    def workload(self) -> str:
         """Kinds, and how often they are measured, in words."""
         parts = [", ".join(self.kinds)]
         if len(self.permutations) > 1:

@@ -32,7 +32,7 @@ MOST_GROUPS, MOST_GROUPS_ON_PAGE, MOST_NAMES = 5, 20, 3
 MOST_DRAWN = 200  # permutations in a chart
 # Columns of the sheet.
 FIXED = ("name", "kind", "permutation", "repetition", "phase", "failure", "started_s", "finished_s")
-NETWORK, ADDRESSES = ("interface", "family", "mtu"), ("address", "peer")
+NETWORK = ("interface", "family", "mtu", "address", "peer")
 
 
 def benchmark_report(run: BenchmarkRun) -> Report:
@@ -55,7 +55,7 @@ def benchmark_report(run: BenchmarkRun) -> Report:
             verdict=run.verdict,
             # without a threshold nothing was judged
             answer="" if run.thresholds or run.verdict.kind is not VerdictKind.PASS else "DONE",
-            conditions=[run.plan.overview],
+            conditions=[run.plan.workload],
             folder=run.folder,
             name=run_reference(Path(run.folder), default_root(os.environ)),
             elapsed_s=took_s,
@@ -148,7 +148,7 @@ def sections(run: BenchmarkRun) -> list[Section]:
         layout="errors",
         note=f"{left_out} more: see the JSON." if left_out > 0 else "",
     )
-    facts = [("benchmarks", run.plan.overview), ("network", "; ".join(_used_networks(run)))]
+    facts = [("benchmarks", run.plan.workload), ("network", "; ".join(_used_networks(run)))]
     return make_page(
         {
             "Results": [results_table(run, on_page=True), Text(notes, "soft")],
@@ -348,13 +348,13 @@ def _only_key(rows: Sequence[MeasuredPermutation]) -> str:
 
 
 def sheet(run: BenchmarkRun) -> Sheet:
-    """Return one row a benchmark; new columns come at the end.
+    """Return one row a benchmark.
 
     The column of a key of the permutations is permutation.KEY where KEY is taken.
     """
     keys = list(dict.fromkeys(chain.from_iterable(row.values for row in run.rows)))
     numbers = [headline.name for headline in run.headlines]
-    reserved = {*FIXED, *NETWORK, *numbers, *ADDRESSES}
+    reserved = {*FIXED, *NETWORK, *numbers}
     titles = [f"permutation.{key}" if key in reserved else csv_cell(key) for key in keys]
     rows = []
     for benchmark, result in run.counted:
@@ -372,7 +372,6 @@ def sheet(run: BenchmarkRun) -> Sheet:
                 *(result.network.get(name, "") for name in NETWORK),
                 *(texts.as_yaml(values.get(key, "")) for key in keys),
                 *(result.headlines.get(name, "") for name in numbers),
-                *(result.network.get(name, "") for name in ADDRESSES),
             ]
         )
-    return Sheet([*FIXED, *NETWORK, *titles, *numbers, *ADDRESSES], rows, line_end="\n")
+    return Sheet([*FIXED, *NETWORK, *titles, *numbers], rows, line_end="\n")

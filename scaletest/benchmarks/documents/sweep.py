@@ -51,47 +51,27 @@ def plan_of(
         key: generate(source, f"{key} of product", nodes, rng)
         for key, source in values.product.items()
     }
+    # before the product is made, which may be too large for the memory
+    size = math.prod(map(len, lists.values())) * spec.repetitions
     checks.raise_first_mistake(
         (
-            math.prod(map(len, lists.values())) > MOST_BENCHMARKS,
-            f"the product has more than {MOST_BENCHMARKS} permutations",
+            size > MOST_BENCHMARKS,
+            f"the set has {size} benchmarks, more than {MOST_BENCHMARKS}",
             "measure less, or take a sample",
         )
     )
-    permutations: list[Mapping[str, Any]] = list(values.explicit)
+    permutations: list[Mapping[str, Any]] = []
     # without a product only what is explicit; without both the template alone is measured
-    if lists or not permutations:
-        permutations = [
-            *(
-                dict(zip(lists, values_of_all, strict=True))
-                for values_of_all in itertools.product(*lists.values())
-            ),
-            *permutations,
-        ]
-    count = len(permutations) * spec.repetitions
-    checks.raise_first_mistake(
-        (
-            count > MOST_BENCHMARKS,
-            f"the set has {count} benchmarks, more than {MOST_BENCHMARKS}",
-            "measure less, or take a sample",
-        )
-    )
+    if lists or not values.explicit:
+        for combination in itertools.product(*lists.values()):
+            permutations.append(dict(zip(lists, combination, strict=True)))
+    permutations += values.explicit
     members = [
         _make_member(spec, name, number, values_of_one)
         for number, values_of_one in enumerate(permutations)
     ]
     for member in members:
         warnings += [line for line in member.warnings if line not in warnings]
-    # warn of the first permutation that equals an earlier one
-    numbers: dict[str, int] = {}
-    for number, values_of_one in enumerate(permutations):
-        first = numbers.setdefault(repr(sorted(values_of_one.items())), number)
-        if first != number:
-            warnings.append(
-                f"permutation {number + 1} is the same as permutation {first + 1}; "
-                "set repetitions to measure a permutation several times"
-            )
-            break
     plan = BenchmarkPlan(
         name=name,
         benchmarks=tuple(_order_benchmarks(spec, name, members, rng)),
@@ -141,11 +121,6 @@ def merge(base: Any, change: Any) -> Any:
     return union
 
 
-def pad_number(number: int, count: int) -> str:
-    """Write a number from 1 to `count`, padded with zeros to the width of `count`."""
-    return str(number).zfill(len(str(count)))
-
-
 def shorten_name(name: str, longest_suffix: str) -> str:
     """Shorten a set's name so that it fits into a name together with the longest suffix.
 
@@ -176,5 +151,6 @@ def _order_benchmarks(
             for member in rng.sample(members, len(members))
         )
     for member, repetition in order:
-        number = pad_number(member.permutation * spec.repetitions + repetition + 1, total)
-        yield replace(member, name=f"{name}-{number}", repetition=repetition)
+        number = member.permutation * spec.repetitions + repetition + 1
+        padded = str(number).zfill(len(str(total)))
+        yield replace(member, name=f"{name}-{padded}", repetition=repetition)

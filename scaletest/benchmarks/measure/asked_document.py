@@ -17,7 +17,7 @@ def read_document(
 ) -> dict[str, Any]:
     """Return the document to run: of a file or of a kind, with what the options change.
 
-    on_this_machine: fields that have another default here get it where the document has none.
+    on_this_machine: a kind begins with the defaults that it has for a machine like this one.
     """
     path = Path(subject)
     if path.suffix in (".yaml", ".yml", ".json") or path.is_file():
@@ -26,19 +26,10 @@ def read_document(
         if not isinstance(document, dict):
             raise InvalidValue(f"{path} contains no benchmark", hint=hint)
     else:
-        document = {"apiVersion": API_VERSION, "kind": registry.kind_of(subject).name, "spec": {}}
-    document = _apply_changes(document, changes)
-    if not on_this_machine:
-        return document
-    # defaults of its kind for this machine, under what the document says
-    benchmark, path_of_spec = document, ["spec"]
-    if is_set(document):
-        benchmark = (document.get("spec") or {}).get("template") or {}
-        path_of_spec = ["spec", "template", "spec"]
-    kind = registry.KINDS.get(str(benchmark.get("kind")))
-    if kind is None:
-        return document
-    return dict(merge(_nest(path_of_spec, dict(kind.here)), document))
+        kind = registry.kind_of(subject)
+        spec = dict(kind.here) if on_this_machine else {}
+        document = {"apiVersion": API_VERSION, "kind": kind.name, "spec": spec}
+    return _apply_changes(document, changes)
 
 
 def _apply_changes(document: dict[str, Any], changes: BenchmarkChanges) -> dict[str, Any]:

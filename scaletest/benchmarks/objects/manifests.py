@@ -37,10 +37,6 @@ START_LIMIT_S = (
 )
 LIMIT_SLACK_S = 60.0  # added to the benchmark's own limit, which counts from then on
 KEEP_POD_S = 3600.0  # how long the log can be read after that
-# Seconds after which a part that no node can take ends a benchmark whose spec gives no startLimit:
-# other benchmarks of its namespace wait for it, and a cluster that makes nodes or volumes on demand
-# has mostly made them by then.
-UNSCHEDULABLE_S = 120.0
 
 
 def require_runnable(benchmark: Benchmark) -> None:

@@ -138,29 +138,6 @@ def test_a_passing_error_of_admission_is_waited_for() -> None:
     )
 
 
-@pytest.mark.parametrize(("start_limit", "ended"), [(0, True), (300, False)])
-def test_a_part_that_no_node_can_take_lets_the_others_go(start_limit: int, ended: bool) -> None:
-    # given a benchmark whose claim nothing provides, and one that waits for its turn
-    cluster = cluster_with(startLimit=start_limit, ready=False)
-    asked(cluster, "two")
-    look(cluster)
-    why = {
-        "type": "PodScheduled",
-        "status": "False",
-        "reason": "Unschedulable",
-        "message": "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.",
-    }
-    cluster.objects["pods", "one-server-0"]["status"] = {"phase": "Pending", "conditions": [why]}
-    assert "unbound immediate PersistentVolumeClaims" in look(cluster)["message"]
-    assert look(cluster, "two")["message"] == benchmark_reconciler.WAITING
-    # when two minutes are over, expect its end unless it asked for more, and the other's turn
-    cluster.now += 121
-    state = until_ended(cluster) if ended else look(cluster)
-    assert (state["phase"] == "Failed") is ended
-    assert "unbound immediate PersistentVolumeClaims" in state["message"]
-    assert (look(cluster, "two")["phase"] == "Preparing") is ended
-
-
 @pytest.mark.parametrize("name", ["a" * 41, "with.dots", "9lives"])
 def test_a_benchmark_with_an_invalid_name_is_refused_and_can_be_deleted(name: str) -> None:
     # given one that came past admission, as under an older definition, while another measures

@@ -53,8 +53,8 @@ def _row_of(size: int, text: str = PINGPONG) -> str:
         (PINGPONG.replace("5.36 ", "0.00 "), "of 0"),
         (PINGPONG.replace("8883.39", "17766.78"), "the bandwidth of 1048576 bytes"),
         (PINGPONG.replace("6.32 ", "-6.32 "), "impossible number"),
-        (PINGPONG.replace("t[usec]", "t[msec]"), "contradicts itself"),
-        (PINGPONG.replace("Mbytes/sec", "Gbytes/sec"), "contradicts itself"),
+        (PINGPONG.replace("t[usec]", "t[msec]"), "other columns"),
+        (PINGPONG.replace("Mbytes/sec", "Gbytes/sec"), "other columns"),
     ],
 )
 def test_a_ping_pong_of_another_kind_or_with_holes_is_refused(text: str, message: str) -> None:

@@ -340,7 +340,7 @@ def test_a_paused_run_is_stored_and_listed(
     capsys.readouterr()
     assert cli(["runs", "list", "--format", "json"]) == 0
     row = json.loads(capsys.readouterr().out)[0]
-    assert (row["problem"], row["workload"]) == ("", "IPerf: 1 x 3")
+    assert (row["problem"], row["workload"]) == ("", "IPerf · 3 repetitions")
     for words in (["report"], ["runs", "show"]):
         assert cli([*words, "LAST"]) == 0
         assert "INVALID  3 of 3 were not measured" in capsys.readouterr().out
@@ -362,15 +362,9 @@ def test_the_chart_of_many_benchmarks_has_few_labels() -> None:
     assert 300 > page.count("c-tick") > 5
 
 
-def test_equal_permutations_give_a_warning_and_are_compared_as_one() -> None:
+def test_equal_permutations_are_compared_as_one() -> None:
     spec = {"template": {"kind": "IPerf"}, "permutations": {"product": {"streams": [1, 1]}}}
-    plan, warnings = plan_of(
-        {"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": spec}, list
-    )
-    assert warnings == [
-        "permutation 2 is the same as permutation 1; set repetitions to measure a permutation"
-        " several times"
-    ]
+    plan, _ = plan_of({"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": spec}, list)
     ended = {
         benchmark.name: BenchmarkResult(
             benchmark.name,
