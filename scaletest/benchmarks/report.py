@@ -8,7 +8,7 @@ from pathlib import Path
 from scaletest.benchmarks.documents import BenchmarkResult
 from scaletest.benchmarks.judging.evaluation import BenchmarkRun, MeasuredPermutation
 from scaletest.benchmarks.kinds import Headline
-from scaletest.model import Activity, VerdictKind, error_pattern, texts
+from scaletest.model import VerdictKind, error_pattern, texts
 from scaletest.render.axis import Axis, axis_end
 from scaletest.render.blocks import Block, Charts, Facts, Table, Text
 from scaletest.render.chart import Chart
@@ -22,11 +22,9 @@ from scaletest.render.numbers import (
     unit_scale,
 )
 from scaletest.render.text import clean_text, csv_cell, one_line
-from scaletest.report.time_spent import states_sentence
 from scaletest.report.words import AXES, CUT
 from scaletest.runs.places import default_root, run_reference
 
-MOST_TIMES = 6  # parts of benchmarks of which a terminal tells where their time went
 # Groups of failures on a terminal and on a page, and names of benchmarks in a group.
 MOST_GROUPS, MOST_GROUPS_ON_PAGE, MOST_NAMES = 5, 20, 3
 MOST_DRAWN = 200  # permutations in a chart
@@ -100,7 +98,6 @@ def summary(run: BenchmarkRun) -> list[Block]:
         results_table(run),
         Text(["± 95 % over repetitions"] if _is_repeated(run) else [], "soft"),
         Text(_used_networks(run), label="network"),
-        Text(_time_lines(run), most=MOST_TIMES, rest="part's time"),
         Text(failures),
         Text(run.notes, label="note"),
     ]
@@ -112,7 +109,6 @@ def comment(run: BenchmarkRun) -> list[Block]:
     return [
         results_table(run),
         Text([line.strip() for line in failures], "list"),
-        Text(_time_lines(run), "list", most=MOST_TIMES, rest="part's time"),
         Text(run.notes, "list", label="Note"),
     ]
 
@@ -122,13 +118,6 @@ def sections(run: BenchmarkRun) -> list[Section]:
     notes = [f"Note: {note}" for note in run.notes]
     if _is_repeated(run):
         notes.insert(0, "Mean ± half of its 95 % interval over n repetitions.")
-    times = Table.of_rows(
-        _time_rows(run)[:MOST_DRAWN],
-        {"permutation", "part", "where its time went"},
-        layout="wrapped",
-        note="Each part from its start to its end, over all repetitions: a server waits for its"
-        " client before and after.",
-    )
     # a row for each of the largest groups of failures
     groups = group_failures(run.failures)
     left_out = sum(map(len, groups[MOST_GROUPS_ON_PAGE:]))
@@ -160,7 +149,6 @@ def sections(run: BenchmarkRun) -> list[Section]:
                     f" {CUT}",
                 )
             ],
-            "Where the time went": [times],
             "Failed": [failures],
             "Run": [Facts([(name, text) for name, text in facts if text])],
         }
@@ -254,36 +242,6 @@ def _used_networks(run: BenchmarkRun) -> list[str]:
         for used in networks
     ]
     return list(dict.fromkeys(descriptions))[:4]
-
-
-def _time_rows(run: BenchmarkRun) -> list[dict[str, str]]:
-    """Describe where the time of each part of each permutation went, over all repetitions."""
-    activities: dict[tuple[int, str], list[Activity]] = {}
-    for benchmark, result in run.counted:
-        for part, activity in result.activities.items():
-            activities.setdefault((benchmark.permutation, part), []).append(activity)
-    rows = []
-    for (number, part), repeats in sorted(activities.items()):
-        # CPU time over the time that these ran
-        ran_s = sum(chain.from_iterable(activity.seconds.values() for activity in repeats))
-        cores = sum(activity.cpu_s for activity in repeats) / ran_s if ran_s else 0.0
-        rows.append(
-            {
-                "permutation": run.rows[number].name,
-                "part": part,
-                "CPU": f"{cores:.2g} cores",
-                "where its time went": states_sentence(repeats),
-            }
-        )
-    return rows
-
-
-def _time_lines(run: BenchmarkRun) -> list[str]:
-    """Write the rows of `_time_rows` as lines of text."""
-    return [
-        clean_text(f"time of {part}, {permutation}: {cores}; {states}")
-        for permutation, part, cores, states in map(dict.values, _time_rows(run))
-    ]
 
 
 def _draw_charts(run: BenchmarkRun) -> list[Chart]:

@@ -31,17 +31,14 @@ from scaletest.benchmarks.kinds import (
 from scaletest.benchmarks.measure import machine, namespaces, programs, runner
 from scaletest.benchmarks.measure.processes import Processes
 from scaletest.model import checks, errors
-from scaletest.observe.sampler import RequestSampler
 from scaletest.runs.private_files import make_folder
 
 
 class LocalExecutor:
     """Runs benchmarks one after the other."""
 
-    def __init__(self, logs: Path | None = None, *, no_causes: bool = False) -> None:
-        """Keep the tools' logs in a folder; no_causes: do not sample where the time goes."""
-        # more of a core than by default: a benchmark is short and its parts are few
-        self._sampler = None if no_causes else RequestSampler(0.005)
+    def __init__(self, logs: Path | None = None) -> None:
+        """Keep the tools' logs in a folder; None: only until a benchmark has ended."""
         self._logs = logs
         self._can_isolate = namespaces.can_create_namespaces()
 
@@ -123,7 +120,6 @@ class LocalExecutor:
                 logs,
                 time.monotonic() + benchmark.limit_s,
                 {**os.environ, "TMPDIR": str(folder), "LC_ALL": "C"},
-                self._sampler,
             )
             stack.callback(processes.close)
             site = _lay_out_site(parts, network, folder, paths)
@@ -149,12 +145,7 @@ class LocalExecutor:
         if getattr(spec, "volume_claim_template", None):
             files_at = getattr(spec, "directory", "") or folder.parent
             notes += (f"the volume claim was not used: the files were in {files_at}",)
-        # where the time of each part went, without the commands that prepared it
-        names = [f"{part.role}-{part.index}" for part in parts]
-        activities = {
-            name: processes.activities[name] for name in names if name in processes.activities
-        }
-        return replace(result, notes=notes, activities=activities)
+        return replace(result, notes=notes)
 
 
 def _uses_several_nodes(benchmark: Benchmark) -> bool:

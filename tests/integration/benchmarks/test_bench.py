@@ -18,7 +18,6 @@ from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult, benc
 from scaletest.benchmarks.kinds import Failure
 from scaletest.benchmarks.measure import namespaces
 from scaletest.benchmarks.measure.local_executor import LocalExecutor
-from scaletest.model import State
 from scaletest.model.errors import UsageError
 from tests.conftest import call, call_here, eventually, missing, need, processes_with, program
 from tests.unit.benchmarks.test_kube_perftest import DOCUMENTS
@@ -87,21 +86,6 @@ def test_iperf_over_a_veth_pair_has_the_tools_own_numbers(
         and ended.network["interface"] == "eth0"
     )
     assert ended.result["mss"] == mss, "what the tool negotiated says that the MTU was in force"
-
-
-def test_the_time_of_server_and_client_is_told_apart(tmp_path: Path) -> None:
-    need("iperf3")
-    parts = measured("IPerf", tmp_path, duration=2).activities
-    assert set(parts) == {"server-0", "client-0"}
-    # each has its own CPU time, and the client knows whom it waits for
-    for activity in parts.values():
-        assert activity.cpu_s > 0 and activity.seconds[State.ON_CPU] > 0
-        assert sum(activity.seconds.values()) >= 1.5
-    assert {
-        wait.object.rpartition(":")[2]
-        for wait in parts["client-0"].waits
-        if wait.state is State.NETWORK
-    } <= {"5201"}
 
 
 @pytest.mark.parametrize("direction", ["forward", "reverse", "both"])

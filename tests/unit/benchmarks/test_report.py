@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -23,10 +22,8 @@ from scaletest.benchmarks.kinds import Failure
 from scaletest.benchmarks.report import benchmark_report, group_failures
 from scaletest.benchmarks.run_type import RUN_TYPE
 from scaletest.cli.main import run as cli
-from scaletest.model import Activity, State, Wait
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.report import formats
-from scaletest.report.formats import md
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.registry import type_of
 from scaletest.stats.comparison import Comparison, Side, compare_runs
@@ -84,25 +81,6 @@ def a_run(factor: float = 1.0, *, broken: bool = False) -> BenchmarkRun:
     return evaluate_benchmarks(
         run.plan, run.results, name="run", folder="/runs/run", environment=run.environment
     )
-
-
-def test_the_time_of_each_part_by_state_is_averaged_over_repetitions() -> None:
-    # given a client that waits longer in the second repetition
-    complete = stored()
-    ended = dict(complete.results)
-    for number, benchmark in enumerate(complete.plan.benchmarks[:2]):
-        waits = (Wait(State.NETWORK, "198.18.0.1:5201", 1.0 + 2 * number),)
-        activity = Activity({State.ON_CPU: 2.0, State.NETWORK: 1.0 + 2 * number}, waits, cpu_s=2.0)
-        ended[benchmark.name] = replace(ended[benchmark.name], activities={"client-0": activity})
-    report = evaluate_benchmarks(complete.plan, ended)
-    line = "time of client-0, streams 1: 0.5 cores; on a CPU 50%, network 50% (198.18.0.1:5201)"
-    assert line in formats.render(benchmark_report(report), "text").splitlines()
-    assert (
-        f"* {md.escape_sentence(line)}"
-        in formats.render(benchmark_report(report), "md").splitlines()
-    )
-    assert ">Where the time went</h2>" in formats.render(benchmark_report(report), "html")
-    assert ">Where the time went</h2>" not in formats.render(benchmark_report(a_run()), "html")
 
 
 @pytest.mark.parametrize("form", formats.texts())
