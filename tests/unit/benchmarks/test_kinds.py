@@ -642,7 +642,7 @@ def test_19_a_program_that_does_not_say_its_version_costs_no_result(
     # expect their words to be missing, and nothing else
     pingpong = benchmark.read_benchmark({"kind": "MPIPingPong"})
     assert machine.describe_machine(pingpong)["programs"]["mpirun"] == ""
-    assert machine.describe_card((), "fast0", tmp_path) == {"name": "fast0"}
+    assert machine.describe_card("fast0", tmp_path) == {"name": "fast0"}
 
 
 def test_19_a_machine_and_its_card_are_recorded(tmp_path: Path) -> None:
@@ -655,11 +655,11 @@ def test_19_a_machine_and_its_card_are_recorded(tmp_path: Path) -> None:
     (tmp_path / "fast0" / "device").mkdir(parents=True)
     (tmp_path / "fast0" / "device" / "driver").symlink_to(tmp_path / "drivers" / "mlx5_core")
     (tmp_path / "fast0" / "speed").write_text("100000\n")
-    assert machine.describe_card((), "fast0", tmp_path) == {
+    assert machine.describe_card("fast0", tmp_path) == {
         "name": "fast0",
         "driver": "mlx5_core",
         "speed_bit_s": 10**11,
     }
     # and one that says nothing of its speed
     (tmp_path / "fast0" / "speed").write_text("-\n")
-    assert machine.describe_card((), "fast0", tmp_path) == {"name": "fast0", "driver": "mlx5_core"}
+    assert machine.describe_card("fast0", tmp_path) == {"name": "fast0", "driver": "mlx5_core"}

@@ -6,11 +6,12 @@ import pytest
 
 from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult, benchmark, frame_result
 from scaletest.benchmarks.kinds.registry import KINDS
-from scaletest.benchmarks.measure.operator_executor import RUN, OperatorExecutor
+from scaletest.benchmarks.measure.operator_executor import RUN
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.config_maps import load_result
 from scaletest.benchmarks.operator import benchmark_reconciler
 from scaletest.cluster.resources import CONFIG_MAPS, PODS
+from tests.unit.benchmarks.test_operator_executor import executor_on
 from tests.unit.fake_cluster import FakeCluster, asked, cluster_with, look, until_ended
 
 
@@ -123,7 +124,9 @@ def test_a_server_that_is_lost_before_it_is_needed_is_not_waited_for() -> None:
     assert (state["failure"], state["lines"]) == ("interrupted", [why["message"]])
 
 
-def test_a_run_that_goes_on_waits_until_what_it_deleted_is_gone() -> None:
+def test_a_run_that_goes_on_waits_until_what_it_deleted_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     # given an object that an interrupted run has deleted, and an operator that still cleans up
     # after it
     cluster = cluster_with()
@@ -141,7 +144,7 @@ def test_a_run_that_goes_on_waits_until_what_it_deleted_is_gone() -> None:
             look(cluster)
 
     iperf = benchmark.read_benchmark({"kind": "IPerf", "metadata": {"name": "one"}})
-    executor = OperatorExecutor(cluster, "ns", "run-1", lambda: cluster.now, sleep)
+    executor = executor_on(cluster, sleep, monkeypatch)
     # expect it to be measured, not to be taken for deleted by somebody
     assert executor.run(iperf, lambda phase: None).headlines == {"bandwidth": 5e9}
 
@@ -151,9 +154,7 @@ def test_a_run_that_goes_on_waits_until_what_it_deleted_is_gone() -> None:
             del cluster.objects["configmaps", "one-result"]
 
     del cluster.objects["configmaps", "one-result"]
-    measured = OperatorExecutor(cluster, "ns", "run-2", lambda: cluster.now, look_and_lose).run(
-        iperf, lambda phase: None
-    )
+    measured = executor_on(cluster, look_and_lose, monkeypatch).run(iperf, lambda phase: None)
     assert (measured.failure, measured.message) == ("interrupted", "its result is gone")
 
 
