@@ -99,12 +99,6 @@ def command(
         image,
         namespace,
         metrics_port,
-        pod_fields=_pod_fields(pull_policy, scheduler),
+        pod_fields={"image_pull_policy": pull_policy, "scheduler_name": scheduler},
         perftest_group=perftest_group or "",
     )
-
-
-def _pod_fields(pull_policy: str | None, scheduler: str) -> dict[str, str]:
-    """Return attributes of specs, without unset ones: an empty one could not be read."""
-    fields = {"image_pull_policy": pull_policy or "", "scheduler_name": scheduler}
-    return {name: text for name, text in fields.items() if text}

@@ -27,17 +27,17 @@ MOST_BENCHMARKS = 100_000
 def plan_of(
     document: Any, nodes: Nodes, rng: random.Random | None = None
 ) -> tuple[BenchmarkPlan, list[str]]:
-    """Build the plan of a set or of a single benchmark, and list warnings.
+    """Build the plan of a set or of a single benchmark; return it with its warnings.
 
     rng: for tests; by default a generator from the set's seed. Raises InvalidValue, which names
     the permutation at fault.
     """
     if not is_set(document):
         single = read_benchmark(document)
-        return (
-            BenchmarkPlan(single.name, (single,), ({},), dict(document), paused=single.spec.paused),
-            list(single.warnings),
+        plan = BenchmarkPlan(
+            single.name, (single,), ({},), dict(document), paused=single.spec.paused
         )
+        return plan, list(single.warnings)
     warnings = list[str]()
     body = read_envelope(document, warnings)
     spec = file_documents.read_file_document(
@@ -45,7 +45,29 @@ def plan_of(
     )
     name = read_name(body, "benchmark-set")
     rng = rng or random.Random(spec.seed)
-    # the values of all permutations: the product, then the explicit ones
+    permutations = _list_permutations(spec, nodes, rng)
+    members = [
+        _make_member(spec, name, number, values) for number, values in enumerate(permutations)
+    ]
+    for member in members:
+        warnings += [line for line in member.warnings if line not in warnings]
+    plan = BenchmarkPlan(
+        name=name,
+        benchmarks=tuple(_order_benchmarks(spec, name, members, rng)),
+        permutations=tuple(permutations),
+        document=dict(document),
+        repetitions=spec.repetitions,
+        stop_on_failure=spec.on_failure == "stop",
+        disjoint=spec.parallelism == DISJOINT,
+        paused=spec.paused or any(member.spec.paused for member in members),
+        thresholds=spec.thresholds,
+    )
+    plan.parse_thresholds()  # refuse them now, not after everything has been measured
+    return plan, warnings
+
+
+def _list_permutations(spec: SetSpec, nodes: Nodes, rng: random.Random) -> list[Mapping[str, Any]]:
+    """List the values of all permutations: those of the product, then the explicit ones."""
     values = spec.matrix if spec.has_matrix else spec.permutations
     lists = {
         key: generate(source, f"{key} of product", nodes, rng)
@@ -65,41 +87,22 @@ def plan_of(
     if lists or not values.explicit:
         for combination in itertools.product(*lists.values()):
             permutations.append(dict(zip(lists, combination, strict=True)))
-    permutations += values.explicit
-    members = [
-        _make_member(spec, name, number, values_of_one)
-        for number, values_of_one in enumerate(permutations)
-    ]
-    for member in members:
-        warnings += [line for line in member.warnings if line not in warnings]
-    plan = BenchmarkPlan(
-        name=name,
-        benchmarks=tuple(_order_benchmarks(spec, name, members, rng)),
-        permutations=tuple(permutations),
-        document=dict(document),
-        repetitions=spec.repetitions,
-        stop_on_failure=spec.on_failure == "stop",
-        disjoint=spec.parallelism == DISJOINT,
-        paused=spec.paused or any(member.spec.paused for member in members),
-        thresholds=spec.thresholds,
-    )
-    plan.parse_thresholds()  # refuse them now, not after everything has been measured
-    return plan, warnings
+    return [*permutations, *values.explicit]
 
 
 def _make_member(spec: SetSpec, name: str, number: int, values: Mapping[str, Any]) -> Benchmark:
     """Return the benchmark of a permutation. InvalidValue names the permutation."""
-    template = {"apiVersion": API_VERSION, **spec.template}
-    body = template.get("spec") or {}
+    document: dict[str, Any] = {
+        "apiVersion": spec.template.get("apiVersion", API_VERSION),
+        "kind": spec.template.get("kind"),
+        "metadata": {"name": name},
+    }
+    body = spec.template.get("spec") or {}
     try:
-        document = {
-            "apiVersion": template["apiVersion"],
-            "kind": template.get("kind"),
-            "metadata": {"name": name},
-            "spec": fill_templates(body, {"p": dict(values)})
-            if spec.has_matrix
-            else merge(body, values),
-        }
+        if spec.has_matrix:
+            document["spec"] = fill_templates(body, {"p": dict(values)})
+        else:
+            document["spec"] = merge(body, values)
         return replace(read_benchmark(document), permutation=number)
     except errors.InvalidValue as error:
         raise errors.InvalidValue(
@@ -138,7 +141,9 @@ def _order_benchmarks(
 ) -> Iterator[Benchmark]:
     """Yield warm-ups, then all repetitions of the members, in order and with their own names."""
     total = len(members) * spec.repetitions
-    suffixes = [f"-{total}", f"-warm-up-{spec.warm_up}" if spec.warm_up else ""]
+    suffixes = [f"-{total}"]
+    if spec.warm_up:
+        suffixes.append(f"-warm-up-{spec.warm_up}")
     name = shorten_name(name, max(suffixes, key=len))
     for index in range(spec.warm_up):
         yield replace(members[0], name=f"{name}-warm-up-{index + 1}", repetition=-1)

@@ -2,7 +2,6 @@
 
 import os
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -66,7 +65,7 @@ def start_run(
         for benchmark in plan.benchmarks:
             executor.refuse(benchmark)
         if is_here(place):
-            _prepare_here(plan, progress)
+            _require_programs(plan)
         folder.make(empty=True)
         with folder.locked():
             folder.begin(
@@ -91,7 +90,7 @@ def resume_run(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> B
     folder = BenchmarkFolder(files.path)
     with files.locked(), _open_executor(place, folder) as executor:
         stored = folder.load()
-        folder.forget(stored)
+        folder.rewrite_records(stored)
         _measure(
             folder,
             replace(stored.plan, paused=False),
@@ -104,9 +103,8 @@ def resume_run(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> B
     return RUN_TYPE.judge(folder)
 
 
-def _prepare_here(plan: BenchmarkPlan, progress: Progress) -> None:
-    """Say which files benchmarks lay out on this machine. UsageError when it lacks a program."""
-    sentences = []
+def _require_programs(plan: BenchmarkPlan) -> None:
+    """Raise UsageError when this machine lacks a program."""
     for benchmark in plan.benchmarks:
         try:
             programs.require_programs(benchmark)
@@ -114,9 +112,6 @@ def _prepare_here(plan: BenchmarkPlan, progress: Progress) -> None:
             raise errors.UsageError(
                 f"{benchmark.kind.name} cannot run here: {error.message}", hint=error.remedy
             ) from None
-        sentences.append(benchmark.kind.files(benchmark.spec, tempfile.gettempdir()))
-    for sentence in filter(None, dict.fromkeys(sentences)):
-        progress.message(sentence)
 
 
 class _PlanProgress:

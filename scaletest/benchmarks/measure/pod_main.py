@@ -65,7 +65,7 @@ def _run_part(
 ) -> BenchmarkResult:
     """Run the part to its end. Raises BenchmarkFailed, always for a part that only serves."""
     site = _wait_for_site(benchmark, folder, scratch)
-    site = replace(site, programs=programs.find_programs(benchmark))
+    site = replace(site, programs=programs.find_programs(benchmark, scratch))
     measures = role == benchmark.kind.measures
     place = scratch / f"{role}-{index}"
     # processes that the measuring part starts on this pod by ssh begin in the folder of the same

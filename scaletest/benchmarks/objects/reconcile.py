@@ -8,7 +8,7 @@ deleted. So nothing is measured twice.
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from scaletest.benchmarks.documents import (
     Benchmark,
@@ -40,30 +40,6 @@ class Observation:
     result: BenchmarkResult | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkContext:
-    """Namespace and owner of a benchmark in a cluster."""
-
-    namespace: str
-    owner: Document  # owner reference to the benchmark's object
-    requested_s: float  # since the epoch
-    image: str  # the container image, unless the benchmark's spec names one
-
-
-def reconcile_objects(
-    benchmark: Benchmark,
-    objects: ObjectClient,
-    context: BenchmarkContext,
-    clock: Callable[[], float],
-) -> Observation:
-    """Do what can be done now and return the progress; call it again until the phase is final.
-
-    Raises the API server's errors.
-    """
-    owned = owned_objects.OwnedObjects(benchmark, objects, context.namespace, context.owner)
-    return _Reconciliation(benchmark, objects, context, clock, owned).run()
-
-
 def failure_of_pod(pod: Document, message: str, log: str) -> BenchmarkFailed:
     """Build a failure from the framed result of a pod that ended, else from its last log lines."""
     name = pod["metadata"]["name"]
@@ -81,26 +57,36 @@ def failure_of_pod(pod: Document, message: str, log: str) -> BenchmarkFailed:
 
 
 @dataclass(slots=True)
-class _Reconciliation:
-    """One reconcile pass over one benchmark."""
+class Reconciliation:
+    """One reconcile pass over the objects of one benchmark."""
 
     benchmark: Benchmark
     objects: ObjectClient
-    context: BenchmarkContext
+    namespace: str
+    owner: Document  # owner reference to the benchmark's object
+    requested_s: float  # since the epoch
+    image: str  # the container image, unless the benchmark's spec names one
     clock: Callable[[], float]
-    owned: owned_objects.OwnedObjects
+    owned: owned_objects.OwnedObjects = field(init=False)
     pods: tuple[Document, ...] = ()
 
+    def __post_init__(self) -> None:
+        self.owned = owned_objects.OwnedObjects(
+            self.benchmark, self.objects, self.namespace, self.owner
+        )
+
     def run(self) -> Observation:
+        """Do what can be done now and return the progress; repeat it until the phase is final.
+
+        Raises the API server's errors.
+        """
         try:
             # the last pass: everything else is deleted once the result is stored
             result = self.owned.find_result()
             if result is not None:
                 self.owned.delete_all()
                 return Observation(result.phase, result.message, (), result)
-            peers = self.owned.ensure(
-                CONFIG_MAPS, manifests.peers_map(self.benchmark, self.context.owner)
-            )
+            peers = self.owned.ensure(CONFIG_MAPS, manifests.peers_map(self.benchmark, self.owner))
             # measure what was agreed at the first pass, whatever the object says now
             self.benchmark = config_maps.read_agreed(peers, self.benchmark.kind)
             is_measuring = manifests.MEASURING in peers["data"]
@@ -110,7 +96,7 @@ class _Reconciliation:
             return self._find_outcome() if is_measuring else self._prepare(peers)
         except owned_objects.NameConflict as conflict:
             # the other object may be about to go
-            if self.clock() - self.context.requested_s <= manifests.start_limit_s(self.benchmark):
+            if self.clock() - self.requested_s <= manifests.start_limit_s(self.benchmark):
                 return Observation(BenchmarkPhase.PREPARING, str(conflict))
             # the name of the result may be taken as well, so it is only returned, not stored
             self.owned.delete_all()
@@ -140,12 +126,11 @@ class _Reconciliation:
 
         Raises NameConflict while objects of an earlier benchmark of this name exist.
         """
-        benchmark, owner = self.benchmark, self.context.owner
-        self.owned.ensure(SERVICES, manifests.service(benchmark, owner))
-        if claim := manifests.claim(benchmark, owner):
+        self.owned.ensure(SERVICES, manifests.service(self.benchmark, self.owner))
+        if claim := manifests.claim(self.benchmark, self.owner):
             self.owned.ensure(CLAIMS, claim)
-        if servers := manifests.server_parts(benchmark):
-            job = manifests.job(benchmark, servers[0].role, owner, self.context.image)
+        if servers := manifests.server_parts(self.benchmark):
+            job = manifests.job(self.benchmark, servers[0].role, self.owner, self.image)
             self.owned.ensure(JOBS, job, self.owned.create_key)
 
     def _prepare(self, peers: Document) -> Observation:
@@ -156,7 +141,7 @@ class _Reconciliation:
             if pod["status"].get("phase") in ("Failed", "Succeeded"):
                 log = ""
                 with suppress(Busy):  # its node may be gone for good, and the log with it
-                    log = self.objects.log(self.context.namespace, pod["metadata"]["name"])
+                    log = self.objects.log(self.namespace, pod["metadata"]["name"])
                 raise failure_of_pod(pod, "a server ended before it was needed", log)
         # tell the parts who their peers are, once all are known
         addresses = self._server_addresses()
@@ -170,12 +155,12 @@ class _Reconciliation:
             self._require_start(starting_since_s, "not all parts started in time", reason)
             return Observation(BenchmarkPhase.PREPARING, reason, self.pods)
         # let the measurement begin
-        role, context = self.benchmark.kind.measures, self.context
-        self.owned.ensure(JOBS, manifests.job(self.benchmark, role, context.owner, context.image))
+        role = self.benchmark.kind.measures
+        self.owned.ensure(JOBS, manifests.job(self.benchmark, role, self.owner, self.image))
         # from here on a Job that is missing was deleted by a user, and is not created again
         name = peers["metadata"]["name"]
         is_measuring = {"data": {manifests.MEASURING: "true"}}
-        self.objects.patch(CONFIG_MAPS, context.namespace, name, is_measuring)
+        self.objects.patch(CONFIG_MAPS, self.namespace, name, is_measuring)
         return Observation(
             BenchmarkPhase.PREPARING, "the measuring part is being started", self.pods
         )
@@ -200,7 +185,7 @@ class _Reconciliation:
 
     def _publish(self, peers: Document, addresses: Sequence[PartAddress]) -> None:
         """Write the addresses into the ConfigMap of the peers, and let the kubelets look at it."""
-        namespace, name = self.context.namespace, peers["metadata"]["name"]
+        namespace, name = self.namespace, peers["metadata"]["name"]
         texts = {
             manifests.PEERS: json.dumps([asdict(peer) for peer in addresses]),
             manifests.HOSTS: manifests.hosts_file(addresses),
@@ -226,9 +211,7 @@ class _Reconciliation:
         return "pods are being created" if are_missing else ""
 
     def _find_job(self, role: str) -> Document | None:
-        return self.objects.find(
-            JOBS, self.context.namespace, manifests.name_of(self.benchmark, role)
-        )
+        return self.objects.find(JOBS, self.namespace, manifests.name_of(self.benchmark, role))
 
     # -- until there is a result
     # ----------------------------------------------------------------------------------------------
@@ -285,7 +268,7 @@ class _Reconciliation:
         phase = pod["status"].get("phase")
         if phase not in ("Running", "Succeeded", "Failed"):
             return None
-        log = self.objects.log(self.context.namespace, pod["metadata"]["name"])
+        log = self.objects.log(self.namespace, pod["metadata"]["name"])
         result = read_framed_result(log)
         if result is None:
             if phase == "Running":
@@ -372,7 +355,7 @@ class _Reconciliation:
         # the last denial is in the Job's events; its status does not tell it
         events = self.objects.list(
             EVENTS,
-            self.context.namespace,
+            self.namespace,
             fields=f"involvedObject.uid={job['metadata']['uid']},reason=FailedCreate",
         )
         message = str(max(events, key=event_time, default={}).get("message", ""))

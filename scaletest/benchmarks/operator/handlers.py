@@ -62,7 +62,7 @@ def run(
     metrics_port: int,
     stop: threading.Event | None = None,
     *,
-    pod_fields: Mapping[str, str] | None = None,
+    pod_fields: Mapping[str, str | None] | None = None,
     perftest_group: str = "",
 ) -> None:
     """Run until SIGTERM.

@@ -17,19 +17,21 @@ RECONCILE_EVERY_S = 1.0
 
 def turn_of(document: Mapping[str, Any]) -> Turn | None:
     """Return the turn of a benchmark; None when it does not wait for others."""
-    meta, current = document["metadata"], document.get("status") or {}
-    message = current.get("message") if current.get("phase") == BenchmarkPhase.PENDING else ""
-    if message != WAITING or meta.get("deletionTimestamp") or TOGETHER in meta.get("labels", {}):
+    meta = document["metadata"]
+    if meta.get("deletionTimestamp") or TOGETHER in meta.get("labels", {}):
+        return None
+    status = document.get("status") or {}
+    if status.get("phase") != BenchmarkPhase.PENDING or status.get("message") != WAITING:
         return None
     return meta["creationTimestamp"], meta["name"], meta["uid"]
 
 
 def is_paused(document: Mapping[str, Any]) -> bool:
-    """Check whether it is paused, and its status says so already."""
-    current = document.get("status") or {}
-    is_reported = current.get("phase") == "Paused" or current.get("message") == PAUSED
-    is_wanted = bool((document.get("spec") or {}).get("paused"))
-    return is_reported and is_wanted
+    """Check whether a benchmark or set is paused, and its status says so already."""
+    if not (document.get("spec") or {}).get("paused"):
+        return False
+    status = document.get("status") or {}
+    return status.get("phase") == "Paused" or status.get("message") == PAUSED
 
 
 class Turns:
@@ -47,9 +49,11 @@ class Turns:
 
         list_turns: lists the turns of all that wait in its namespace.
         """
-        turn, namespace, now_s = turn_of(document), document["metadata"]["namespace"], self._clock()
+        turn = turn_of(document)
         if turn is None:
             return False
+        namespace = document["metadata"]["namespace"]
+        now_s = self._clock()
         until_s, first = self._first.get(namespace, (0.0, None))
         if now_s >= until_s:
             first = min(list_turns(), default=None)

@@ -25,7 +25,7 @@ class ReconcileSettings:
     clock: Callable[[], float]
     send_event: SendEvent
     # attributes of specs that set none, such as the scheduler
-    pod_fields: Mapping[str, str] = field(default_factory=dict)
+    pod_fields: Mapping[str, str | None] = field(default_factory=dict)
     # plans of sets, by the set's uid; they never change
     plans: dict[str, BenchmarkPlan] = field(default_factory=dict)
     # by a set's uid the benchmarks that were created, and may not be in the index yet

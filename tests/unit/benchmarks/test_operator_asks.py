@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks.commands import operator
 from scaletest.benchmarks.documents import benchmark
 from scaletest.benchmarks.objects import manifests, pod_status
-from scaletest.benchmarks.objects.config_maps import load_result, read_agreed
+from scaletest.benchmarks.objects.config_maps import load_result
 from scaletest.benchmarks.operator import benchmark_reconciler, queueing
 from scaletest.cluster.resources import EVENTS
 from tests.unit.fake_cluster import (
@@ -222,10 +221,18 @@ def test_20_only_core_kubernetes_objects_are_created_and_no_priority_is_set() ->
     assert "schedulerName" not in text and "priorityClassName" not in text and "volcano" not in text
 
 
-@pytest.mark.parametrize("options", [(None, ""), ("Always", ""), (None, "mine"), ("Never", "mine")])
-def test_a_benchmark_is_read_again_whatever_the_operators_options_are(
-    options: tuple[str | None, str],
+@pytest.mark.parametrize("pull_policy", [None, "Always"])
+@pytest.mark.parametrize("scheduler", ["", "mine"])
+def test_pods_are_as_the_operator_was_told_where_the_spec_says_nothing(
+    pull_policy: str | None, scheduler: str
 ) -> None:
-    iperf = benchmark.read_benchmark({"kind": "IPerf", "metadata": {"name": "one"}})
-    iperf = replace(iperf, spec=replace(iperf.spec, **operator._pod_fields(*options)))
-    assert read_agreed(manifests.peers_map(iperf, {"uid": "u"}), iperf.kind) == iperf
+    cluster = cluster_with()
+    fields = {"image_pull_policy": pull_policy, "scheduler_name": scheduler}
+    told = replace(settings(cluster), pod_fields=fields)
+    for _ in range(9):
+        benchmark_reconciler.reconcile(IPERF, cluster, "ns", "one", told)
+        if job := cluster.objects.get(("jobs", "one-client")):
+            pod = job["spec"]["template"]["spec"]
+    assert pod["containers"][0]["imagePullPolicy"] == (pull_policy or "IfNotPresent")
+    assert pod.get("schedulerName", "") == scheduler
+    assert cluster.objects["iperfs", "one"]["status"]["phase"] == "Completed"
