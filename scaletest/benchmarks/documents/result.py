@@ -54,8 +54,6 @@ class BenchmarkResult(Document):
     # since the epoch
     started_s: float = 0.0
     finished_s: float = 0.0
-    permutation: int = 0
-    repetition: int = 0
 
     @property
     def ok(self) -> bool:

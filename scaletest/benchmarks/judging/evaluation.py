@@ -84,7 +84,7 @@ class BenchmarkRun:
             "permutations": [row.to_dict() for row in self.rows],
             "thresholds": [threshold.to_dict() for threshold in self.thresholds],
             "benchmarks": [
-                {**benchmark.document(), "status": result.to_dict()}
+                {**benchmark.to_dict(), "status": result.to_dict()}
                 for benchmark, result in self.counted
             ],
             "notes": list(self.notes),

@@ -13,7 +13,7 @@ from scaletest.benchmarks.kinds import Kind
 from scaletest.benchmarks.objects import config_maps, manifests, pod_status, ssh
 from scaletest.cluster.api_calls import Conflict
 from scaletest.cluster.objects import Document, ObjectClient
-from scaletest.cluster.resources import CLAIMS, CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
+from scaletest.cluster.resources import CLAIMS, CONFIG_MAPS, JOBS, PODS, SECRETS, Resource
 from scaletest.model import wire
 
 
@@ -27,7 +27,7 @@ def delete_objects(kind: Kind, name: str, uid: str, objects: ObjectClient, names
     Only objects that `uid` owns are deleted: a benchmark of another kind may have the same name,
     and so may a later benchmark of this kind.
     """
-    for resource in (JOBS, SERVICES, CLAIMS):
+    for resource in (JOBS, CLAIMS):
         for document in objects.list(resource, namespace, manifests.selector_of(name, uid)):
             objects.delete(
                 resource, namespace, document["metadata"]["name"], document["metadata"]["uid"]

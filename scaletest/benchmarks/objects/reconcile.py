@@ -25,7 +25,7 @@ from scaletest.benchmarks.objects import (
 )
 from scaletest.cluster.api_calls import Busy, Refused
 from scaletest.cluster.objects import Document, ObjectClient
-from scaletest.cluster.resources import CLAIMS, CONFIG_MAPS, EVENTS, JOBS, PODS, SERVICES
+from scaletest.cluster.resources import CLAIMS, CONFIG_MAPS, EVENTS, JOBS, PODS
 from scaletest.model.errors import UsageError
 from scaletest.render.numbers import plural
 
@@ -126,7 +126,6 @@ class Reconciliation:
 
         Raises NameConflict while objects of an earlier benchmark of this name exist.
         """
-        self.owned.ensure(SERVICES, manifests.service(self.benchmark, self.owner))
         if claim := manifests.claim(self.benchmark, self.owner):
             self.owned.ensure(CLAIMS, claim)
         if servers := manifests.server_parts(self.benchmark):

@@ -23,7 +23,7 @@ from tests.cluster.conftest import Helm, established, kubeconfig_of, needs_own
 from tests.conftest import eventually, program
 
 pytestmark = needs_own
-CREATED_KINDS = "jobs,pods,services,configmaps"
+CREATED_KINDS = "jobs,pods,configmaps"
 API = "scaletest.dev/v1alpha1"
 ACCOUNT = "bench-scaletest-operator"
 
@@ -129,7 +129,7 @@ def test_a_benchmark_goes_through_its_phases_and_shows_its_headline(operator: Op
     ]
     assert {"Preparing", "Completed"} <= set(reasons)
     # and of what it made only the result
-    eventually(lambda: not operator.get("jobs,pods,services")["items"])
+    eventually(lambda: not operator.get("jobs,pods")["items"])
     assert len(operator.measured()) == 1
 
 
@@ -243,7 +243,7 @@ def test_a_second_operator_disturbs_nothing(
     # expect each measured, and nothing left
     status = operator.status("benchmarkset", "both")
     assert (status["phase"], status["succeeded"], status["failed"]) == ("Completed", 4, 0)
-    eventually(lambda: not operator.get("jobs,pods,services")["items"])
+    eventually(lambda: not operator.get("jobs,pods")["items"])
 
 
 def test_a_benchmark_that_cannot_run_fails_with_the_reason_and_blocks_no_other(

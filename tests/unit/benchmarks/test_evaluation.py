@@ -41,8 +41,6 @@ def run(planned: BenchmarkPlan, values: list[float]) -> BenchmarkRun:
             benchmark.name,
             BenchmarkPhase.COMPLETED,
             {"bandwidth": value},
-            permutation=benchmark.permutation,
-            repetition=benchmark.repetition,
         )
     return evaluate_benchmarks(planned, ended, name="run", folder="/run")
 

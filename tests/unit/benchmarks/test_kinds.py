@@ -310,7 +310,7 @@ def test_a_framed_result_is_found_in_any_log() -> None:
         failure=Failure.NO_DEVICE,
         message="none\nhere",
         lines=("a",),
-        repetition=2,
+        notes=("b",),
     )
     log = f"noise\n{MARK}{{broken\n{frame_result(ended)}\nmore noise\n{MARK}"
     assert read_framed_result(log) == ended

@@ -212,7 +212,6 @@ def test_20_only_core_kubernetes_objects_are_created_and_no_priority_is_set() ->
     assert {change.partition("/")[0] for change in cluster.made} == {
         "iperfs",
         "configmaps",
-        "services",
         "jobs",
         "leases",
     }

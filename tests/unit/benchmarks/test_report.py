@@ -57,8 +57,6 @@ def stored(factor: float = 1.0, *, broken: bool = False) -> StoredBenchmarks:
             BenchmarkPhase.COMPLETED,
             {"bandwidth": factor * (1e10 + 1e8 * number), "retransmits": float(number)},
             network=NETWORK,
-            permutation=benchmark.permutation,
-            repetition=benchmark.repetition,
             started_s=1e9,
             finished_s=1e9 + 2,
         )
@@ -70,8 +68,6 @@ def stored(factor: float = 1.0, *, broken: bool = False) -> StoredBenchmarks:
             failure=Failure.BAD_OUTPUT,
             message=HOSTILE,
             lines=(HOSTILE,),
-            permutation=1,
-            repetition=1,
         )
     return StoredBenchmarks(plan, {"host": "node-a"}, ended, {})
 
@@ -161,7 +157,6 @@ def swept(product: dict[str, list[object]], **network: object) -> BenchmarkRun:
             BenchmarkPhase.COMPLETED,
             {"bandwidth": 1e9},
             network=network,
-            permutation=benchmark.permutation,
         )
         for benchmark in plan.benchmarks
     }
@@ -348,7 +343,6 @@ def test_equal_permutations_are_compared_as_one() -> None:
             benchmark.name,
             BenchmarkPhase.COMPLETED,
             {"bandwidth": 1e9 + number},
-            permutation=benchmark.permutation,
         )
         for number, benchmark in enumerate(plan.benchmarks)
     }
