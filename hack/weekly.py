@@ -131,18 +131,6 @@ PARTS = {
         ("crane", "helm3"),
         ("buildah", "podman", "debootstrap", "ip"),
     ),
-    "volcano": WeeklyPart(
-        (
-            "charts/scaletest/templates/operator.yaml",
-            "hack/kubernetes/volcano.py",
-            "hack/tools/volcano",
-            "scaletest/benchmarks/objects/gang_scheduling.py",
-            "scaletest/benchmarks/operator",
-            "tests/cluster/benchmarks/test_operator_gang.py",
-        ),
-        (*PLANE, "helm4", "volcano"),
-        ("openssl",),
-    ),
     "policies": WeeklyPart(
         (
             "charts/scaletest/charts/redis/templates",

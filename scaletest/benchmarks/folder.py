@@ -34,8 +34,8 @@ class BenchmarkFolder(TypedFolder[BenchmarkPlan]):
         """Append a benchmark that has ended, and make sure it is on disk."""
         self.append(RECORDS, [wire.dump(result.to_dict())])
 
-    def forget(self, stored: StoredBenchmarks) -> None:
-        """Rewrite the records to `stored`: a line that was cut off leaves nothing behind."""
+    def rewrite_records(self, stored: StoredBenchmarks) -> None:
+        """Write the records anew: a line that was cut off must not stand before the next one."""
         self.replace(RECORDS, (wire.dump(result.to_dict()) for result in stored.results.values()))
 
     def load(self) -> StoredBenchmarks:

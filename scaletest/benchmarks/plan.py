@@ -55,17 +55,12 @@ class BenchmarkPlan(writing.Written):
     steps: ClassVar[tuple[int, ...]] = ()
 
     @property
-    def workload(self) -> str:
-        """Short text of what is measured, for lists of runs."""
-        return f"{', '.join(self.kinds)}: {len(self.permutations)} x {self.repetitions}"
-
-    @property
     def kinds(self) -> list[str]:
         """Names of the kinds that are measured."""
         return sorted({benchmark.kind.name for benchmark in self.benchmarks})
 
     @property
-    def overview(self) -> str:
+    def workload(self) -> str:
         """Kinds, and how often they are measured, in words."""
         parts = [", ".join(self.kinds)]
         if len(self.permutations) > 1:
@@ -74,9 +69,8 @@ class BenchmarkPlan(writing.Written):
             parts.append(plural(self.repetitions, "repetition"))
         return " · ".join(parts)
 
-    @property
-    def parsed_thresholds(self) -> tuple[Threshold, ...]:
-        """The thresholds. InvalidValue for one that is malformed, or about no permutation."""
+    def parse_thresholds(self) -> tuple[Threshold, ...]:
+        """Read the thresholds. InvalidValue for one that is malformed, or about no permutation."""
         kinds = {benchmark.kind.name: benchmark.kind for benchmark in self.benchmarks}
         table = measurable_headlines(chain.from_iterable(kind.headlines for kind in kinds.values()))
         thresholds = tuple(parse_threshold(text, table, EXAMPLE) for text in self.thresholds)
@@ -89,25 +83,6 @@ class BenchmarkPlan(writing.Written):
                     hint=f"the first has {checks.cut_text(first, 80)}" if first else "",
                 )
         return thresholds
-
-    def check_thresholds(self) -> None:
-        """Raise InvalidValue for thresholds that cannot be parsed, or are not measured."""
-        for threshold in self.parsed_thresholds:
-            name = threshold.measure
-            for benchmark in self.benchmarks:
-                reason = benchmark.kind.absent(benchmark.spec).get(name)
-                checks.raise_first_mistake(
-                    (
-                        reason
-                        and threshold.about(
-                            values_as_text(self.permutations[benchmark.permutation])
-                        ),
-                        f"threshold '{threshold}' is about a number that cannot be measured:"
-                        f" {reason}",
-                        "leave it out, or restrict it to permutations with the number:"
-                        f" {name}(KEY=VALUE)",
-                    )
-                )
 
     @property
     def count(self) -> int:

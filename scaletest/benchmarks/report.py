@@ -8,7 +8,7 @@ from pathlib import Path
 from scaletest.benchmarks.documents import BenchmarkResult
 from scaletest.benchmarks.judging.evaluation import BenchmarkRun, MeasuredPermutation
 from scaletest.benchmarks.kinds import Headline
-from scaletest.model import Activity, VerdictKind, error_pattern, texts
+from scaletest.model import VerdictKind, error_pattern, texts
 from scaletest.render.axis import Axis, axis_end
 from scaletest.render.blocks import Block, Charts, Facts, Table, Text
 from scaletest.render.chart import Chart
@@ -22,59 +22,68 @@ from scaletest.render.numbers import (
     unit_scale,
 )
 from scaletest.render.text import clean_text, csv_cell, one_line
-from scaletest.report.time_spent import states_sentence
 from scaletest.report.words import AXES, CUT
 from scaletest.runs.places import default_root, run_reference
 
-MOST_TIMES = 6  # parts of benchmarks of which a terminal tells where their time went
-# Groups of failures on a terminal and on a page, and names of benchmarks in a group.
-MOST_GROUPS, MOST_GROUPS_ON_PAGE, MOST_NAMES = 5, 20, 3
+MOST_TILES = 8  # numbers of a single permutation beside the verdict
+MOST_GROUPS = 5  # of failures, on a terminal
+MOST_GROUPS_ON_PAGE = 20
+MOST_NAMES = 3  # of benchmarks in a group of failures
+MOST_NETWORKS = 4
 MOST_DRAWN = 200  # permutations in a chart
+# An interval of two repetitions may be many times its mean: the axis of a chart follows intervals
+# up to so many times the largest value.
+MOST_HEADROOM = 1.6
 # Columns of the sheet.
-FIXED = ("name", "kind", "permutation", "repetition", "phase", "failure", "started_s", "finished_s")
-NETWORK, ADDRESSES = ("interface", "family", "mtu"), ("address", "peer")
+RUN_COLUMNS = (
+    "name",
+    "kind",
+    "permutation",
+    "repetition",
+    "phase",
+    "failure",
+    "started_s",
+    "finished_s",
+)
+NETWORK_COLUMNS = ("interface", "family", "mtu", "address", "peer")
 
 
 def benchmark_report(run: BenchmarkRun) -> Report:
     """Return what every format shows of a run of benchmarks."""
-    took_s = sum(result.length_s for _, result in run.counted)
+    elapsed_s = sum(result.length_s for _, result in run.counted)
+    facts = []
     # the first numbers of a single permutation, of which a chart would have one point
-    tiles = []
     if len(run.rows) == 1:
-        tiles = [
-            (
-                headline.label,
-                format_quantity(run.rows[0].summaries[headline.name].mean, headline.unit),
-            )
-            for headline in run.headlines
-            if headline.name in run.rows[0].summaries
-        ]
+        for headline in run.headlines[:MOST_TILES]:
+            if summary := run.rows[0].summaries.get(headline.name):
+                facts.append((headline.label, format_quantity(summary.mean, headline.unit)))
+    facts += [
+        ("measured", str(len(run.counted) - len(run.failures))),
+        ("failed", str(len(run.failures))),
+        ("not measured", str(run.plan.count - len(run.counted))),
+    ]
+    # not known before the first one has ended
+    if elapsed_s:
+        facts.append(("measuring took", format_duration(elapsed_s)))
     return Report(
         head=Head(
             title=run.plan.name,
             verdict=run.verdict,
             # without a threshold nothing was judged
             answer="" if run.thresholds or run.verdict.kind is not VerdictKind.PASS else "DONE",
-            conditions=[run.plan.overview],
+            conditions=[run.plan.workload],
             folder=run.folder,
             name=run_reference(Path(run.folder), default_root(os.environ)),
-            elapsed_s=took_s,
-            facts=[
-                *tiles[:8],
-                ("measured", str(len(run.counted) - len(run.failures))),
-                ("failed", str(len(run.failures))),
-                ("not measured", str(run.plan.count - len(run.counted))),
-                # not known while it is measured
-                *([("measuring took", format_duration(took_s))] if took_s else []),
-            ],
+            elapsed_s=elapsed_s,
+            facts=facts,
             thresholds=run.thresholds,
             environment=run.environment,
             alarming=("failed",) if run.failures else (),
         ),
-        summary=lambda: summary(run),
-        comment=lambda: comment(run),
-        sections=lambda: sections(run),
-        sheet=lambda: sheet(run),
+        summary=lambda: show_summary(run),
+        comment=lambda: show_comment(run),
+        sections=lambda: show_page(run),
+        sheet=lambda: make_sheet(run),
         cases=lambda: [
             Case(
                 result.name,
@@ -90,45 +99,39 @@ def benchmark_report(run: BenchmarkRun) -> Report:
     )
 
 
-def summary(run: BenchmarkRun) -> list[Block]:
-    """Return the table of permutations, how they ran, failures and notes."""
+def show_summary(run: BenchmarkRun) -> list[Block]:
+    """Return the table of permutations, failures and notes, for a terminal."""
+    legend = []
+    if _is_repeated(run):
+        legend.append("± 95 % over repetitions")
     groups = group_failures(run.failures)
     failures = list(chain.from_iterable(map(_group_lines, groups[:MOST_GROUPS])))
     if left_out := sum(map(len, groups[MOST_GROUPS:])):
         failures.append(f"{plural(left_out, 'more failed benchmark')} in the report")
     return [
         results_table(run),
-        Text(["± 95 % over repetitions"] if _is_repeated(run) else [], "soft"),
+        Text(legend, "soft"),
         Text(_used_networks(run), label="network"),
-        Text(_time_lines(run), most=MOST_TIMES, rest="part's time"),
         Text(failures),
         Text(run.notes, label="note"),
     ]
 
 
-def comment(run: BenchmarkRun) -> list[Block]:
+def show_comment(run: BenchmarkRun) -> list[Block]:
     """Return what the summary has, with all failures, for a comment in CI."""
     failures = chain.from_iterable(map(_group_lines, group_failures(run.failures)))
     return [
         results_table(run),
         Text([line.strip() for line in failures], "list"),
-        Text(_time_lines(run), "list", most=MOST_TIMES, rest="part's time"),
         Text(run.notes, "list", label="Note"),
     ]
 
 
-def sections(run: BenchmarkRun) -> list[Section]:
-    """Return all sections that have anything to show."""
+def show_page(run: BenchmarkRun) -> list[Section]:
+    """Return all sections of the page that have anything to show."""
     notes = [f"Note: {note}" for note in run.notes]
     if _is_repeated(run):
         notes.insert(0, "Mean ± half of its 95 % interval over n repetitions.")
-    times = Table.of_rows(
-        _time_rows(run)[:MOST_DRAWN],
-        {"permutation", "part", "where its time went"},
-        layout="wrapped",
-        note="Each part from its start to its end, over all repetitions: a server waits for its"
-        " client before and after.",
-    )
     # a row for each of the largest groups of failures
     groups = group_failures(run.failures)
     left_out = sum(map(len, groups[MOST_GROUPS_ON_PAGE:]))
@@ -148,7 +151,7 @@ def sections(run: BenchmarkRun) -> list[Section]:
         layout="errors",
         note=f"{left_out} more: see the JSON." if left_out > 0 else "",
     )
-    facts = [("benchmarks", run.plan.overview), ("network", "; ".join(_used_networks(run)))]
+    facts = [("benchmarks", run.plan.workload), ("network", "; ".join(_used_networks(run)))]
     return make_page(
         {
             "Results": [results_table(run, on_page=True), Text(notes, "soft")],
@@ -160,7 +163,6 @@ def sections(run: BenchmarkRun) -> list[Section]:
                     f" {CUT}",
                 )
             ],
-            "Where the time went": [times],
             "Failed": [failures],
             "Run": [Facts([(name, text) for name, text in facts if text])],
         }
@@ -168,7 +170,8 @@ def sections(run: BenchmarkRun) -> list[Section]:
 
 
 def _is_repeated(run: BenchmarkRun) -> bool:
-    """Check whether any number has an interval over repetitions."""
+    """Check whether any number is shown with its interval over repetitions."""
+    # two repetitions are shown as two values
     return any(row.succeeded > 2 for row in run.rows)
 
 
@@ -248,114 +251,87 @@ def failure_lines(result: BenchmarkResult) -> list[str]:
 
 def _used_networks(run: BenchmarkRun) -> list[str]:
     """Describe the first few networks that were really used."""
-    networks = [result.network for _, result in run.counted if result.network]
-    descriptions = [
-        clean_text(f"{used.get('interface')}, {used.get('family')}, MTU {used.get('mtu')}")
-        for used in networks
-    ]
-    return list(dict.fromkeys(descriptions))[:4]
-
-
-def _time_rows(run: BenchmarkRun) -> list[dict[str, str]]:
-    """Describe where the time of each part of each permutation went, over all repetitions."""
-    activities: dict[tuple[int, str], list[Activity]] = {}
-    for benchmark, result in run.counted:
-        for part, activity in result.activities.items():
-            activities.setdefault((benchmark.permutation, part), []).append(activity)
-    rows = []
-    for (number, part), repeats in sorted(activities.items()):
-        # CPU time over the time that these ran
-        ran_s = sum(chain.from_iterable(activity.seconds.values() for activity in repeats))
-        cores = sum(activity.cpu_s for activity in repeats) / ran_s if ran_s else 0.0
-        rows.append(
-            {
-                "permutation": run.rows[number].name,
-                "part": part,
-                "CPU": f"{cores:.2g} cores",
-                "where its time went": states_sentence(repeats),
-            }
-        )
-    return rows
-
-
-def _time_lines(run: BenchmarkRun) -> list[str]:
-    """Write the rows of `_time_rows` as lines of text."""
-    return [
-        clean_text(f"time of {part}, {permutation}: {cores}; {states}")
-        for permutation, part, cores, states in map(dict.values, _time_rows(run))
-    ]
+    descriptions = []
+    for _, result in run.counted:
+        if network := result.network:
+            text = f"{network.get('interface')}, {network.get('family')}, MTU {network.get('mtu')}"
+            descriptions.append(clean_text(text))
+    return list(dict.fromkeys(descriptions))[:MOST_NETWORKS]
 
 
 def _draw_charts(run: BenchmarkRun) -> list[Chart]:
-    """Draw each number over the permutations; none where there is nothing to compare.
-
-    Means with their intervals are large dots, and single values small ones.
-    """
+    """Draw each number over the permutations; none where there is nothing to compare."""
     rows = run.rows[:MOST_DRAWN]
     # side by side: by their values when one key alone varies, else by their numbers
     key = _only_key(rows)
-    names = [
-        clean_text(texts.as_yaml(row.values[key]), 24) if key else str(row.number + 1)
-        for row in rows
-    ]
-    across = Axis(key or "permutation", -0.5, len(rows) - 0.5, marks=range(len(rows)), names=names)
+    names = []
+    for row in rows:
+        names.append(clean_text(texts.as_yaml(row.values[key]), 24) if key else str(row.number + 1))
+    x_axis = Axis(key or "permutation", -0.5, len(rows) - 0.5, marks=range(len(rows)), names=names)
     charts = []
     for headline in run.headlines:
-        name = headline.name
-        measured = [row for row in rows if name in row.summaries]
-        if len(measured) < 2:
-            continue
-        summaries = {row.number: row.summaries[name] for row in measured}
-        repeated = {number: summary for number, summary in summaries.items() if summary.count > 1}
-        # an interval of two repetitions may be many times its mean: the axis follows it up to 1.6
-        # times the largest value
-        largest = max(summary.most for summary in summaries.values()) or 1.0
-        ends = [summary.mean + summary.half_width for summary in repeated.values()]
-        top = min(1.6 * largest, max([largest, *ends]))
-        size, unit = unit_scale(largest, headline.unit)
-        chart = Chart(
-            id=f"chart-{name}",
-            title=headline.label,
-            description=(
-                f"{headline.help} Mean, 95 % interval and single values at each permutation."
-            ),
-            x=across,
-            y=Axis(AXES.get(unit, unit or headline.label), 0.0, axis_end(top / size)),
-            width=380.0,
-            height=250.0,
-        )
-        for number, summary in repeated.items():
-            low = max(0.0, summary.mean - summary.half_width)
-            high = summary.mean + summary.half_width
-            chart.error(number, low / size, high / size, "c-error")
-        for benchmark, result in run.counted:
-            number = benchmark.permutation
-            if number in repeated and result.ok and name in result.headlines:
-                chart.dot(number, result.headlines[name] / size, "c-faint", radius=2.5)
-        for row in measured:
-            hint = clean_text(f"{row.name}: {_format_number(headline, row)}", 200)
-            chart.dot(row.number, row.summaries[name].mean / size, "c-dot", hint)
-        charts.append(chart)
+        measured = [row for row in rows if headline.name in row.summaries]
+        if len(measured) > 1:
+            charts.append(_draw_chart(run, headline, measured, x_axis))
     return charts
+
+
+def _draw_chart(
+    run: BenchmarkRun, headline: Headline, rows: Sequence[MeasuredPermutation], x_axis: Axis
+) -> Chart:
+    """Draw a number at the permutations that have it.
+
+    Means with their intervals are large dots, and single values small ones.
+    """
+    name = headline.name
+    summaries = {row.number: row.summaries[name] for row in rows}
+    repeated = {number: summary for number, summary in summaries.items() if summary.count > 1}
+    largest = max(summary.most for summary in summaries.values()) or 1.0
+    ends = [summary.mean + summary.half_width for summary in repeated.values()]
+    top = min(MOST_HEADROOM * largest, max([largest, *ends]))
+    size, unit = unit_scale(largest, headline.unit)
+    chart = Chart(
+        id=f"chart-{name}",
+        title=headline.label,
+        description=f"{headline.help} Mean, 95 % interval and single values at each permutation.",
+        x=x_axis,
+        y=Axis(AXES.get(unit, unit or headline.label), 0.0, axis_end(top / size)),
+        width=380.0,
+        height=250.0,
+    )
+    for number, summary in repeated.items():
+        low = max(0.0, summary.mean - summary.half_width)
+        high = summary.mean + summary.half_width
+        chart.error(number, low / size, high / size, "c-error")
+    for benchmark, result in run.counted:
+        number = benchmark.permutation
+        if number in repeated and result.ok and name in result.headlines:
+            chart.dot(number, result.headlines[name] / size, "c-faint", radius=2.5)
+    for row in rows:
+        hint = clean_text(f"{row.name}: {_format_number(headline, row)}", 200)
+        chart.dot(row.number, summaries[row.number].mean / size, "c-dot", hint)
+    return chart
 
 
 def _only_key(rows: Sequence[MeasuredPermutation]) -> str:
     """Return the key that alone varies, whose values can stand at an axis; "" for none."""
     keys = set(chain.from_iterable(row.values for row in rows))
     values = list(chain.from_iterable(row.values.values() for row in rows))
-    is_plain = all(isinstance(value, str | int | float) for value in values)
-    return keys.pop() if len(keys) == 1 and len(values) == len(rows) and is_plain else ""
+    has_each_a_value = len(keys) == 1 and len(values) == len(rows)
+    if has_each_a_value and all(isinstance(value, str | int | float) for value in values):
+        return keys.pop()
+    return ""
 
 
-def sheet(run: BenchmarkRun) -> Sheet:
-    """Return one row a benchmark; new columns come at the end.
+def make_sheet(run: BenchmarkRun) -> Sheet:
+    """Return one row a benchmark.
 
     The column of a key of the permutations is permutation.KEY where KEY is taken.
     """
     keys = list(dict.fromkeys(chain.from_iterable(row.values for row in run.rows)))
     numbers = [headline.name for headline in run.headlines]
-    reserved = {*FIXED, *NETWORK, *numbers, *ADDRESSES}
-    titles = [f"permutation.{key}" if key in reserved else csv_cell(key) for key in keys]
+    taken = {*RUN_COLUMNS, *NETWORK_COLUMNS, *numbers}
+    key_columns = [f"permutation.{key}" if key in taken else csv_cell(key) for key in keys]
     rows = []
     for benchmark, result in run.counted:
         values = run.rows[benchmark.permutation].values
@@ -369,10 +345,10 @@ def sheet(run: BenchmarkRun) -> Sheet:
                 result.failure,
                 result.started_s,
                 result.finished_s,
-                *(result.network.get(name, "") for name in NETWORK),
+                *(result.network.get(name, "") for name in NETWORK_COLUMNS),
                 *(texts.as_yaml(values.get(key, "")) for key in keys),
                 *(result.headlines.get(name, "") for name in numbers),
-                *(result.network.get(name, "") for name in ADDRESSES),
             ]
         )
-    return Sheet([*FIXED, *NETWORK, *titles, *numbers, *ADDRESSES], rows, line_end="\n")
+    columns = [*RUN_COLUMNS, *NETWORK_COLUMNS, *key_columns, *numbers]
+    return Sheet(columns, rows, line_end="\n")

@@ -1,8 +1,7 @@
 """The RunType of benchmarks."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +13,9 @@ from scaletest.benchmarks.judging.evaluation import (
     permutation_text,
 )
 from scaletest.benchmarks.plan import BenchmarkPlan
-from scaletest.model import errors, texts, wire
-from scaletest.runs.folder import RECORDS, RunFolder
-from scaletest.runs.run_type import RunType, numbers_at
+from scaletest.model import texts
+from scaletest.runs.folder import RunFolder
+from scaletest.runs.run_type import RunType
 from scaletest.stats.comparison import Contrast, Difference, plan_differences
 from scaletest.stats.measure import Measure
 from scaletest.stats.repetitions import mean_estimate
@@ -26,26 +25,9 @@ class BenchmarkType(RunType):
     """Runs of benchmarks."""
 
     folder = BenchmarkFolder
-    curve_title = "first number of each benchmark"
-
-    def curve(self, folder: RunFolder, result: Mapping[str, Any]) -> list[float]:
-        """Return the first number of each benchmark that has one.
-
-        Nothing where the records are very long, or damaged.
-        """
-        records: list[dict[str, Any]] = []
-        with suppress(errors.UsageError):
-            # longer records are not read for a list of runs
-            if folder.size(RECORDS) <= 1024**2:
-                records = [
-                    wire.load(line, f"a line of {RECORDS}") for line in folder.lines(RECORDS)
-                ]
-        firsts = []
-        for record in records:
-            headlines = record.get("headlines")
-            if isinstance(headlines, dict):
-                firsts += [{"first": number} for number in list(headlines.values())[:1]]
-        return numbers_at(firsts, "first")
+    # lists of runs show no curve: benchmarks are not steps of one
+    curve_title = ""
+    curve_path = ()
 
     def judge(self, folder: RunFolder) -> BenchmarkRun:
         """Judge the run in a folder; UsageError when it cannot be read."""

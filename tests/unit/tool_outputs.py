@@ -86,14 +86,12 @@ def udp_report(*, packets: int = 100, lost: int = 10, ways: int = 1) -> Report:
 
 
 IPERF2 = {"tool": "iperf", "streams": 2, "duration": 1}
-TEXT_HEAD = "Client connecting to 127.0.0.1, TCP port 5001\n"
+TEXT_HEAD = (
+    "Client connecting to 127.0.0.1, TCP port 5001\n"
+    "[  1] local 127.0.0.1 port 56132 connected with 127.0.0.1 port 5001\n"
+)
 TEXT_STREAMS = """\
 [  2] 0.0000-1.0115 sec  1337344 KBytes  10830774 Kbits/sec
 [  1] 0.0000-1.0111 sec  1438336 KBytes  11653564 Kbits/sec
 """
 TEXT_SUM = "[SUM] 0.0000-1.0004 sec  2775680 KBytes  22728439 Kbits/sec\n"
-CSV_STREAMS = """\
-20261122081601,127.0.0.1,34640,127.0.0.1,5001,2,0.0-1.0,2774794300,22177485386
-20261122081601,127.0.0.1,34624,127.0.0.1,5001,1,0.0-1.0,2638741564,20768130618
-"""
-CSV_SUM = "20261122081601,127.0.0.1,0,127.0.0.1,5001,-1,0.0-1.0,5413535864,43308286912\n"

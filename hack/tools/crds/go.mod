@@ -6,6 +6,3 @@ go 1.26.0
 require github.com/kedacore/keda/v2 v2.20.2
 
 require github.com/prometheus-operator/prometheus-operator v0.85.0
-
-// gang scheduling, into a file of its own
-require volcano.sh/volcano v1.10.0

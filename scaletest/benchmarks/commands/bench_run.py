@@ -126,15 +126,14 @@ def run(
 
 @cloup.command(hidden=True, help=EXECUTE_HELP)
 @click.argument("document")
-@click.option("--no-causes", is_flag=True, help="Do not sample where the benchmark's time goes.")
-def execute(document: str, no_causes: bool) -> int:
+def execute(document: str) -> int:
     """Run one benchmark and print its framed result."""
     from scaletest.benchmarks.documents import frame_result, read_benchmark
     from scaletest.benchmarks.measure.local_executor import LocalExecutor
     from scaletest.model import wire
 
     benchmark = read_benchmark(wire.load(document, "the document"))
-    executor = LocalExecutor(no_causes=no_causes)
+    executor = LocalExecutor()
     executor.refuse(benchmark)
     result = executor.run(benchmark, lambda phase: echo(f"{benchmark.name}: {phase}", err=True))
     echo(frame_result(result))

@@ -41,10 +41,6 @@ scaletest operator --namespace bench
     "--metrics-port", type=click.IntRange(0, 65535), default=0, show_default=True, metavar="PORT",
     help="Serve metrics at this port; 0 serves none.",
 )  # fmt: skip
-@click.option(
-    "--health-port", type=click.IntRange(0, 65535), default=0, show_default=True, metavar="PORT",
-    help="Answer /healthz at this port; 0 answers nowhere.",
-)  # fmt: skip
 @headings.under_heading("Kubernetes")
 @click.option(
     "--pull-policy", type=click.Choice(["Always", "IfNotPresent", "Never"]),
@@ -67,7 +63,6 @@ def command(
     namespace: tuple[str, ...],
     image: str,
     metrics_port: int,
-    health_port: int,
     pull_policy: str | None,
     scheduler: str,
     perftest_group: str | None,
@@ -104,13 +99,6 @@ def command(
         image,
         namespace,
         metrics_port,
-        pod_fields=_pod_fields(pull_policy, scheduler),
+        pod_fields={"image_pull_policy": pull_policy, "scheduler_name": scheduler},
         perftest_group=perftest_group or "",
-        health_port=health_port,
     )
-
-
-def _pod_fields(pull_policy: str | None, scheduler: str) -> dict[str, str]:
-    """Return attributes of specs, without unset ones: an empty one could not be read."""
-    fields = {"image_pull_policy": pull_policy or "", "scheduler_name": scheduler}
-    return {name: text for name, text in fields.items() if text}

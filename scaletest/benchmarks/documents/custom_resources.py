@@ -32,10 +32,6 @@ _VALID_NAME: Schema = {
 _TEXT: Schema = {"type": "string"}
 _TIME: Schema = {"type": "string", "format": "date-time"}
 _COUNT: Schema = {"type": "integer", "minimum": 0}
-_OBJECTS: Schema = {
-    "type": "array",
-    "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-}
 _CONDITIONS: Schema = {
     "type": "array",
     "items": {
@@ -175,8 +171,10 @@ def _set_definition() -> dict[str, Any]:
     status: dict[str, Schema] = {
         "phase": _TEXT,
         **dict.fromkeys(counts, _COUNT),
-        "permutations": _OBJECTS,
-        "results": _OBJECTS,
+        "results": {
+            "type": "array",
+            "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+        },
         "summary": _TEXT,
         "verdict": {"type": "string", "enum": [*map(str, JUDGEMENTS)]},
         "verdictReason": {"type": "string", "maxLength": MOST_MESSAGE},

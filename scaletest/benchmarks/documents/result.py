@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from scaletest.benchmarks.kinds import ADVICE, Failure
-from scaletest.model import Activity, errors, wire
+from scaletest.model import errors, wire
 from scaletest.model.document import Document
 
 MARK = "SCALETEST-RESULT "
@@ -54,10 +54,6 @@ class BenchmarkResult(Document):
     # since the epoch
     started_s: float = 0.0
     finished_s: float = 0.0
-    permutation: int = 0
-    repetition: int = 0
-    # where its time went, by part, as in server-0; empty where it was not sampled
-    activities: Mapping[str, Activity] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:

@@ -27,17 +27,17 @@ MOST_BENCHMARKS = 100_000
 def plan_of(
     document: Any, nodes: Nodes, rng: random.Random | None = None
 ) -> tuple[BenchmarkPlan, list[str]]:
-    """Build the plan of a set or of a single benchmark, and list warnings.
+    """Build the plan of a set or of a single benchmark; return it with its warnings.
 
     rng: for tests; by default a generator from the set's seed. Raises InvalidValue, which names
     the permutation at fault.
     """
     if not is_set(document):
         single = read_benchmark(document)
-        return (
-            BenchmarkPlan(single.name, (single,), ({},), dict(document), paused=single.spec.paused),
-            list(single.warnings),
+        plan = BenchmarkPlan(
+            single.name, (single,), ({},), dict(document), paused=single.spec.paused
         )
+        return plan, list(single.warnings)
     warnings = list[str]()
     body = read_envelope(document, warnings)
     spec = file_documents.read_file_document(
@@ -45,53 +45,12 @@ def plan_of(
     )
     name = read_name(body, "benchmark-set")
     rng = rng or random.Random(spec.seed)
-    # the values of all permutations: the product, then the explicit ones
-    values = spec.matrix if spec.has_matrix else spec.permutations
-    lists = {
-        key: generate(source, f"{key} of product", nodes, rng)
-        for key, source in values.product.items()
-    }
-    checks.raise_first_mistake(
-        (
-            math.prod(map(len, lists.values())) > MOST_BENCHMARKS,
-            f"the product has more than {MOST_BENCHMARKS} permutations",
-            "measure less, or take a sample",
-        )
-    )
-    permutations: list[Mapping[str, Any]] = list(values.explicit)
-    # without a product only what is explicit; without both the template alone is measured
-    if lists or not permutations:
-        permutations = [
-            *(
-                dict(zip(lists, values_of_all, strict=True))
-                for values_of_all in itertools.product(*lists.values())
-            ),
-            *permutations,
-        ]
-    count = len(permutations) * spec.repetitions
-    checks.raise_first_mistake(
-        (
-            count > MOST_BENCHMARKS,
-            f"the set has {count} benchmarks, more than {MOST_BENCHMARKS}",
-            "measure less, or take a sample",
-        )
-    )
+    permutations = _list_permutations(spec, nodes, rng)
     members = [
-        _make_member(spec, name, number, values_of_one)
-        for number, values_of_one in enumerate(permutations)
+        _make_member(spec, name, number, values) for number, values in enumerate(permutations)
     ]
     for member in members:
         warnings += [line for line in member.warnings if line not in warnings]
-    # warn of the first permutation that equals an earlier one
-    numbers: dict[str, int] = {}
-    for number, values_of_one in enumerate(permutations):
-        first = numbers.setdefault(repr(sorted(values_of_one.items())), number)
-        if first != number:
-            warnings.append(
-                f"permutation {number + 1} is the same as permutation {first + 1}; "
-                "set repetitions to measure a permutation several times"
-            )
-            break
     plan = BenchmarkPlan(
         name=name,
         benchmarks=tuple(_order_benchmarks(spec, name, members, rng)),
@@ -103,23 +62,47 @@ def plan_of(
         paused=spec.paused or any(member.spec.paused for member in members),
         thresholds=spec.thresholds,
     )
-    plan.check_thresholds()  # now, rather than after everything has been measured
+    plan.parse_thresholds()  # refuse them now, not after everything has been measured
     return plan, warnings
+
+
+def _list_permutations(spec: SetSpec, nodes: Nodes, rng: random.Random) -> list[Mapping[str, Any]]:
+    """List the values of all permutations: those of the product, then the explicit ones."""
+    values = spec.matrix if spec.has_matrix else spec.permutations
+    lists = {
+        key: generate(source, f"{key} of product", nodes, rng)
+        for key, source in values.product.items()
+    }
+    # before the product is made, which may be too large for the memory
+    size = math.prod(map(len, lists.values())) * spec.repetitions
+    checks.raise_first_mistake(
+        (
+            size > MOST_BENCHMARKS,
+            f"the set has {size} benchmarks, more than {MOST_BENCHMARKS}",
+            "measure less, or take a sample",
+        )
+    )
+    permutations: list[Mapping[str, Any]] = []
+    # without a product only what is explicit; without both the template alone is measured
+    if lists or not values.explicit:
+        for combination in itertools.product(*lists.values()):
+            permutations.append(dict(zip(lists, combination, strict=True)))
+    return [*permutations, *values.explicit]
 
 
 def _make_member(spec: SetSpec, name: str, number: int, values: Mapping[str, Any]) -> Benchmark:
     """Return the benchmark of a permutation. InvalidValue names the permutation."""
-    template = {"apiVersion": API_VERSION, **spec.template}
-    body = template.get("spec") or {}
+    document: dict[str, Any] = {
+        "apiVersion": spec.template.get("apiVersion", API_VERSION),
+        "kind": spec.template.get("kind"),
+        "metadata": {"name": name},
+    }
+    body = spec.template.get("spec") or {}
     try:
-        document = {
-            "apiVersion": template["apiVersion"],
-            "kind": template.get("kind"),
-            "metadata": {"name": name},
-            "spec": fill_templates(body, {"p": dict(values)})
-            if spec.has_matrix
-            else merge(body, values),
-        }
+        if spec.has_matrix:
+            document["spec"] = fill_templates(body, {"p": dict(values)})
+        else:
+            document["spec"] = merge(body, values)
         return replace(read_benchmark(document), permutation=number)
     except errors.InvalidValue as error:
         raise errors.InvalidValue(
@@ -141,11 +124,6 @@ def merge(base: Any, change: Any) -> Any:
     return union
 
 
-def pad_number(number: int, count: int) -> str:
-    """Write a number from 1 to `count`, padded with zeros to the width of `count`."""
-    return str(number).zfill(len(str(count)))
-
-
 def shorten_name(name: str, longest_suffix: str) -> str:
     """Shorten a set's name so that it fits into a name together with the longest suffix.
 
@@ -163,7 +141,9 @@ def _order_benchmarks(
 ) -> Iterator[Benchmark]:
     """Yield warm-ups, then all repetitions of the members, in order and with their own names."""
     total = len(members) * spec.repetitions
-    suffixes = [f"-{total}", f"-warm-up-{spec.warm_up}" if spec.warm_up else ""]
+    suffixes = [f"-{total}"]
+    if spec.warm_up:
+        suffixes.append(f"-warm-up-{spec.warm_up}")
     name = shorten_name(name, max(suffixes, key=len))
     for index in range(spec.warm_up):
         yield replace(members[0], name=f"{name}-warm-up-{index + 1}", repetition=-1)
@@ -176,5 +156,6 @@ def _order_benchmarks(
             for member in rng.sample(members, len(members))
         )
     for member, repetition in order:
-        number = pad_number(member.permutation * spec.repetitions + repetition + 1, total)
-        yield replace(member, name=f"{name}-{number}", repetition=repetition)
+        number = member.permutation * spec.repetitions + repetition + 1
+        padded = str(number).zfill(len(str(total)))
+        yield replace(member, name=f"{name}-{padded}", repetition=repetition)

@@ -39,9 +39,6 @@ class MeasuredPermutation(writing.Written):
     succeeded: Annotated[int, "its benchmarks with a result"]
     failed: Annotated[int, "its benchmarks without a result"]
     summaries: Annotated[Mapping[str, Summary], declared.named_in_documents("headlines")]
-    absent: Annotated[
-        Mapping[str, str], declared.INNER, "headlines that it cannot have, with the reason"
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +84,7 @@ class BenchmarkRun:
             "permutations": [row.to_dict() for row in self.rows],
             "thresholds": [threshold.to_dict() for threshold in self.thresholds],
             "benchmarks": [
-                {**benchmark.document(), "status": result.to_dict()}
+                {**benchmark.to_dict(), "status": result.to_dict()}
                 for benchmark, result in self.counted
             ],
             "notes": list(self.notes),
@@ -111,11 +108,6 @@ def evaluate_benchmarks(
     numbers = group_by_permutation(
         [(benchmark.permutation, result.headlines) for benchmark, result in pairs if result.ok]
     )
-    # an imported plan may have a permutation without a benchmark
-    absent = {
-        benchmark.permutation: benchmark.kind.absent(benchmark.spec)
-        for benchmark in plan.benchmarks
-    }
     outcomes = Counter((benchmark.permutation, result.ok) for benchmark, result in pairs)
     rows = []
     for number, values in enumerate(plan.permutations):
@@ -130,10 +122,9 @@ def evaluate_benchmarks(
                     name: summarise_repetitions(repeats)
                     for name, repeats in numbers.get(number, {}).items()
                 },
-                absent=absent.get(number, {}),
             )
         )
-    thresholds = tuple(_judge_threshold(threshold, rows) for threshold in plan.parsed_thresholds)
+    thresholds = tuple(_judge_threshold(threshold, rows) for threshold in plan.parse_thresholds())
     notes = chain(wire.texts(run_result.get("noticed")), *(result.notes for _, result in pairs))
     # each measured headline once, whichever kinds have it
     measured = set().union(*(row.summaries for row in rows))
@@ -148,7 +139,7 @@ def evaluate_benchmarks(
         results,
         tuple(rows),
         tuple(headlines.values()),
-        _verdict(plan, pairs, thresholds, run_result, shlex.quote(stored.get("name") or "RUN")),
+        _verdict(plan, pairs, thresholds, shlex.quote(stored.get("name") or "RUN")),
         tuple(dict.fromkeys(notes)),
         thresholds,
         **stored,
@@ -172,65 +163,54 @@ def _judge_threshold(
     threshold: Threshold, permutations: Sequence[MeasuredPermutation]
 ) -> ThresholdResult:
     """Judge a threshold by its number at each permutation, or by why there is none."""
-    name, numbers = threshold.measure, list[Measured]()
+    numbers: list[Measured] = []
     for permutation in permutations:
         if not threshold.about(values_as_text(permutation.values)):
             continue
-        # its mean, else why it is missing: not yet run, or not possible, or left out by the tool
-        number = Measured(None, "not measured", "run it to the end")
-        if summary := permutation.summaries.get(name):
-            is_single = summary.count < 2
-            number = Measured(
-                exact_estimate(summary.mean) if is_single else summary.estimate,
-                remedy="measure more <repetitions>",
-                remark=" (one repetition, no interval)" if is_single else "",
-            )
-        elif name in permutation.absent:
-            remedy = "leave the threshold out, or name the permutations that have the number"
-            number = Measured(None, permutation.absent[name], remedy)
+        if summary := permutation.summaries.get(threshold.measure):
+            number = _measured_number(summary)
         elif permutation.succeeded:
-            remedy = "leave the threshold out, or use another version of the tool"
-            number = Measured(None, f"the tool did not report {name}", remedy)
+            number = Measured(
+                None,
+                f"the tool did not report {threshold.measure}",
+                "leave the threshold out, or name the permutations that have the number",
+            )
+        else:
+            number = Measured(None, "not measured", "run it to the end")
         numbers.append(replace(number, place=clean_text(permutation.name, 60)))
     return judge_threshold(threshold, numbers)
 
 
+def _measured_number(summary: Summary) -> Measured:
+    """Return a mean with its interval; that of a single repetition is the value itself."""
+    remedy = "measure more <repetitions>"
+    if summary.count > 1:
+        return Measured(summary.estimate, remedy=remedy)
+    remark = " (one repetition, no interval)"
+    return Measured(exact_estimate(summary.mean), remedy=remedy, remark=remark)
+
+
 def _verdict(
-    plan: BenchmarkPlan,
-    pairs: Pairs,
-    thresholds: Sequence[ThresholdResult],
-    run_result: Mapping[str, Any],
-    name: str,
+    plan: BenchmarkPlan, pairs: Pairs, thresholds: Sequence[ThresholdResult], name: str
 ) -> Verdict:
-    """Return the verdict; its remedies name the run as a shell takes it."""
+    """Return the verdict. name: that of the run, as a shell takes it."""
     resume = f"scaletest bench run --resume {name}"
-    grounds: list[Ground | None] = []
-    # fewer benchmarks are on record than had ended when the run did
-    counts = [run_result.get(outcome) for outcome in ("succeeded", "failed")]
-    recorded = sum(count for count in counts if isinstance(count, int))
-    if recorded > len(pairs):
-        grounds.append(
-            Ground(
-                Rank.NOT_THE_SUBJECT,
-                f"{recorded - len(pairs)} of {recorded} records are missing",
-                f"measure them again: {resume}",
-            )
-        )
     failures = [result for _, result in pairs if not result.ok]
     failed = [result for result in failures if not result.failure.unmeasured]
     unmeasured = [result for result in failures if result.failure.unmeasured]
-    grounds += [
+    grounds = [
         _first_failure(failed, Rank.REFUTED, f"of {plan.count} failed"),
         ground_of(thresholds, Rank.REFUTED),
         _first_failure(unmeasured, Rank.OPEN, f"of {plan.count} could not be measured"),
     ]
     if missing := plan.count - len(pairs):
         grounds.append(Ground(Rank.OPEN, f"{missing} of {plan.count} were not measured", resume))
+    grounds.append(ground_of(thresholds, Rank.OPEN))
     judged = "; no threshold was set"
     if thresholds:
         judged = f", {plural(len(thresholds), 'threshold')} met"
     met = f"{plural(plan.count, 'benchmark')} of {', '.join(plan.kinds)} ran to the end{judged}"
-    return verdict_of_grounds([*grounds, ground_of(thresholds, Rank.OPEN), Ground(Rank.MET, met)])
+    return verdict_of_grounds([*grounds, Ground(Rank.MET, met)])
 
 
 def _first_failure(results: Sequence[BenchmarkResult], rank: Rank, state: str) -> Ground | None:

@@ -29,7 +29,6 @@ from scaletest.benchmarks.kinds import (
     parsing,
 )
 from scaletest.model import checks, declared
-from scaletest.render.numbers import format_quantity
 
 JOB, FILES = "job.fio", "data"
 ALL = "All clients"  # fio's name of the row with the sum of its clients
@@ -293,29 +292,6 @@ def laid_out_bytes(spec: FioSpec) -> float:
     return parse_bytes(spec.size) * spec.num_jobs * spec.num_workers
 
 
-def describe_files(spec: FioSpec, folder: str) -> str:
-    """Say what test files there will be. folder: for those of a spec that names no directory."""
-    return (
-        f"fio lays out {format_quantity(laid_out_bytes(spec), 'B', 3)} of test files in"
-        f" {spec.directory or folder}, measures for {spec.runtime}, and removes them; change it"
-        " with <set> size=SIZE"
-    )
-
-
-def absent_headlines(spec: FioSpec) -> dict[str, str]:
-    """Return the headlines that this spec cannot have, each with the reason."""
-    missing: dict[str, str] = {}
-    if spec.num_workers > 1:
-        missing = dict.fromkeys(
-            ("readLatency99", "writeLatency99"),
-            f"percentiles of several workers cannot be merged (numWorkers {spec.num_workers})",
-        )
-    setting = f"rwmixread {spec.rwmixread} leaves" if spec.rw in _MIXED else f"rw {spec.rw} does"
-    for side in set(SIDES) - set(_sides(spec)):
-        missing |= {headline.name: f"{setting} no {side}s" for headline in _headlines(side)}
-    return missing
-
-
 def _headlines(side: str) -> tuple[Headline, ...]:
     return (
         Headline(f"{side}Bandwidth", f"{side} bandwidth", "B/s", True, f"All {side}s together."),
@@ -332,7 +308,7 @@ def _headlines(side: str) -> tuple[Headline, ...]:
             f"{side} latency, 99th percentile",
             "s",
             False,
-            f"99 % of {side}s, completion only.",
+            f"With one worker: 99 % of {side}s, completion only.",
         ),
     )
 
@@ -347,11 +323,9 @@ KIND = Kind(
     programs=lambda spec: ("fio",),
     tasks=tasks,
     parse=parse,
-    absent=absent_headlines,
     limit_s=lambda spec: 2 * parse_seconds(spec.runtime) + 600,
     headlines=(*_headlines("read"), *_headlines("write")),
     scratch_bytes=lambda spec: 0.0 if spec.directory else laid_out_bytes(spec),
-    files=describe_files,
     here={"size": "1G"},
     columns=("numJobs", "numWorkers", "rw", "bs", "rwmixread", "percentageRandom"),
 )

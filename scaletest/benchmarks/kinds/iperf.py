@@ -78,7 +78,7 @@ def tasks(spec: IPerfSpec, site: ExecutionSite) -> Sequence[Task]:
         ipv6 = ("--ipv6_domain",) if spec.ip_family == "IPv6" else ()
         server = ("iperf", "--server", "--bind", address, *ipv6)
         client = (
-            *("iperf", "--client", address, *ipv6, *load, "--reportstyle", "C"),
+            *("iperf", "--client", address, *ipv6, *load, "--format", "k"),
             *(("--bandwidth", spec.bitrate) if spec.bitrate else ()),
         )
     else:
@@ -213,30 +213,12 @@ def _udp_headlines(spec: IPerfSpec, report: dict[str, Any], streams: list[Any]) 
     }
     for headline, key, lost_here, sent_here in zip(_RATES, keys, lost, packets, strict=False):
         received = key.replace("sum", "sum_received")
-        if parsing.part_at(report, "end", received) is None:
-            # versions of iperf3 without the received rate have the sent one in `sum`
-            sent = parsing.positive(report, "end", key, "bits_per_second")
-            headlines[headline] = sent * (1 - lost_here / sent_here)
-        elif lost_here < sent_here:
+        if lost_here < sent_here:
             headlines[headline] = _rate(report, received)
         else:
             # nothing arrived: bytes and rate are 0, which is fine
             headlines[headline] = parsing.number(report, "end", received, "bits_per_second")
     return headlines
-
-
-def absent_headlines(spec: IPerfSpec) -> dict[str, str]:
-    """Return the headlines that this spec cannot have, each with the reason."""
-    missing = {}
-    if spec.direction != "both":
-        missing["reverseBandwidth"] = f"direction {spec.direction} measures one direction"
-    if spec.protocol == "UDP":
-        missing["retransmits"] = "UDP does not retransmit"
-    else:
-        missing |= dict.fromkeys(("jitter", "lost"), "TCP has neither jitter nor lost datagrams")
-    if spec.tool == "iperf":
-        missing["retransmits"] = "iperf 2 does not count retransmits"
-    return missing
 
 
 KIND = Kind(
@@ -249,7 +231,6 @@ KIND = Kind(
     programs=lambda spec: (spec.tool,),
     tasks=tasks,
     parse=parse,
-    absent=absent_headlines,
     limit_s=lambda spec: spec.duration + spec.omit + 60,
     headlines=(
         Headline(
@@ -271,7 +252,7 @@ KIND = Kind(
             "retransmits",
             "",
             None,
-            "Retransmitted TCP segments, all streams together.",
+            "TCP with iperf3: retransmitted segments, all streams together.",
         ),
         Headline("jitter", "jitter", "s", False, "UDP: as RFC 1889 defines it."),
         Headline(

@@ -1,27 +1,28 @@
-"""Parse the output of iperf 2: CSV, or the text format that it uses on slow links too."""
+"""Parse the text that a client of iperf 2 writes with `--format k`."""
 
 import re
 from typing import NamedTuple
 
-from scaletest.benchmarks.kinds import (
-    BenchmarkFailed,
-    Failure,
-    ToolMeasurement,
-    ToolOutput,
-    fail_if,
-    parsing,
-)
+from scaletest.benchmarks.kinds import Failure, ToolMeasurement, ToolOutput, fail_if, parsing
 
-CSV_COLUMNS = 9  # of a line about TCP; one about UDP has more
-_SUM, _PREFIXES = "SUM", ("", "K", "M", "G")
-_NUMBER = r"(\d{1,15}(?:\.\d{1,9})?)"
+_SUM = "SUM"  # iperf's name of the row with the sum of all streams
+_PREFIXES = ("", "K", "M", "G")
+_NUMBER = r"\d{1,15}(?:\.\d{1,9})?"
+# [  1] 0.0000-3.0165 sec  8754688 KBytes  23775008 Kbits/sec
+_ROW = re.compile(
+    rf"^\[\s*(?P<name>\d+|SUM)\]\s+(?P<start>{_NUMBER})-\s*(?P<end>{_NUMBER}) sec"
+    rf"\s+(?P<size>{_NUMBER}) (?P<size_prefix>[KMG]?)Bytes"
+    rf"\s+(?P<rate>{_NUMBER}) (?P<rate_prefix>[KMG]?)bits/sec\s*$",
+    re.MULTILINE,
+)
+# The relative error of one second when iperf 2 rounds both of its ends to tenths.
+ROUNDED = 0.12
 
 
 class _Stream(NamedTuple):
     """iperf 2's numbers of a stream, or of the sum."""
 
     name: str  # a number, or SUM
-    remote: str  # the peer's address, "" in the text format
     seconds: float
     bytes: float
     bits_per_second: float
@@ -36,47 +37,31 @@ def parse(output: ToolOutput, streams: int, duration_s: float) -> ToolMeasuremen
         "iperf's output ends in the middle of a line",
         lines[-1:],
     )
-    csv = [line.split(",") for line in lines if line.count(",") >= CSV_COLUMNS - 1]
     datagrams = [line for line in lines if "UDP port" in line]
-    datagrams = datagrams or [",".join(row) for row in csv if len(row) > CSV_COLUMNS]
     fail_if(
         datagrams,
         "iperf measured UDP instead of TCP",
         datagrams,
         failure=Failure.MISMATCH,
     )
-    # on slow links it may have written text in spite of --reportstyle C
-    rows = list(map(_read_csv_row, csv))
-    if not csv:
-        for name, start, end, size, large, rate, prefix in re.findall(
-            rf"^\[\s*(\d+|SUM)\]\s+{_NUMBER}-\s*{_NUMBER} sec\s+{_NUMBER} ([KMG]?)Bytes"
-            rf"\s+{_NUMBER} ([KMG]?)bits/sec\s*$",
-            output.stdout,
-            re.MULTILINE,
-        ):
-            rows.append(
-                _Stream(
-                    name,
-                    "",
-                    float(end) - float(start),
-                    float(size) * 1024.0 ** _PREFIXES.index(large),
-                    float(rate) * 1000.0 ** _PREFIXES.index(prefix),
-                )
-            )
+    rows = [
+        _Stream(
+            row["name"],
+            float(row["end"]) - float(row["start"]),
+            float(row["size"]) * 1024.0 ** _PREFIXES.index(row["size_prefix"]),
+            float(row["rate"]) * 1000.0 ** _PREFIXES.index(row["rate_prefix"]),
+        )
+        for row in _ROW.finditer(output.stdout)
+    ]
     # each stream once
-    single, last_lines = [row for row in rows if row.name != _SUM], lines[-4:]
+    single = [row for row in rows if row.name != _SUM]
     fail_if(
-        len(single) != streams,
-        f"iperf reports {len(single)} streams instead of {streams}",
-        last_lines,
+        len(single) != streams or len({row.name for row in single}) != streams,
+        f"iperf reports {len(single)} rows of streams instead of one for each of {streams}",
+        lines[-4:],
     )
-    fail_if(
-        len({row.name for row in single}) != streams,
-        "iperf reports a stream more than once",
-        last_lines,
-    )
-    # of iperf's own sum only the bytes can be compared: its interval differs
     for row in rows:
+        # of iperf's own sum only the bytes can be compared: its interval differs
         if row.name == _SUM:
             parsing.check_agreement(
                 row.bytes, sum(stream.bytes for stream in single), "the sum of the streams' bytes"
@@ -86,11 +71,11 @@ def parse(output: ToolOutput, streams: int, duration_s: float) -> ToolMeasuremen
             row.bits_per_second,
             8 * row.bytes / row.seconds,
             f"the rate of {row.name}",
-            # the relative error of one second when iperf 2 rounds both of its ends to tenths
-            rounded=0.12,
+            rounded=ROUNDED,
         )
     total = sum(row.bits_per_second for row in single)
-    fail_if(total <= 0, "iperf sent nothing", last_lines)
+    fail_if(total <= 0, "iperf sent nothing", lines[-4:])
+    peer = re.search(r"connected with (\S+) port", output.stdout)
     return ToolMeasurement(
         {"bandwidth": total},
         {
@@ -99,22 +84,6 @@ def parse(output: ToolOutput, streams: int, duration_s: float) -> ToolMeasuremen
                 for row in single
             }
         },
-        remote=single[0].remote,
+        remote=peer[1] if peer else "",
         notes=("iperf 2 reports what the client sent, not what arrived",),
-    )
-
-
-def _read_csv_row(columns: list[str]) -> _Stream:
-    """Read time,local,port,remote,port,id,interval,bytes,bit/s; the sum has id -1."""
-    interval = re.fullmatch(rf"{_NUMBER}-{_NUMBER}", columns[6])
-    if not interval or not all(number.isdecimal() and len(number) < 19 for number in columns[7:9]):
-        raise BenchmarkFailed(
-            Failure.BAD_OUTPUT, "iperf wrote a line without numbers", [",".join(columns)]
-        )
-    return _Stream(
-        name=_SUM if columns[5] == "-1" else columns[5],
-        remote=columns[3],
-        seconds=float(interval[2]) - float(interval[1]),
-        bytes=float(columns[7]),
-        bits_per_second=float(columns[8]),
     )

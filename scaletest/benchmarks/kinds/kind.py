@@ -137,14 +137,10 @@ class Kind:
     # fields of the spec in lists
     columns: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    # headlines that a spec cannot have, each with the reason
-    absent: Callable[[Any], Mapping[str, str]] = lambda spec: {}
     # size of its files and memory that it needs; 0 where it does not matter
     scratch_bytes: Callable[[Any], float] = lambda spec: 0.0
     memory_bytes: Callable[[Any], float] = lambda spec: 0.0
-    # a sentence about the files that it lays out in a scratch folder; "" without any
-    files: Callable[[Any, str], str] = lambda spec, folder: ""
-    # fields of the spec that have another default where it runs on this machine
+    # fields with another default where the kind is named, without a document, on one machine
     here: Mapping[str, Any] = field(default_factory=dict)
     # name of the project's image with its tools
     image: str = "benchmarks"

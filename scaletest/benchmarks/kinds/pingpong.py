@@ -6,12 +6,11 @@ IMB-MPI1 measures where it is installed, else our small program with the same ou
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta
 
 from scaletest.benchmarks.kinds import (
-    BenchmarkFailed,
     ExecutionSite,
     Failure,
     Headline,
@@ -29,9 +28,10 @@ from scaletest.benchmarks.kinds import (
 
 OURS = "scaletest-pingpong"  # our program
 IMB = ("IMB-MPI1", "mpitests-IMB-MPI1")
-# IMB's units, in seconds and bytes a second; its megabyte is 10^6 bytes (IMB user guide, "MB/s").
-_SECONDS_PER_UNIT = {"usec": 1e-6, "msec": 1e-3, "sec": 1.0}
-_BYTES_PER_S_PER_UNIT = {"Mbytes/sec": 1e6, "Gbytes/sec": 1e9}
+# The columns of IMB's table; its megabyte is 10^6 bytes (IMB user guide, "MB/s").
+COLUMNS = ["#bytes", "#repetitions", "t[usec]", "Mbytes/sec"]
+USEC = 1e-6
+MBYTE = 1e6
 PROGRAM = "the MPI ping-pong"  # as errors call either
 # The table has two decimals: numbers below this are rounded too much to be compared with others.
 LEAST_COMPARABLE = 1.0
@@ -77,65 +77,50 @@ def parse(spec: MPIPingPongSpec, output: ToolOutput) -> ToolMeasurement:
     sizes of the spec, or when its columns contradict each other.
     """
     parsing.check_exit(output, PROGRAM)
-    # the columns with their units, and the rows
-    header = _find_header(output)
-    names = header.split()
-    time_column, time_unit = _find_unit(names, _SECONDS_PER_UNIT)
-    bandwidth_column, bandwidth_unit = _find_unit(names, _BYTES_PER_S_PER_UNIT)
-    rows = parsing.rows_after(output.stdout, "#repetitions", len(names), PROGRAM)
+    _check_header(output)
+    rows = parsing.rows_after(output.stdout, "#repetitions", len(COLUMNS), PROGRAM)
     parsing.check_sizes(rows, [0, *(2**power for power in range(spec.maxlog + 1))], PROGRAM)
-    results: list[dict[str, Any]] = [
+    results = [
         {
-            "bytes": int(numbers[0]),
-            "repetitions": int(numbers[1]),
-            "time": numbers[time_column],
-            "bandwidth": numbers[bandwidth_column],
+            "bytes": int(size),
+            "repetitions": int(repetitions),
+            "time": time_us,
+            "bandwidth": mbytes_per_s,
         }
-        for numbers in rows
+        for size, repetitions, time_us, mbytes_per_s in rows
     ]
-    # the headlines
     latency = min(row["time"] for row in results)
     bandwidth = max(row["bandwidth"] for row in results)
     fail_if(
         latency <= 0 or bandwidth <= 0,
         f"{PROGRAM}'s table has times or bandwidths of 0",
-        [header],
     )
     # each row agrees with itself, which it does not where a megabyte is not 10^6 bytes
-    time_factor = _SECONDS_PER_UNIT[time_unit]
-    bandwidth_factor = _BYTES_PER_S_PER_UNIT[bandwidth_unit]
     for row in results:
-        seconds = row["time"] * time_factor
-        least_bytes = LEAST_COMPARABLE * bandwidth_factor * seconds
-        if row["time"] >= LEAST_COMPARABLE and row["bytes"] >= least_bytes:
+        if row["time"] >= LEAST_COMPARABLE and row["bandwidth"] >= LEAST_COMPARABLE:
             parsing.check_agreement(
-                row["bandwidth"] * bandwidth_factor,
-                row["bytes"] / seconds,
+                row["bandwidth"] * MBYTE,
+                row["bytes"] / (row["time"] * USEC),
                 f"the bandwidth of {row['bytes']} bytes",
             )
     return ToolMeasurement(
         {
-            "peakBandwidth": bandwidth * bandwidth_factor,
-            "minimumLatency": latency * time_factor,
+            "peakBandwidth": bandwidth * MBYTE,
+            "minimumLatency": latency * USEC,
         },
         {
             "benchmark": "PingPong",
-            "timeUnits": time_unit,
-            "bandwidthUnits": bandwidth_unit,
+            "timeUnits": "usec",
+            "bandwidthUnits": "Mbytes/sec",
             "results": results,
         },
     )
 
 
-def _find_header(output: ToolOutput) -> str:
-    """Return the line that names the columns of the only table, PingPong of 2 processes.
-
-    Raises BenchmarkFailed without a table, or for another one.
-    """
+def _check_header(output: ToolOutput) -> None:
+    """Raise BenchmarkFailed unless there is one table, of PingPong of 2 processes."""
     titles = re.findall(r"#\s*Benchmarking\s+(\S+)\s+#\s*#processes\s*=\s*(\d+)", output.stdout)
-    headers = [
-        line for line in output.stdout.splitlines() if "#bytes" in line and "#repetitions" in line
-    ]
+    headers = [line for line in output.stdout.splitlines() if "#bytes" in line]
     fail_if(
         not headers or not titles,
         f"{PROGRAM} wrote no table that begins with #bytes",
@@ -147,22 +132,10 @@ def _find_header(output: ToolOutput) -> str:
         f"IMB measured {measured} instead of PingPong of 2 processes",
         failure=Failure.MISMATCH,
     )
-    return headers[0]
-
-
-def _find_unit(names: Sequence[str], units: dict[str, float]) -> tuple[int, str]:
-    """Return index and unit of the last column with one of these units, as in "t[usec]".
-
-    Raises BenchmarkFailed without one.
-    """
-    for index, name in reversed(list(enumerate(names))):
-        unit = name[name.find("[") + 1 :].rstrip("]")
-        if unit in units:
-            return index, unit
-    raise BenchmarkFailed(
-        Failure.BAD_OUTPUT,
-        f"the table has no column in {' or '.join(units)}",
-        [" ".join(names)],
+    fail_if(
+        headers[0].split() != COLUMNS,
+        f"{PROGRAM}'s table has other columns than {' '.join(COLUMNS)}",
+        headers[:1],
     )
 
 

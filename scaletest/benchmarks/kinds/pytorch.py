@@ -173,13 +173,6 @@ def _read_figures(output: ToolOutput) -> Mapping[str, Any]:
     return figures
 
 
-def absent_headlines(spec: PyTorchSpec) -> dict[str, str]:
-    """Return the headlines that this spec cannot have, each with the reason."""
-    if spec.device == "cuda":
-        return {}
-    return dict.fromkeys(("gpuBatchTime", "gpuMemory"), f"device {spec.device} uses no GPU")
-
-
 KIND = Kind(
     name="PyTorch",
     plural="pytorches",
@@ -190,7 +183,6 @@ KIND = Kind(
     programs=lambda spec: ("bash",),
     tasks=tasks,
     parse=parse,
-    absent=absent_headlines,
     limit_s=lambda spec: 600 + spec.batches * spec.input_batch_size,
     headlines=(
         Headline(
@@ -202,7 +194,7 @@ KIND = Kind(
             "time of a batch on the GPU",
             "s",
             higher=False,
-            help="Time of one batch on the GPU, by CUDA events.",
+            help="With device cuda: time of one batch on the GPU, by CUDA events.",
         ),
         Headline("cpuMemory", "peak memory", "B", higher=False, help="Peak memory of the process."),
         Headline(
@@ -210,7 +202,7 @@ KIND = Kind(
             "peak memory on the GPU",
             "B",
             higher=False,
-            help="Peak memory of torch on the GPU.",
+            help="With device cuda: peak memory of torch on the GPU.",
         ),
     ),
     columns=("model", "benchmarkType", "device", "inputBatchSize"),

@@ -14,7 +14,6 @@ from scaletest.model import checks, declared, writing
 
 SAME_NODE, DIFFERENT_NODES, SPREAD = "sameNode", "differentNodes", "spread"
 TCP, RDMA = "TCP", "RDMA"
-NO_GANG, VOLCANO = "none", "volcano"
 
 
 class Spec(writing.Written):
@@ -103,20 +102,6 @@ class CommonSpec(Spec):
     start_limit: Annotated[
         int, Meta(ge=0), "Seconds, in a cluster, by which all parts must have started; 0: 600."
     ] = 0
-    gang: Annotated[
-        str,
-        declared.choice((NO_GANG, VOLCANO)),
-        "volcano: Volcano places all parts together or none; none: servers start before the"
-        " measuring part.",
-    ] = NO_GANG
-    queue_name: Annotated[
-        str,
-        declared.text(r"|[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?", "a name"),
-        "Volcano's queue of the gang; empty: its default one.",
-    ] = ""
-    queue_limit: Annotated[
-        int, Meta(ge=0), "Seconds, in a cluster, by which a gang must be admitted; 0: 86400, a day."
-    ] = 0
     paused: Annotated[bool, "Do not start the benchmark until this is false."] = False
     pods: Annotated[PodOverrides, "Changes to all pods of the benchmark."] = PodOverrides()
 
@@ -126,16 +111,6 @@ class CommonSpec(Spec):
                 self.mtu is not None and self.mtu < 1280 and self.ip_family == "IPv6",
                 f"mtu {self.mtu} is too small for IPv6",
                 "IPv6 needs 1280 (RFC 8200)",
-            ),
-            (
-                self.queue_name and self.gang == NO_GANG,
-                f"queueName {self.queue_name} has no effect without a gang",
-                "set gang to volcano",
-            ),
-            (
-                self.queue_limit and self.gang == NO_GANG,
-                "queueLimit has no effect without a gang",
-                "set gang, or use startLimit",
             ),
         )
 

@@ -1,6 +1,5 @@
 """Read the document to run: of a file or a kind, with what the command line changes."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ def read_document(
 ) -> dict[str, Any]:
     """Return the document to run: of a file or of a kind, with what the options change.
 
-    on_this_machine: fields that have another default here get it where the document has none.
+    on_this_machine: a kind begins with the defaults that it has for a machine like this one.
     """
     path = Path(subject)
     if path.suffix in (".yaml", ".yml", ".json") or path.is_file():
@@ -26,19 +25,10 @@ def read_document(
         if not isinstance(document, dict):
             raise InvalidValue(f"{path} contains no benchmark", hint=hint)
     else:
-        document = {"apiVersion": API_VERSION, "kind": registry.kind_of(subject).name, "spec": {}}
-    document = _apply_changes(document, changes)
-    if not on_this_machine:
-        return document
-    # defaults of its kind for this machine, under what the document says
-    benchmark, path_of_spec = document, ["spec"]
-    if is_set(document):
-        benchmark = (document.get("spec") or {}).get("template") or {}
-        path_of_spec = ["spec", "template", "spec"]
-    kind = registry.KINDS.get(str(benchmark.get("kind")))
-    if kind is None:
-        return document
-    return dict(merge(_nest(path_of_spec, dict(kind.here)), document))
+        kind = registry.kind_of(subject)
+        spec = dict(kind.here) if on_this_machine else {}
+        document = {"apiVersion": API_VERSION, "kind": kind.name, "spec": spec}
+    return _apply_changes(document, changes)
 
 
 def _apply_changes(document: dict[str, Any], changes: BenchmarkChanges) -> dict[str, Any]:
@@ -51,10 +41,13 @@ def _apply_changes(document: dict[str, Any], changes: BenchmarkChanges) -> dict[
             raise UsageError(
                 f"<set> {setting!r} is not KEY=VALUE", hint="write e.g. <set> streams=2"
             )
-        value = reader.read(text, f"the value of <set> {setting!r}", "put quotes around it")
-        nested = _nest(key.split("."), value)
-        # a merge would take a null as done, but it must come through to the document
-        change = {**change, **nested} if _has_null(nested) else dict(merge(change, nested))
+        *parents, name = key.split(".")
+        inner = change
+        for parent in parents:
+            if not isinstance(inner.get(parent), dict):
+                inner[parent] = {}
+            inner = inner[parent]
+        inner[name] = reader.read(text, f"the value of <set> {setting!r}", "put quotes around it")
     # what only a set has
     set_fields: dict[str, Any] = {}
     if changes.repetitions is not None:
@@ -76,15 +69,3 @@ def _apply_changes(document: dict[str, Any], changes: BenchmarkChanges) -> dict[
         "metadata": {"name": name},
         "spec": {"template": template, **set_fields},
     }
-
-
-def _nest(path: Sequence[str], value: Any) -> Any:
-    """Put a value into maps in maps: {"a": {"b": value}} for the path a, b."""
-    for name in reversed(path):
-        value = {name: value}
-    return value
-
-
-def _has_null(value: Any) -> bool:
-    """Check whether a value is null, which takes a field back, or has one within."""
-    return value is None or (isinstance(value, dict) and any(map(_has_null, value.values())))

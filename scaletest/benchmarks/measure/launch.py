@@ -1,10 +1,8 @@
 """Start a run of benchmarks, or resume one: plan, folder, executor, and the end of the run."""
 
-import fcntl
 import os
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -67,18 +65,7 @@ def start_run(
         for benchmark in plan.benchmarks:
             executor.refuse(benchmark)
         if is_here(place):
-            files = {}
-            for benchmark in plan.benchmarks:
-                try:
-                    programs.require_programs(benchmark)
-                except BenchmarkFailed as error:
-                    raise errors.UsageError(
-                        f"{benchmark.kind.name} cannot run here: {error.message}",
-                        hint=error.remedy,
-                    ) from None
-                files[benchmark.kind.files(benchmark.spec, tempfile.gettempdir())] = True
-            for line in filter(None, files):
-                progress.message(line)
+            _require_programs(plan)
         folder.make(empty=True)
         with folder.locked():
             folder.begin(
@@ -87,10 +74,7 @@ def start_run(
             if plan.paused:
                 progress.message(f"paused; resume with: {_resume_command(folder)}")
             else:
-                with _hold_lock(place, progress):
-                    _measure(
-                        folder, plan, {}, executor, progress, warnings=_observe_machine(place)()
-                    )
+                _measure(folder, plan, {}, executor, progress, warnings=_machine_warnings(place))
     return RUN_TYPE.judge(folder)
 
 
@@ -104,36 +88,47 @@ def resume_run(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> B
         )
     )
     folder = BenchmarkFolder(files.path)
-    with files.locked(), _open_executor(place, folder) as executor, _hold_lock(place, progress):
-        # observes the machine while the run is read
-        take_warnings = _observe_machine(place)
+    with files.locked(), _open_executor(place, folder) as executor:
         stored = folder.load()
-        folder.forget(stored)
+        folder.rewrite_records(stored)
         _measure(
             folder,
             replace(stored.plan, paused=False),
             dict(stored.results),
             executor,
             progress,
-            warnings=take_warnings(),
+            warnings=_machine_warnings(place),
             earlier_warnings=wire.texts(stored.run_result.get("noticed")),
         )
     return RUN_TYPE.judge(folder)
+
+
+def _require_programs(plan: BenchmarkPlan) -> None:
+    """Raise UsageError when this machine lacks a program."""
+    for benchmark in plan.benchmarks:
+        try:
+            programs.require_programs(benchmark)
+        except BenchmarkFailed as error:
+            raise errors.UsageError(
+                f"{benchmark.kind.name} cannot run here: {error.message}", hint=error.remedy
+            ) from None
 
 
 class _PlanProgress:
     """Shows how far a plan is."""
 
     def __init__(self, plan: BenchmarkPlan, ended_count: int, progress: Progress) -> None:
-        self._plan, self._ended, self._progress = plan, ended_count, progress
+        self._plan = plan
+        self._ended_count = ended_count
+        self._progress = progress
         self._lengths_s: list[float] = []  # of the benchmarks that ended in this process
         self._show()
 
     def _show(self) -> None:
         """Show where the run is, and the time that is left by the lengths so far."""
-        count, lengths_s = len(self._plan.benchmarks), self._lengths_s
-        left = expect_alike(lengths_s, count - self._ended)
-        self._progress.at(self._ended, count, left=left, unit=BENCHMARK)
+        count = len(self._plan.benchmarks)
+        left = expect_alike(self._lengths_s, count - self._ended_count)
+        self._progress.at(self._ended_count, count, left=left, unit=BENCHMARK)
 
     def __call__(
         self, benchmark: Benchmark, result: BenchmarkResult | None, phase: BenchmarkPhase
@@ -142,17 +137,16 @@ class _PlanProgress:
         if result is None:
             self._progress.note(f"{benchmark.name}: {phase}")
             return
-        self._ended += 1
+        self._ended_count += 1
         self._lengths_s.append(result.length_s)
         if result.ok:
-            numbers = [
-                f"{headline.label}"
-                f" {format_quantity(result.headlines[headline.name], headline.unit)}"
-                for headline in benchmark.kind.headlines
-                if headline.name in result.headlines
-            ]
-            suffix = " (warm-up, not counted)" if benchmark.warm_up else ""
-            outcome = f"{', '.join(numbers)}{suffix}"
+            numbers = []
+            for headline in benchmark.kind.headlines:
+                if (number := result.headlines.get(headline.name)) is not None:
+                    numbers.append(f"{headline.label} {format_quantity(number, headline.unit)}")
+            outcome = ", ".join(numbers)
+            if benchmark.warm_up:
+                outcome += " (warm-up, not counted)"
         else:
             outcome = f"{result.failure or 'failed'}: {clean_text(result.message, 200)}"
         values = permutation_text(self._plan.permutations[benchmark.permutation])
@@ -169,9 +163,9 @@ def is_here(place: BenchmarkPlace) -> bool:
     return not (place.queue or place.namespace)
 
 
-def _observe_machine(place: BenchmarkPlace) -> Callable[[], Sequence[str]]:
-    """Begin to observe this machine if benchmarks run on it; the function returns warnings."""
-    return busy_check.of_this_machine().warnings if is_here(place) else tuple
+def _machine_warnings(place: BenchmarkPlace) -> Sequence[str]:
+    """Say what else uses this machine, if benchmarks run on it. Takes a second."""
+    return busy_check.of_this_machine().warnings() if is_here(place) else ()
 
 
 def _resume_command(folder: BenchmarkFolder) -> str:
@@ -272,29 +266,3 @@ def _open_executor(place: BenchmarkPlace, folder: BenchmarkFolder) -> Iterator[r
             yield executor
     else:
         yield local_executor.LocalExecutor(folder.path / LOGS)
-
-
-@contextmanager
-def _hold_lock(place: BenchmarkPlace, progress: Progress) -> Iterator[None]:
-    """Hold the lock of this machine: two runs at a time would measure each other.
-
-    The kernel frees the lock when this process ends.
-    """
-    if not is_here(place):
-        yield
-        return
-    path = Path("/tmp") / f"scaletest-bench-{os.getuid()}.lock"
-    try:
-        # O_NOFOLLOW: others may write in /tmp too, and could put a link there
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise errors.UsageError(
-            f"the lock {path} cannot be used: {error.strerror}", hint="remove that file"
-        ) from error
-    with os.fdopen(handle, "r+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            progress.message("waiting for another run of benchmarks on this machine")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -31,23 +31,23 @@ from scaletest.benchmarks.kinds import (
 from scaletest.benchmarks.measure import machine, namespaces, programs, runner
 from scaletest.benchmarks.measure.processes import Processes
 from scaletest.model import checks, errors
-from scaletest.observe.sampler import RequestSampler
 from scaletest.runs.private_files import make_folder
+
+MOST_NODES = 8  # more than one benchmark uses
 
 
 class LocalExecutor:
     """Runs benchmarks one after the other."""
 
-    def __init__(self, logs: Path | None = None, *, no_causes: bool = False) -> None:
-        """Keep the tools' logs in a folder; no_causes: do not sample where the time goes."""
-        # more of a core than by default: a benchmark is short and its parts are few
-        self._sampler = None if no_causes else RequestSampler(0.005)
+    def __init__(self, logs: Path | None = None) -> None:
+        """Keep the tools' logs in a folder; None: only until a benchmark has ended."""
         self._logs = logs
         self._can_isolate = namespaces.can_create_namespaces()
 
     def refuse(self, benchmark: Benchmark) -> None:
         """Raise UsageError for a benchmark that needs more than this machine."""
-        name, spec, has_nodes = benchmark.name, benchmark.spec, _uses_several_nodes(benchmark)
+        name, spec = benchmark.name, benchmark.spec
+        has_nodes = _uses_several_nodes(benchmark)
         names = [node.name for node in self.nodes()]
         unknown = [node for node in spec.nodes if node not in names]
         checks.raise_first_mistake(
@@ -76,10 +76,9 @@ class LocalExecutor:
         )
 
     def nodes(self) -> Sequence[Node]:
-        """List nodes that can be created as namespaces; more than one benchmark uses."""
-        return [
-            Node(f"node-{index}", {"kubernetes.io/hostname": f"node-{index}"}) for index in range(8)
-        ]
+        """List nodes that can be created as namespaces."""
+        names = [f"node-{index}" for index in range(MOST_NODES)]
+        return [Node(name, {"kubernetes.io/hostname": name}) for name in names]
 
     def run(self, benchmark: Benchmark, on_phase: runner.PhaseListener) -> BenchmarkResult:
         """Run the benchmark to its end."""
@@ -99,31 +98,28 @@ class LocalExecutor:
         self, benchmark: Benchmark, folder: Path, on_phase: runner.PhaseListener
     ) -> BenchmarkResult:
         """Create the network, run all parts, parse the result. BenchmarkFailed or UsageError."""
-        spec, parts = benchmark.spec, list(benchmark.kind.layout(benchmark.spec))
+        spec = benchmark.spec
+        parts = list(benchmark.kind.layout(spec))
         has_nodes = _uses_several_nodes(benchmark)
         is_isolated = self._can_isolate and has_nodes and not spec.host_network
         _require_room(benchmark, folder)
-        paths = programs.find_programs(benchmark)
+        paths = programs.find_programs(benchmark, folder)
         # programs append to their logs: those of an attempt that was interrupted are not theirs
         logs = self._logs / benchmark.name if self._logs else folder / "logs"
         if logs.exists():
             shutil.rmtree(logs)
         make_folder(logs)
         with ExitStack() as stack:
-            network: namespaces.Network = (
-                namespaces.Namespaces(
-                    max(part.node for part in parts) + 1, spec.mtu, spec.ip_family
-                )
-                if is_isolated
-                else namespaces.Loopback(spec.ip_family)
-            )
+            network: namespaces.Network = namespaces.Loopback(spec.ip_family)
+            if is_isolated:
+                node_count = max(part.node for part in parts) + 1
+                network = namespaces.Namespaces(node_count, spec.mtu, spec.ip_family)
             stack.callback(network.close)
             # the limit counts from here: setting the network up is not the benchmark's time
             processes = Processes(
                 logs,
                 time.monotonic() + benchmark.limit_s,
                 {**os.environ, "TMPDIR": str(folder), "LC_ALL": "C"},
-                self._sampler,
             )
             stack.callback(processes.close)
             site = _lay_out_site(parts, network, folder, paths)
@@ -149,12 +145,7 @@ class LocalExecutor:
         if getattr(spec, "volume_claim_template", None):
             files_at = getattr(spec, "directory", "") or folder.parent
             notes += (f"the volume claim was not used: the files were in {files_at}",)
-        # where the time of each part went, without the commands that prepared it
-        names = [f"{part.role}-{part.index}" for part in parts]
-        activities = {
-            name: processes.activities[name] for name in names if name in processes.activities
-        }
-        return replace(result, notes=notes, activities=activities)
+        return replace(result, notes=notes)
 
 
 def _uses_several_nodes(benchmark: Benchmark) -> bool:
@@ -188,25 +179,23 @@ def _require_room(benchmark: Benchmark, folder: Path) -> None:
 
     Without this check it would fail late, and other programs with it.
     """
-    kind, spec = benchmark.kind, benchmark.spec
-    # MemAvailable is the kernel's estimate of what can be used without swapping
-    available = float("inf")
-    for line in Path("/proc/meminfo").read_text("utf-8").splitlines():
-        if line.startswith("MemAvailable:"):
-            available = float(line.split()[1]) * 1024
-    memory = kind.memory_bytes(spec)
+    # MemAvailable is the kernel's estimate of what can be used without swapping, in KiB
+    meminfo = Path("/proc/meminfo").read_text("utf-8").split()
+    available_bytes = 1024.0 * int(meminfo[meminfo.index("MemAvailable:") + 1])
+    memory_bytes = benchmark.kind.memory_bytes(benchmark.spec)
     fail_if(
-        memory > available,
-        f"the benchmark needs about {memory / 1e9:.3g} GB of memory, and"
-        f" {available / 1e9:.3g} GB are available",
+        memory_bytes > available_bytes,
+        f"the benchmark needs about {memory_bytes / 1e9:.3g} GB of memory, and"
+        f" {available_bytes / 1e9:.3g} GB are available",
         failure=Failure.REFUSED,
         remedy="choose a smaller size",
     )
-    scratch, free = kind.scratch_bytes(spec), shutil.disk_usage(folder).free
+    scratch_bytes = benchmark.kind.scratch_bytes(benchmark.spec)
+    free_bytes = shutil.disk_usage(folder).free
     fail_if(
-        scratch > free,
-        f"the benchmark needs {scratch / 1e9:.3g} GB for files, "
-        f"and {folder.parent} has {free / 1e9:.3g} GB free",
+        scratch_bytes > free_bytes,
+        f"the benchmark needs {scratch_bytes / 1e9:.3g} GB for files, "
+        f"and {folder.parent} has {free_bytes / 1e9:.3g} GB free",
         failure=Failure.REFUSED,
         remedy="choose a smaller size, or another folder: TMPDIR=DIR",
     )
@@ -226,7 +215,8 @@ def _run_parts(
     kind = benchmark.kind
     nodes = {(part.role, part.index): part.node for part in kind.layout(benchmark.spec)}
     for task in kind.tasks(benchmark.spec, site):
-        name, folder = f"{task.role}-{task.index}", Path(site.peers[task.role][task.index].folder)
+        name = f"{task.role}-{task.index}"
+        folder = Path(site.peers[task.role][task.index].folder)
         enter = network.enter(nodes[task.role, task.index])
         processes.prepare(name, task, folder, enter)
         process = processes.start(name, (*enter, *task.argv), folder, task.environment)

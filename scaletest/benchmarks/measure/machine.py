@@ -4,9 +4,7 @@ Without this description results of two machines cannot be compared.
 """
 
 import contextlib
-import json
 import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -26,24 +24,16 @@ def describe_machine(benchmark: Benchmark) -> dict[str, Any]:
     }
 
 
-def describe_card(
-    enter: Sequence[str], interface: str, cards: Path = Path("/sys/class/net")
-) -> dict[str, Any]:
-    """Describe an interface: its kind, as in veth, or its hardware's driver and speed in bit/s."""
+def describe_card(interface: str, cards: Path = Path("/sys/class/net")) -> dict[str, Any]:
+    """Describe an interface of this process's own network: of hardware driver and speed in bit/s.
+
+    cards: the kernel's folders of interfaces.
+    """
     description: dict[str, Any] = {"name": interface}
-    if shutil.which("ip"):
-        # the measurement is valid without this description, so no error here counts
-        with contextlib.suppress(
-            ValueError, AttributeError, TypeError, OSError, subprocess.SubprocessError
-        ):
-            command = [*enter, "ip", "-json", "-details", "link", "show", "dev", interface]
-            (link,) = json.loads(namespaces.run_command(command).stdout)
-            if "linkinfo" in link:
-                description["kind"] = str(link["linkinfo"]["info_kind"])
-    # /sys shows the interfaces of this process's own network namespace only
     driver = cards / interface / "device" / "driver"
-    if not enter and driver.exists():
+    if driver.exists():
         description["driver"] = driver.resolve().name
+        # a card without a link has no speed
         with contextlib.suppress(OSError, ValueError):
             description["speed_bit_s"] = int((cards / interface / "speed").read_text()) * 1_000_000
     return description
@@ -78,8 +68,9 @@ def build_result(
         remedy="install it: apt install iproute2",
     )
     if route:
-        environment = {**environment, "card": describe_card(enter, route.interface)}
         network.check_network(spec, route, measured.remote)
+        if not enter:
+            environment = {**environment, "card": describe_card(route.interface)}
     return BenchmarkResult(
         benchmark.name,
         BenchmarkPhase.COMPLETED,

@@ -15,10 +15,9 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scaletest.model import checks, errors
+from scaletest.model import errors
 
 INTERFACE = "eth0"
-MOST_NODES = 200
 COMMAND_LIMIT_S = 20.0
 NEEDED = (
     "run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), with"
@@ -35,13 +34,6 @@ class Namespaces:
 
     def __init__(self, nodes: int, mtu: int | None, family: str) -> None:
         """Create all nodes. Raises UsageError when this machine cannot."""
-        checks.raise_first_mistake(
-            (
-                nodes > MOST_NODES,
-                f"{nodes} nodes are more than {MOST_NODES}",
-                "use fewer, or a cluster",
-            )
-        )
         mtu = mtu or 1500
         self._family = family
         self._holders: list[subprocess.Popen[bytes]] = []

@@ -5,7 +5,7 @@ run that was interrupted and is resumed finds its object again.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from scaletest.benchmarks.documents import (
@@ -46,19 +46,10 @@ class OperatorExecutor:
     Needs the rights to get, create and delete benchmark objects there, and to get ConfigMaps.
     """
 
-    def __init__(
-        self,
-        objects: ObjectClient,
-        namespace: str,
-        run: str,
-        clock: Callable[[], float] = time.time,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
+    def __init__(self, objects: ObjectClient, namespace: str, run: str) -> None:
         self._objects = objects
         self._namespace = namespace
         self._run = run
-        self._clock = clock
-        self._sleep = sleep
 
     def refuse(self, benchmark: Benchmark) -> None:
         """Raise UsageError for a benchmark that cannot be measured in pods."""
@@ -70,7 +61,8 @@ class OperatorExecutor:
 
     def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
         """Wait until the operator has measured the benchmark, then delete its object."""
-        asked_s, resource = self._clock(), resource_of(benchmark.kind)
+        asked_s = time.time()
+        resource = resource_of(benchmark.kind)
         try:
             uid = self._create_or_find(resource, benchmark)["metadata"]["uid"]
             try:
@@ -78,7 +70,7 @@ class OperatorExecutor:
             finally:
                 self._objects.delete(resource, self._namespace, benchmark.name, uid)
         except BenchmarkFailed as error:
-            result = benchmark.failed_by(error, started_s=asked_s, finished_s=self._clock())
+            result = benchmark.failed_by(error, started_s=asked_s, finished_s=time.time())
         on_phase(result.phase)
         return result
 
@@ -88,7 +80,8 @@ class OperatorExecutor:
         An object that is being deleted is waited for: it is left from a run that was interrupted,
         and goes when the operator has cleaned up.
         """
-        body, until = benchmark.document(), self._clock() + SILENT_S
+        until_s = time.time() + SILENT_S
+        body = benchmark.document()
         body["metadata"]["labels"] = {RUN: self._run}
         while True:
             # None where one with that name exists, of this run or of another
@@ -98,9 +91,9 @@ class OperatorExecutor:
                 if document["metadata"].get("labels", {}).get(RUN) == self._run:
                     return document
                 break
-            if self._clock() > until:
+            if time.time() > until_s:
                 break
-            self._sleep(POLL_S)
+            time.sleep(POLL_S)
         raise BenchmarkFailed(
             Failure.REFUSED,
             f"there is another {resource.kind} {benchmark.name} in {self._namespace}",
@@ -111,12 +104,13 @@ class OperatorExecutor:
         self, benchmark: Benchmark, resource: Resource, uid: str, on_phase: PhaseListener
     ) -> BenchmarkResult:
         """Follow the object's phases to its result. Raises BenchmarkFailed without one."""
-        began_s = self._clock()
+        began_s = time.time()
         # the limit counts from the first phase after PENDING; waiting for others has no limit
         limit_s = (
             2 * manifests.start_limit_s(benchmark) + benchmark.limit_s + 2 * manifests.LIMIT_SLACK_S
         )
-        started_s, phase = 0.0, ""
+        started_s = 0.0  # 0 until it has started
+        phase = ""
         while True:
             document = self._objects.find(resource, self._namespace, benchmark.name)
             if document is None or document["metadata"]["uid"] != uid:
@@ -127,7 +121,7 @@ class OperatorExecutor:
                 if phase in FINAL_PHASES:
                     break
                 on_phase(BenchmarkPhase(phase))
-            now_s = self._clock()
+            now_s = time.time()
             fail_if(
                 not phase and now_s - began_s > SILENT_S,
                 "no operator takes care of it",
@@ -142,15 +136,15 @@ class OperatorExecutor:
                 [str(status.get("message", ""))],
                 failure=Failure.TIMED_OUT,
             )
-            self._sleep(POLL_S)
+            time.sleep(POLL_S)
         result = config_maps.load_result(self._objects, self._namespace, benchmark.name, uid)
         if result is not None:
             return result
-        # the message of one that was measured holds notes
-        failure = Failure(status.get("failure") or Failure.NONE)
+        if not status.get("failure"):
+            raise BenchmarkFailed(Failure.INTERRUPTED, "its result is gone")
         raise BenchmarkFailed(
-            failure or Failure.INTERRUPTED,
-            (failure and status.get("message")) or "its result is gone",
+            Failure(status["failure"]),
+            str(status.get("message", "")),
             list(map(str, status.get("lines") or ())),
             str(status.get("remedy") or ""),
         )

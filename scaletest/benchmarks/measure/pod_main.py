@@ -29,7 +29,7 @@ from scaletest.benchmarks.kinds import (
 )
 from scaletest.benchmarks.measure import machine, programs
 from scaletest.benchmarks.measure.processes import Processes
-from scaletest.benchmarks.objects import gang_scheduling, manifests, ssh
+from scaletest.benchmarks.objects import manifests, ssh
 from scaletest.model import errors, wire
 
 KEYS, SSH = Path(ssh.MOUNT), Path("/tmp/ssh")
@@ -65,7 +65,7 @@ def _run_part(
 ) -> BenchmarkResult:
     """Run the part to its end. Raises BenchmarkFailed, always for a part that only serves."""
     site = _wait_for_site(benchmark, folder, scratch)
-    site = replace(site, programs=programs.find_programs(benchmark))
+    site = replace(site, programs=programs.find_programs(benchmark, scratch))
     measures = role == benchmark.kind.measures
     place = scratch / f"{role}-{index}"
     # processes that the measuring part starts on this pod by ssh begin in the folder of the same
@@ -138,11 +138,7 @@ def _wait_for_site(benchmark: Benchmark, folder: Path, scratch: Path) -> Executi
     """Wait for the peers' addresses and read them. Raises BenchmarkFailed."""
     if all(part.role == benchmark.kind.measures for part in benchmark.kind.layout(benchmark.spec)):
         return ExecutionSite({}, python=(sys.executable, "-P"))
-    until = (
-        time.monotonic()
-        + manifests.start_limit_s(benchmark)
-        + gang_scheduling.longest_wait_s(benchmark)
-    )
+    until = time.monotonic() + manifests.start_limit_s(benchmark)
     while not (folder / manifests.PEERS).exists():
         fail_if(
             time.monotonic() > until,

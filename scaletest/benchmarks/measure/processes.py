@@ -12,10 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, Task, ToolOutput, fail_if, parsing
-from scaletest.model import Activity, masking
-from scaletest.observe.sampler import ProgramWatch, RequestSampler
+from scaletest.model import masking
 from scaletest.processes import children, guard
 from scaletest.runs.private_files import open_private
+
+READY_POLL_S = 0.02
+GRACE_S = 3.0  # between SIGTERM and SIGKILL
+MOST_LOG = 64 * 1024**2  # bytes, more than any of the tools writes
+LISTENS = "0A"  # the state of a socket in /proc/net/tcp
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,6 @@ class Process:
     program: str  # the tool's name
     popen: subprocess.Popen[bytes]
     logs: Path
-    watch: ProgramWatch | None  # samples where its time goes; None without sampling
 
     def output(self) -> ToolOutput:
         """Return its output so far and its exit code, 0 while it runs."""
@@ -45,8 +48,7 @@ class Process:
         for name in ("tcp", "tcp6"):
             for line in _read_text(Path(f"/proc/{self.popen.pid}/net/{name}")).splitlines()[1:]:
                 _, address, _, state, *_, inode = line.split()[:10]
-                # 0A is the state of a socket that listens
-                if address.endswith(f":{task.port:04X}") and state == "0A":
+                if address.endswith(f":{task.port:04X}") and state == LISTENS:
                     sockets.add(f"socket:[{inode}]")
         # one of them is a file of this very process, and not of one that was there before
         with contextlib.suppress(OSError):
@@ -58,63 +60,15 @@ class Process:
 
 
 class Processes:
-    """All processes of one benchmark.
+    """All processes of one benchmark."""
 
-    It is the ChildWatch of each of them: waiting for one program samples the others too.
-    """
-
-    def __init__(
-        self,
-        logs: Path,
-        until: float,
-        environment: Mapping[str, str],
-        sampler: RequestSampler | None = None,
-    ) -> None:
+    def __init__(self, logs: Path, until: float, environment: Mapping[str, str]) -> None:
         """Begin without any; `until` is the monotonic time at which all must have ended."""
-        # where the time of ended programs went, by name; empty without a sampler
-        self.activities: dict[str, Activity] = {}
-        self._sampler = sampler
         self._logs = logs
         self._until = until
         self._guard = guard.Guard("KILL")
         self._environment = self._guard.environment(masking.without_secrets(environment))
         self._running: list[Process] = []
-
-    @property
-    def due(self) -> float:
-        """The monotonic time of the next sample."""
-        return min(
-            (process.watch.due for process in self._running if process.watch), default=float("inf")
-        )
-
-    @property
-    def end_handles(self) -> list[int]:
-        """Descriptors that tell of the ends of their descendants."""
-        return [
-            handle
-            for process in self._running
-            if process.watch
-            for handle in process.watch.end_handles
-        ]
-
-    def note_ends(self, handles: Sequence[int]) -> None:
-        """Take in that descendants have ended."""
-        for process in self._running:
-            if process.watch:
-                process.watch.note_ends(handles)
-
-    def look(self) -> None:
-        """Sample the programs whose time has come."""
-        now = time.monotonic()
-        for process in self._running:
-            if process.watch and process.watch.due <= now:
-                process.watch.look()
-
-    def ended(self) -> None:
-        """Close the watches of programs that have ended and are about to be reaped."""
-        for process in self._running:
-            if process.watch and children.has_exited(process.popen):
-                process.watch.ended()
 
     def start(
         self, name: str, argv: Sequence[str], folder: Path, environment: Mapping[str, str]
@@ -125,7 +79,6 @@ class Processes:
         if "--" in command and command[0] == "nsenter":
             command = command[command.index("--") + 1 :]
         program = Path(command[3 if command[0] == "taskset" else 0]).name
-        watch = self._sampler.begin() if self._sampler else None
         try:
             with (
                 open_private(self._logs / f"{name}.out", "ab") as out,
@@ -144,9 +97,7 @@ class Processes:
             raise BenchmarkFailed(
                 Failure.NO_BINARY, f"{program} cannot be started: {error.strerror}"
             ) from error
-        if watch:
-            watch.start(popen.pid)
-        process = Process(name, program, popen, self._logs, watch)
+        process = Process(name, program, popen, self._logs)
         self._running.append(process)
         return process
 
@@ -164,7 +115,7 @@ class Processes:
 
     def finish(self, process: Process) -> ToolOutput:
         """Wait for its end. Raises BenchmarkFailed when the time is over."""
-        is_in_time = children.wait_child(process.popen, self._until, watch=self)
+        is_in_time = children.wait_child(process.popen, self._until)
         self._end(process)
         output = process.output()
         fail_if(
@@ -193,8 +144,7 @@ class Processes:
                     f"{process.program} was not ready in time",
                     parsing.last_lines(process.output()),
                 )
-            time.sleep(0.02)
-            self.look()
+            time.sleep(READY_POLL_S)
 
     def exited(self) -> list[Process]:
         """List the programs that ended by themselves."""
@@ -212,17 +162,13 @@ class Processes:
             self._guard.close()
 
     def _end(self, process: Process) -> None:
-        # three seconds between SIGTERM and SIGKILL
-        usage = children.end_group(process.popen, 3.0, self)
+        children.end_group(process.popen, GRACE_S)
         self._running.remove(process)
-        if process.watch and (activity := process.watch.close(usage)):
-            self.activities[process.name] = activity
 
 
 def _read_text(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            # 64 MiB: more than any of the tools writes
-            return file.read(64 * 1024 * 1024).decode(errors="replace")
+            return file.read(MOST_LOG).decode(errors="replace")
     except OSError:
         return ""

@@ -1,11 +1,8 @@
-"""Find the programs that a benchmark needs; scaletest's MPI ping-pong is compiled once."""
+"""Find the programs that a benchmark needs, or compile scaletest's MPI ping-pong."""
 
 import contextlib
-import hashlib
-import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
@@ -14,6 +11,7 @@ from scaletest.benchmarks.documents import Benchmark
 from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, fail_if, pingpong
 
 VERSION_LIMIT_S = 10.0  # time limit of --version
+COMPILE_LIMIT_S = 120.0
 _WITH_VERSION = (  # the others have no option --version
     "iperf3",
     "iperf",
@@ -32,47 +30,40 @@ _PACKAGES = {
 }
 
 
-def find_programs(benchmark: Benchmark) -> dict[str, str]:
+def find_programs(benchmark: Benchmark, folder: Path) -> dict[str, str]:
     """Find all programs, and map the ones that have no fixed name to their paths.
 
-    That is the MPI ping-pong: IMB-MPI1, else scaletest's own program, which mpicc compiles into the
-    user's cache. Raises BenchmarkFailed when one is missing.
+    That is the MPI ping-pong: IMB-MPI1, else scaletest's own program, which mpicc compiles in the
+    folder. Raises BenchmarkFailed when one is missing.
     """
     require_programs(benchmark)
     if benchmark.kind is not pingpong.KIND:
         return {}
     if installed := next(filter(None, map(shutil.which, (*pingpong.IMB, pingpong.OURS))), ""):
         return {"pingpong": installed}
-    source = resources.files("scaletest.benchmarks").joinpath("pingpong.c").read_bytes()
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "scaletest"
-    program = cache / f"pingpong-{hashlib.sha256(source).hexdigest()[:16]}"
-    if not program.exists():
-        fail_if(
-            shutil.which("mpicc") is None,
-            f"neither {pingpong.IMB[0]} nor mpicc found",
-            failure=Failure.NO_BINARY,
-            remedy="install it: apt install libopenmpi-dev",
-        )
-        program.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=program.parent) as folder:
-            built, file = Path(folder, "pingpong"), Path(folder, "pingpong.c")
-            file.write_bytes(source)
-            completed = subprocess.run(
-                ["mpicc", "-O2", "-o", str(built), str(file)],
-                capture_output=True,
-                text=True,
-                timeout=120.0,
-                check=False,
-            )
-            fail_if(
-                completed.returncode,
-                "scaletest's MPI ping-pong cannot be compiled",
-                completed.stderr.splitlines(),
-                failure=Failure.NO_BINARY,
-            )
-            # at once, so that another run never finds half of it
-            built.replace(program)
-    return {"pingpong": str(program)}
+    fail_if(
+        shutil.which("mpicc") is None,
+        f"neither {pingpong.IMB[0]} nor mpicc found",
+        failure=Failure.NO_BINARY,
+        remedy="install it: apt install libopenmpi-dev",
+    )
+    source = folder / "pingpong.c"
+    source.write_bytes(resources.files("scaletest.benchmarks").joinpath(source.name).read_bytes())
+    program = str(source.with_suffix(""))
+    completed = subprocess.run(
+        ["mpicc", "-O2", "-o", program, str(source)],
+        capture_output=True,
+        text=True,
+        timeout=COMPILE_LIMIT_S,
+        check=False,
+    )
+    fail_if(
+        completed.returncode,
+        "scaletest's MPI ping-pong cannot be compiled",
+        completed.stderr.splitlines(),
+        failure=Failure.NO_BINARY,
+    )
+    return {"pingpong": program}
 
 
 def require_programs(benchmark: Benchmark) -> None:

@@ -6,7 +6,6 @@ whether the other benchmarks still run.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Protocol
@@ -48,11 +47,7 @@ def run_plan(
     for benchmark in plan.benchmarks:
         if benchmark.name in results:
             continue
-        result = replace(
-            executor.run(benchmark, partial(progress, benchmark, None)),
-            permutation=benchmark.permutation,
-            repetition=benchmark.repetition,
-        )
+        result = executor.run(benchmark, partial(progress, benchmark, None))
         store(result)
         results[result.name] = result
         progress(benchmark, result, result.phase)

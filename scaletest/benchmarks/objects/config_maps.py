@@ -5,12 +5,11 @@ Others may write ConfigMaps too, so what cannot be read is an error of this benc
 
 import base64
 import gzip
-import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from scaletest.benchmarks.documents import Benchmark, BenchmarkResult, read_benchmark
-from scaletest.benchmarks.kinds import BenchmarkFailed, Failure
+from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, Kind
 from scaletest.benchmarks.objects import manifests
 from scaletest.cluster.objects import Document, ObjectClient
 from scaletest.cluster.resources import CONFIG_MAPS
@@ -35,32 +34,20 @@ class Damaged(BenchmarkFailed):
         )
 
 
-def read_agreed(peers: Document) -> Benchmark:
+def read_agreed(peers: Document, kind: Kind) -> Benchmark:
     """Read the benchmark as it was when its first object was created. Raises Damaged.
 
     The spec is fixed from then on: changes that follow are not measured.
     """
     texts = peers.get("data") or {}
-    if manifests.DOCUMENT not in texts:
-        raise Damaged(peers, f"it has no {manifests.DOCUMENT}")
     try:
-        benchmark = read_benchmark(wire.load(texts[manifests.DOCUMENT], manifests.DOCUMENT))
+        benchmark = read_benchmark(wire.load(texts.get(manifests.DOCUMENT, ""), manifests.DOCUMENT))
     except errors.InvalidValue as error:
         raise Damaged(peers, error.message) from error
-    if peers["metadata"]["name"] != manifests.name_of(benchmark, "peers"):
-        raise Damaged(peers, f"it belongs to another benchmark, {benchmark.name}")
+    is_same_name = peers["metadata"]["name"] == manifests.name_of(benchmark, "peers")
+    if benchmark.kind is not kind or not is_same_name:
+        raise Damaged(peers, f"it belongs to {benchmark.kind.name} {benchmark.name}")
     return benchmark
-
-
-def measuring_since_s(peers: Document) -> float:
-    """Read when measuring began, in seconds since the epoch. Raises Damaged."""
-    try:
-        began_s = float(peers["data"][manifests.MEASURING])
-    except ValueError as error:
-        raise Damaged(peers, f"{manifests.MEASURING}: {error}") from error
-    if not math.isfinite(began_s):
-        raise Damaged(peers, f"{manifests.MEASURING}: {began_s} is not a time")
-    return began_s
 
 
 def pack_text(text: str) -> str:
@@ -76,11 +63,7 @@ def read_packed(config_map: Document, key: str, read: Callable[[dict[str, Any]],
     try:
         data = base64.b64decode((config_map.get("binaryData") or {})[key])
         return read(wire.load(wire.decompress(data, MOST_UNPACKED, key), key))
-    except KeyError as error:
-        raise Damaged(config_map, f"it has no {key}") from error
-    except errors.InvalidValue as error:
-        raise Damaged(config_map, error.message) from error
-    except ValueError as error:
+    except (KeyError, ValueError, errors.InvalidValue) as error:
         raise Damaged(config_map, f"{key}: {error}") from error
 
 

@@ -1,8 +1,8 @@
 """Build the manifests of a benchmark's objects in a cluster. Pure.
 
-There is an Indexed Job for each role behind one headless Service, a ConfigMap with the peers'
-addresses, from which parts find each other without DNS, and a claim for fio. A Job is never tried
-twice: a second measurement would be a different one.
+There is an Indexed Job for each role, a ConfigMap with the peers' addresses, from which parts find
+each other without DNS, and a claim for fio. A Job is never tried twice: a second measurement would
+be a different one.
 """
 
 import json
@@ -27,20 +27,28 @@ from scaletest.model import checks
 # Names of benchmarks in a cluster; their Jobs and pods have longer ones.
 NAME = re.compile(rf"[a-z]([a-z0-9-]{{0,{MOST_NAME - 2}}}[a-z0-9])?")
 # Pods of an earlier benchmark of the same name may still exist: the uid tells them apart.
-BENCHMARK, ROLE, UID = f"{GROUP}/benchmark", f"{GROUP}/role", f"{GROUP}/uid"
+BENCHMARK = f"{GROUP}/benchmark"
+ROLE = f"{GROUP}/role"
+UID = f"{GROUP}/uid"
+# Annotations of Kubernetes and of Multus.
 INDEX = "batch.kubernetes.io/job-completion-index"
-MULTUS, MULTUS_STATUS = "v1.multus-cni.io/default-network", "k8s.v1.cni.cncf.io/network-status"
-PEERS, HOSTS, DOCUMENT, MEASURING = "peers.json", "hosts", "benchmark.json", "measuring"
-FOLDER, SCRATCH, READY = "/scaletest", "/scratch", "/tmp/ready"
-START_LIMIT_S = (
-    600.0  # until all parts have a node and servers are ready, unless the spec says otherwise
-)
+MULTUS = "v1.multus-cni.io/default-network"
+MULTUS_STATUS = "k8s.v1.cni.cncf.io/network-status"
+# Keys of the ConfigMap of the peers; the last one is there once measuring has begun.
+DOCUMENT = "benchmark.json"
+PEERS = "peers.json"
+HOSTS = "hosts"
+MEASURING = "measuring"
+# Paths in pods: that ConfigMap, the tools' files, and the file of a server that is ready.
+FOLDER = "/scaletest"
+SCRATCH = "/scratch"
+READY = "/tmp/ready"
+# Until all parts have a node and servers are ready, unless the spec says otherwise.
+START_LIMIT_S = 600.0
 LIMIT_SLACK_S = 60.0  # added to the benchmark's own limit, which counts from then on
 KEEP_POD_S = 3600.0  # how long the log can be read after that
-# Seconds after which a part that no node can take ends a benchmark whose spec gives no startLimit:
-# other benchmarks of its namespace wait for it, and a cluster that makes nodes or volumes on demand
-# has mostly made them by then.
-UNSCHEDULABLE_S = 120.0
+# The group of the images' user: without it a fresh volume belongs to root alone.
+GROUP_ID = 10001
 
 
 def require_runnable(benchmark: Benchmark) -> None:
@@ -49,7 +57,7 @@ def require_runnable(benchmark: Benchmark) -> None:
     checks.raise_first_mistake(
         (
             not NAME.fullmatch(benchmark.name),
-            f"the name {benchmark.name[:80]!r} cannot be used for a Service and its Jobs",
+            f"the name {benchmark.name[:80]!r} cannot be used for Jobs",
             f"use a-z, 0-9 and '-', a letter first, {MOST_NAME} characters at most",
         ),
         (
@@ -130,18 +138,6 @@ def hosts_file(peers: Sequence[PartAddress]) -> str:
     return f"127.0.0.1 localhost\n::1 localhost\n{others}"
 
 
-def service(benchmark: Benchmark, owner: Document) -> Document:
-    """Build the Service that gives pods names in DNS; the benchmark itself does not need them."""
-    return {
-        "metadata": owned_metadata(benchmark, benchmark.name, owner),
-        "spec": {
-            "clusterIP": "None",
-            "selector": pod_labels(benchmark),
-            "publishNotReadyAddresses": True,
-        },
-    }
-
-
 def secret(benchmark: Benchmark, owner: Document) -> Document:
     """Build a Secret with a new SSH key, with which the parts start processes on each other."""
     return {
@@ -154,13 +150,22 @@ def secret(benchmark: Benchmark, owner: Document) -> Document:
 
 def claim(benchmark: Benchmark, owner: Document) -> Document | None:
     """Build the claim that all workers share; None unless many pods may mount it."""
-    template = getattr(benchmark.spec, "volume_claim_template", None)
-    if not template or "ReadWriteMany" not in template.get("accessModes", ()):
+    if not _is_claim_shared(benchmark):
         return None
     return {
         "metadata": owned_metadata(benchmark, name_of(benchmark, "scratch"), owner),
-        "spec": dict(template),
+        "spec": dict(_claim_template(benchmark)),
     }
+
+
+def _claim_template(benchmark: Benchmark) -> Mapping[str, Any]:
+    """Return the spec of the claims of fio's workers; {} for other kinds."""
+    return getattr(benchmark.spec, "volume_claim_template", {})
+
+
+def _is_claim_shared(benchmark: Benchmark) -> bool:
+    """Check whether all workers mount one claim."""
+    return "ReadWriteMany" in _claim_template(benchmark).get("accessModes", ())
 
 
 def job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Document:
@@ -184,76 +189,32 @@ def job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Documen
 
 def pod_template(benchmark: Benchmark, role: str, owner: Document, image: str) -> Document:
     """Build the template of the pods of one role."""
-    spec, overrides = benchmark.spec, _merge_overrides(benchmark, role)
-    measures = role == benchmark.kind.measures
-    pull_policy = spec.image_pull_policy or "IfNotPresent"
+    spec = benchmark.spec
+    overrides = _merge_overrides(benchmark, role)
     annotations = dict(overrides.annotations)
     if spec.network_name:
         annotations[MULTUS] = spec.network_name
-    # the scratch volume: the spec's volume, claims of fio's workers, or an emptyDir
-    scratch: Document = {"emptyDir": {}}
-    template = getattr(spec, "volume_claim_template", None)
-    volume = getattr(spec, "volume", None)
-    if volume and not measures:
-        scratch = dict(volume)
-    elif template and not measures:
-        scratch = {"ephemeral": {"volumeClaimTemplate": {"spec": dict(template)}}}
-        if "ReadWriteMany" in template.get("accessModes", ()):
-            scratch = {"persistentVolumeClaim": {"claimName": name_of(benchmark, "scratch")}}
     volumes: list[Document] = [
         {"name": "peers", "configMap": {"name": name_of(benchmark, "peers")}},
-        {"name": "scratch", **scratch},
+        {"name": "scratch", **_scratch_volume(benchmark, role)},
         {"name": "tmp", "emptyDir": {}},
     ]
-    mounts: list[Document] = [
-        {"name": "peers", "mountPath": FOLDER, "readOnly": True},
-        {"name": "scratch", "mountPath": SCRATCH},
-        {"name": "tmp", "mountPath": "/tmp"},
-    ]
-    if measures:
-        # its peers are known before the pod is created, so the file is complete from the start
-        mounts.append(
-            {"name": "peers", "mountPath": "/etc/hosts", "subPath": HOSTS, "readOnly": True}
-        )
-    container: Document = {
-        "name": "benchmark",
-        "image": spec.image or image,
-        "imagePullPolicy": pull_policy,
-        "args": ["bench", "part", "--role", role, "--folder", FOLDER, "--scratch", SCRATCH],
-        "env": [
-            {
-                "name": "JOB_COMPLETION_INDEX",
-                "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{INDEX}']"}},
-            },
-        ],
-        "resources": overrides.resources,
-        "volumeMounts": mounts,
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
-    }
-    # a server is ready when its part has written a file
-    if not measures:
-        container["readinessProbe"] = {
-            "exec": {"command": ["test", "-f", READY]},
-            "periodSeconds": 1,
-        }
+    # the key's file belongs to root, which ssh refuses as a user's key: each part copies it first
+    if ssh.is_needed(benchmark.kind):
+        key = {"secretName": ssh.secret_name(benchmark.name, owner["uid"]), "defaultMode": 0o444}
+        volumes.append({"name": "ssh", "secret": key})
     pod: Document = {
         "restartPolicy": "Never",
-        "subdomain": benchmark.name,
         "terminationGracePeriodSeconds": 5,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "securityContext": {
             "runAsNonRoot": True,
             "seccompProfile": {"type": "RuntimeDefault"},
-            # the group of the images' user: without it a fresh volume belongs to root alone
-            "fsGroup": 10001,
+            "fsGroup": GROUP_ID,
             "fsGroupChangePolicy": "OnRootMismatch",
         },
-        "containers": [container],
+        "containers": [_make_container(benchmark, role, image, overrides.resources)],
         "volumes": volumes,
     }
     # what chooses its node, where anything does
@@ -272,7 +233,7 @@ def pod_template(benchmark: Benchmark, role: str, owner: Document, image: str) -
             {
                 "name": "mtu",
                 "image": spec.image or image,
-                "imagePullPolicy": pull_policy,
+                "imagePullPolicy": _pull_policy(benchmark),
                 "command": ["ip", "link", "set", "dev", "eth0", "mtu", str(spec.mtu)],
                 "securityContext": {
                     "runAsUser": 0,
@@ -282,11 +243,6 @@ def pod_template(benchmark: Benchmark, role: str, owner: Document, image: str) -
                 },
             }
         ]
-    # the key's file belongs to root, which ssh refuses as a user's key: each part copies it first
-    if ssh.is_needed(benchmark.kind):
-        key = {"secretName": ssh.secret_name(benchmark.name, owner["uid"]), "defaultMode": 0o444}
-        volumes.append({"name": "ssh", "secret": key})
-        mounts.append({"name": "ssh", "mountPath": ssh.MOUNT, "readOnly": True})
     return {
         "metadata": {
             "labels": {**overrides.labels, **pod_labels(benchmark), UID: owner["uid"], ROLE: role},
@@ -294,6 +250,63 @@ def pod_template(benchmark: Benchmark, role: str, owner: Document, image: str) -
         },
         "spec": pod,
     }
+
+
+def _make_container(
+    benchmark: Benchmark, role: str, image: str, resources: Mapping[str, Any]
+) -> Document:
+    """Build the container that runs a part of one role."""
+    mounts: list[Document] = [
+        {"name": "peers", "mountPath": FOLDER, "readOnly": True},
+        {"name": "scratch", "mountPath": SCRATCH},
+        {"name": "tmp", "mountPath": "/tmp"},
+    ]
+    if ssh.is_needed(benchmark.kind):
+        mounts.append({"name": "ssh", "mountPath": ssh.MOUNT, "readOnly": True})
+    container: Document = {
+        "name": "benchmark",
+        "image": benchmark.spec.image or image,
+        "imagePullPolicy": _pull_policy(benchmark),
+        "args": ["bench", "part", "--role", role, "--folder", FOLDER, "--scratch", SCRATCH],
+        "env": [
+            {
+                "name": "JOB_COMPLETION_INDEX",
+                "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{INDEX}']"}},
+            },
+        ],
+        "resources": resources,
+        "volumeMounts": mounts,
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+    }
+    if role == benchmark.kind.measures:
+        # its peers are known before the pod is created, so the file is complete from the start
+        hosts = {"name": "peers", "mountPath": "/etc/hosts", "subPath": HOSTS, "readOnly": True}
+        mounts.append(hosts)
+    else:
+        # a server is ready when its part has written a file
+        test = {"command": ["test", "-f", READY]}
+        container["readinessProbe"] = {"exec": test, "periodSeconds": 1}
+    return container
+
+
+def _pull_policy(benchmark: Benchmark) -> str:
+    return benchmark.spec.image_pull_policy or "IfNotPresent"
+
+
+def _scratch_volume(benchmark: Benchmark, role: str) -> Document:
+    """Choose what holds the tools' files: for fio's workers its volume or claims."""
+    if role != benchmark.kind.measures:
+        if volume := getattr(benchmark.spec, "volume", None):
+            return dict(volume)
+        if _is_claim_shared(benchmark):
+            return {"persistentVolumeClaim": {"claimName": name_of(benchmark, "scratch")}}
+        if template := _claim_template(benchmark):
+            return {"ephemeral": {"volumeClaimTemplate": {"spec": dict(template)}}}
+    return {"emptyDir": {}}
 
 
 def _merge_overrides(benchmark: Benchmark, role: str) -> PodOverrides:

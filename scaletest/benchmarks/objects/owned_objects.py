@@ -5,16 +5,15 @@ makes the next reconcile pass finds what an earlier one has done. The result is 
 the benchmark's object owns, so it is deleted together with that.
 """
 
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from scaletest.benchmarks.documents import Benchmark, BenchmarkResult
 from scaletest.benchmarks.kinds import Kind
-from scaletest.benchmarks.objects import config_maps, gang_scheduling, manifests, pod_status, ssh
+from scaletest.benchmarks.objects import config_maps, manifests, pod_status, ssh
 from scaletest.cluster.api_calls import Conflict
 from scaletest.cluster.objects import Document, ObjectClient
-from scaletest.cluster.resources import CLAIMS, CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
+from scaletest.cluster.resources import CLAIMS, CONFIG_MAPS, JOBS, PODS, SECRETS, Resource
 from scaletest.model import wire
 
 
@@ -28,22 +27,16 @@ def delete_objects(kind: Kind, name: str, uid: str, objects: ObjectClient, names
     Only objects that `uid` owns are deleted: a benchmark of another kind may have the same name,
     and so may a later benchmark of this kind.
     """
-    for resource in (JOBS, SERVICES, CLAIMS):
+    for resource in (JOBS, CLAIMS):
         for document in objects.list(resource, namespace, manifests.selector_of(name, uid)):
             objects.delete(
                 resource, namespace, document["metadata"]["name"], document["metadata"]["uid"]
             )
     if ssh.is_needed(kind):
         objects.delete(SECRETS, namespace, ssh.secret_name(name, uid))
-    _delete_owned(CONFIG_MAPS, f"{name}-peers", uid, objects, namespace)
-
-
-def _delete_owned(
-    resource: Resource, name: str, uid: str, objects: ObjectClient, namespace: str
-) -> None:
-    document = objects.find(resource, namespace, name)
-    if document is not None and config_maps.is_owned(document, uid):
-        objects.delete(resource, namespace, name, document["metadata"]["uid"])
+    peers = objects.find(CONFIG_MAPS, namespace, f"{name}-peers")
+    if peers is not None and config_maps.is_owned(peers, uid):
+        objects.delete(CONFIG_MAPS, namespace, f"{name}-peers", peers["metadata"]["uid"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,49 +121,18 @@ class OwnedObjects:
         try:
             return config_maps.read_packed(document, config_maps.RESULT, BenchmarkResult.from_dict)
         except config_maps.Damaged as error:
-            if self._find_peers() is None:
-                return self._benchmark.failed_by(error)
-            # nothing else was deleted yet: the pods still tell the result, or why there is none
-            self._objects.delete(CONFIG_MAPS, self._namespace, name, document["metadata"]["uid"])
-            return None
+            return self._benchmark.failed_by(error)
 
-    def store_result(self, result: BenchmarkResult) -> BenchmarkResult | None:
-        """Store a result once and return the stored one; None when another object has the name."""
-        benchmark, owner = self._benchmark, self._owner
+    def store_result(self, result: BenchmarkResult) -> None:
+        """Store a result, unless there is one already."""
+        name = manifests.result_name(self._benchmark.name)
         body = {
-            "metadata": manifests.owned_metadata(
-                benchmark, manifests.result_name(benchmark.name), owner
-            ),
+            "metadata": manifests.owned_metadata(self._benchmark, name, self._owner),
             "binaryData": {config_maps.RESULT: config_maps.pack_text(wire.dump(result.to_dict()))},
         }
-        if self._objects.create(CONFIG_MAPS, self._namespace, body) is not None:
-            return result
-        try:
-            return config_maps.load_result(
-                self._objects, self._namespace, benchmark.name, owner["uid"]
-            )
-        except config_maps.Damaged as error:
-            # the next pass says so of the result that it finds
-            raise Conflict(error.message, hint=error.remedy) from error
+        self._objects.create(CONFIG_MAPS, self._namespace, body)
 
     def delete_all(self) -> None:
-        """Delete all objects except the result.
-
-        First the PodGroup of a gang: the ConfigMap of the peers tells whether there is one, so it
-        must still be there.
-        """
-        uid, name = self._owner["uid"], self._benchmark.name
-        if peers := self._find_peers():
-            benchmark = self._benchmark  # the best guess if the ConfigMap was changed
-            with contextlib.suppress(config_maps.Damaged):
-                benchmark = config_maps.read_agreed(peers)
-            if gang_scheduling.is_wanted(benchmark):
-                _delete_owned(gang_scheduling.POD_GROUPS, name, uid, self._objects, self._namespace)
-        delete_objects(self._benchmark.kind, name, uid, self._objects, self._namespace)
-
-    def _find_peers(self) -> Document | None:
-        """Find the ConfigMap of the peers, if it is this benchmark's own."""
-        peers = self._objects.find(
-            CONFIG_MAPS, self._namespace, manifests.name_of(self._benchmark, "peers")
-        )
-        return peers if peers and config_maps.is_owned(peers, self._owner["uid"]) else None
+        """Delete all objects except the result."""
+        benchmark, uid = self._benchmark, self._owner["uid"]
+        delete_objects(benchmark.kind, benchmark.name, uid, self._objects, self._namespace)

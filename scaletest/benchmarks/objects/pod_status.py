@@ -11,11 +11,6 @@ from scaletest.cluster.objects import Document
 REFUSED_S, QUOTA_S = 10.0, 30.0
 
 
-def pod_name(pod: Document) -> str:
-    """Return the pod's name."""
-    return str(pod["metadata"]["name"])
-
-
 def names_its_part(pod: Document) -> bool:
     """Check whether the pod's labels and annotations tell which part it is."""
     meta = pod["metadata"]
@@ -63,12 +58,6 @@ def has_condition(document: Document, *names: str) -> bool:
     """Check whether an object has one of these conditions, and it is true."""
     by_type = conditions_by_type(document)
     return any(by_type.get(name, {}).get("status") == "True" for name in names)
-
-
-def is_unschedulable(pod: Document) -> bool:
-    """Check whether the scheduler found no node for a pod."""
-    scheduled = conditions_by_type(pod).get("PodScheduled", {})
-    return scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
 
 
 def reason_not_running(pod: Document) -> str:

@@ -6,9 +6,9 @@ deleted. So nothing is measured twice.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from scaletest.benchmarks.documents import (
     Benchmark,
@@ -19,15 +19,14 @@ from scaletest.benchmarks.documents import (
 from scaletest.benchmarks.kinds import BenchmarkFailed, Failure, PartAddress, fail_if
 from scaletest.benchmarks.objects import (
     config_maps,
-    gang_scheduling,
     manifests,
     owned_objects,
     pod_status,
 )
-from scaletest.cluster.api_calls import Busy, Missing, Refused
+from scaletest.cluster.api_calls import Busy, Refused
 from scaletest.cluster.objects import Document, ObjectClient
-from scaletest.cluster.resources import CLAIMS, CONFIG_MAPS, EVENTS, JOBS, PODS, SERVICES
-from scaletest.model.errors import Unreachable, UsageError
+from scaletest.cluster.resources import CLAIMS, CONFIG_MAPS, EVENTS, JOBS, PODS
+from scaletest.model.errors import UsageError
 from scaletest.render.numbers import plural
 
 
@@ -39,35 +38,6 @@ class Observation:
     message: str = ""  # what it waits for
     pods: tuple[Document, ...] = ()  # its pods with their current status
     result: BenchmarkResult | None = None
-    # its parts are not admitted yet, so it may be long before it can use its turn
-    queued: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class BenchmarkContext:
-    """Namespace, owner and turn of a benchmark in a cluster."""
-
-    namespace: str
-    owner: Document  # owner reference to the benchmark's object
-    requested_s: float  # since the epoch
-    image: str  # the container image, unless the benchmark's spec names one
-    # called when all parts are admitted; returns the reason to wait while another benchmark
-    # measures, "" when it is this one's turn
-    take_turn: Callable[[], str] = lambda: ""
-
-
-def reconcile_objects(
-    benchmark: Benchmark,
-    objects: ObjectClient,
-    context: BenchmarkContext,
-    clock: Callable[[], float],
-) -> Observation:
-    """Do what can be done now and return the progress; call it again until the phase is final.
-
-    Raises the API server's errors.
-    """
-    owned = owned_objects.OwnedObjects(benchmark, objects, context.namespace, context.owner)
-    return _Reconciliation(benchmark, objects, context, clock, owned).run()
 
 
 def failure_of_pod(pod: Document, message: str, log: str) -> BenchmarkFailed:
@@ -87,39 +57,46 @@ def failure_of_pod(pod: Document, message: str, log: str) -> BenchmarkFailed:
 
 
 @dataclass(slots=True)
-class _Reconciliation:
-    """One reconcile pass over one benchmark."""
+class Reconciliation:
+    """One reconcile pass over the objects of one benchmark."""
 
     benchmark: Benchmark
     objects: ObjectClient
-    context: BenchmarkContext
+    namespace: str
+    owner: Document  # owner reference to the benchmark's object
+    requested_s: float  # since the epoch
+    image: str  # the container image, unless the benchmark's spec names one
     clock: Callable[[], float]
-    owned: owned_objects.OwnedObjects
+    owned: owned_objects.OwnedObjects = field(init=False)
     pods: tuple[Document, ...] = ()
 
+    def __post_init__(self) -> None:
+        self.owned = owned_objects.OwnedObjects(
+            self.benchmark, self.objects, self.namespace, self.owner
+        )
+
     def run(self) -> Observation:
+        """Do what can be done now and return the progress; repeat it until the phase is final.
+
+        Raises the API server's errors.
+        """
         try:
             # the last pass: everything else is deleted once the result is stored
             result = self.owned.find_result()
             if result is not None:
                 self.owned.delete_all()
                 return Observation(result.phase, result.message, (), result)
-            peers = self.owned.ensure(
-                CONFIG_MAPS, manifests.peers_map(self.benchmark, self.context.owner)
-            )
+            peers = self.owned.ensure(CONFIG_MAPS, manifests.peers_map(self.benchmark, self.owner))
             # measure what was agreed at the first pass, whatever the object says now
-            agreed = config_maps.read_agreed(peers)
-            if agreed.kind is not self.benchmark.kind:
-                raise config_maps.Damaged(peers, f"it is of another kind, {agreed.kind.name}")
-            self.benchmark = agreed
+            self.benchmark = config_maps.read_agreed(peers, self.benchmark.kind)
             is_measuring = manifests.MEASURING in peers["data"]
             if not is_measuring:
                 self._create_objects()
             self.pods = self.owned.list_pods()
-            return self._find_outcome(peers) if is_measuring else self._prepare(peers)
+            return self._find_outcome() if is_measuring else self._prepare(peers)
         except owned_objects.NameConflict as conflict:
             # the other object may be about to go
-            if self.clock() - self.context.requested_s <= manifests.start_limit_s(self.benchmark):
+            if self.clock() - self.requested_s <= manifests.start_limit_s(self.benchmark):
                 return Observation(BenchmarkPhase.PREPARING, str(conflict))
             # the name of the result may be taken as well, so it is only returned, not stored
             self.owned.delete_all()
@@ -138,120 +115,54 @@ class _Reconciliation:
 
         Objects are deleted by the next pass only, so a crash between the two loses nothing.
         """
-        stored = self.owned.store_result(result)
-        message = (
-            stored.message
-            if stored
-            else (
-                f"the ConfigMap {manifests.result_name(self.benchmark.name)} belongs to something"
-                " else: delete it"
-            )
-        )
-        return Observation(BenchmarkPhase.SUMMARISING, message, self.pods)
+        self.owned.store_result(result)
+        return Observation(BenchmarkPhase.SUMMARISING, result.message, self.pods)
 
     # -- until everything is ready
     # ----------------------------------------------------------------------------------------------
 
     def _create_objects(self) -> None:
-        """Create what does not exist, up to the servers; a gang is created with all its parts.
+        """Create what does not exist, up to the servers.
 
-        Raises NameConflict while objects of an earlier benchmark of this name exist, and UsageError
-        for a gang in a cluster without Volcano.
+        Raises NameConflict while objects of an earlier benchmark of this name exist.
         """
-        benchmark, owner, image = self.benchmark, self.context.owner, self.context.image
-        self.owned.ensure(SERVICES, manifests.service(benchmark, owner))
-        if claim := manifests.claim(benchmark, owner):
+        if claim := manifests.claim(self.benchmark, self.owner):
             self.owned.ensure(CLAIMS, claim)
-        servers = manifests.server_parts(benchmark)
-        if gang_scheduling.is_wanted(benchmark):
-            group = gang_scheduling.pod_group(benchmark, owner)
-            try:
-                self.owned.ensure(gang_scheduling.POD_GROUPS, group, self.owned.create_key)
-            except Busy:
-                # a subclass of Unreachable that says nothing about Volcano
-                raise
-            except (Missing, Unreachable) as error:
-                raise UsageError(
-                    f"gang {benchmark.spec.gang} needs Volcano: {error.message}",
-                    hint="install it, set operator.volcano in the chart, or leave gang out",
-                ) from error
-            for job in gang_scheduling.make_jobs(benchmark, owner, image):
-                self.owned.ensure(JOBS, job)
-        elif servers:
-            job = manifests.job(benchmark, servers[0].role, owner, image)
+        if servers := manifests.server_parts(self.benchmark):
+            job = manifests.job(self.benchmark, servers[0].role, self.owner, self.image)
             self.owned.ensure(JOBS, job, self.owned.create_key)
 
     def _prepare(self, peers: Document) -> Observation:
         """Wait until all parts are ready, then create the part that measures."""
         starting_since_s = pod_status.parse_time_s(peers["metadata"]["creationTimestamp"])
-        is_gang = gang_scheduling.is_wanted(self.benchmark)
-        if is_gang:
-            # its parts are admitted together, and only then wait for their turn
-            admitted_s, observation = self._wait_for_admission(peers, starting_since_s)
-            if observation is not None:
-                return observation
-            # the time that it waited for its turn does not count against its parts
-            starting_since_s = max(admitted_s, self.context.requested_s)
         # a server that has ended will serve no client
         for pod in self.pods:
             if pod["status"].get("phase") in ("Failed", "Succeeded"):
                 log = ""
                 with suppress(Busy):  # its node may be gone for good, and the log with it
-                    log = self.objects.log(self.context.namespace, pod_status.pod_name(pod))
+                    log = self.objects.log(self.namespace, pod["metadata"]["name"])
                 raise failure_of_pod(pod, "a server ended before it was needed", log)
         # tell the parts who their peers are, once all are known
         addresses = self._server_addresses()
         is_complete = len(addresses) == len(manifests.server_parts(self.benchmark))
         if addresses and is_complete and manifests.PEERS not in peers["data"]:
-            texts = {
-                manifests.PEERS: json.dumps([asdict(peer) for peer in addresses]),
-                manifests.HOSTS: manifests.hosts_file(addresses),
-            }
-            self._publish(peers, texts, self.pods)
+            self._publish(peers, addresses)
         reason = self._reason_to_wait()
         if not reason and not is_complete:
             reason = "pods have no address yet"
         if reason:
             self._require_start(starting_since_s, "not all parts started in time", reason)
             return Observation(BenchmarkPhase.PREPARING, reason, self.pods)
-        # let the measurement begin; a gang has its measuring part already
-        if not is_gang:
-            role, context = self.benchmark.kind.measures, self.context
-            self.owned.ensure(
-                JOBS, manifests.job(self.benchmark, role, context.owner, context.image)
-            )
+        # let the measurement begin
+        role = self.benchmark.kind.measures
+        self.owned.ensure(JOBS, manifests.job(self.benchmark, role, self.owner, self.image))
         # from here on a Job that is missing was deleted by a user, and is not created again
-        texts = {manifests.MEASURING: str(self.clock())}
-        self._publish(peers, texts, self.owned.measuring_pods(self.pods))
+        name = peers["metadata"]["name"]
+        is_measuring = {"data": {manifests.MEASURING: "true"}}
+        self.objects.patch(CONFIG_MAPS, self.namespace, name, is_measuring)
         return Observation(
             BenchmarkPhase.PREPARING, "the measuring part is being started", self.pods
         )
-
-    def _wait_for_admission(
-        self, peers: Document, created_s: float
-    ) -> tuple[float, Observation | None]:
-        """Return since when a gang may start, and None; or what it still waits for."""
-        admitted_s, message = gang_scheduling.read_admission(
-            self.benchmark, self.objects, self.context.namespace
-        )
-        if admitted_s:
-            reason = self.context.take_turn()
-            observation = Observation(BenchmarkPhase.PENDING, reason, self.pods) if reason else None
-            return admitted_s, observation
-        fail_if(
-            manifests.PEERS in peers["data"],
-            f"the admission was withdrawn: {message}",
-            failure=Failure.INTERRUPTED,
-        )
-        limit_s = gang_scheduling.admission_limit_s(self.benchmark)
-        waited_s = self.clock() - created_s
-        fail_if(
-            waited_s > limit_s,
-            f"not admitted within {limit_s:.0f} s: {message}",
-            failure=Failure.TIMED_OUT,
-        )
-        is_queued = waited_s > gang_scheduling.AT_ONCE_S
-        return 0.0, Observation(BenchmarkPhase.PENDING, message, self.pods, queued=is_queued)
 
     def _server_addresses(self) -> list[PartAddress]:
         """Return the addresses of servers that have one, on the network that is measured."""
@@ -271,49 +182,40 @@ class _Reconciliation:
                 addresses.append(PartAddress(role, index, host, ips[0]))
         return sorted(addresses, key=lambda server: (server.role, server.index))
 
-    def _publish(
-        self,
-        peers: Document,
-        texts: Mapping[str, str],
-        pods: Sequence[Document],
-    ) -> None:
-        """Write texts into the ConfigMap of the peers, and let the kubelets of the pods look at it.
-
-        texts: by their keys; the first one marks the pods.
-        """
-        namespace, name = self.context.namespace, peers["metadata"]["name"]
+    def _publish(self, peers: Document, addresses: Sequence[PartAddress]) -> None:
+        """Write the addresses into the ConfigMap of the peers, and let the kubelets look at it."""
+        namespace, name = self.namespace, peers["metadata"]["name"]
+        texts = {
+            manifests.PEERS: json.dumps([asdict(peer) for peer in addresses]),
+            manifests.HOSTS: manifests.hosts_file(addresses),
+        }
         self.objects.patch(CONFIG_MAPS, namespace, name, {"data": texts})
         # a kubelet looks at the ConfigMap at once when its pod changes, and else up to a minute
         # later
-        mark = {"metadata": {"annotations": {"scaletest.dev/peers-written": next(iter(texts))}}}
-        for pod in pods:
-            self.objects.patch(PODS, namespace, pod_status.pod_name(pod), mark)
+        mark = {"metadata": {"annotations": {"scaletest.dev/peers-written": "true"}}}
+        for pod in self.pods:
+            self.objects.patch(PODS, namespace, pod["metadata"]["name"], mark)
 
     def _reason_to_wait(self) -> str:
         """Name the first pod that measuring still waits for; "" when none is missing."""
-        # the pods that there must be: in a gang the measuring one is created with the servers
-        roles = [part.role for part in manifests.server_parts(self.benchmark)]
+        servers = manifests.server_parts(self.benchmark)
         measuring = self.owned.measuring_pods(self.pods)
-        if gang_scheduling.is_wanted(self.benchmark) and not measuring:
-            roles.append(self.benchmark.kind.measures)
         serving = [pod for pod in self.pods if pod not in measuring]
-        are_missing = len(serving) < len(roles)
-        if are_missing and (denial := self._denial(self._find_job(roles[-1]))):
+        are_missing = len(serving) < len(servers)
+        if are_missing and (denial := self._denial(self._find_job(servers[0].role))):
             return denial
         for pod in serving:
             if not pod_status.has_condition(pod, "Ready"):
-                return f"{pod_status.pod_name(pod)}: {pod_status.reason_not_running(pod)}"
+                return f"{pod['metadata']['name']}: {pod_status.reason_not_running(pod)}"
         return "pods are being created" if are_missing else ""
 
     def _find_job(self, role: str) -> Document | None:
-        return self.objects.find(
-            JOBS, self.context.namespace, manifests.name_of(self.benchmark, role)
-        )
+        return self.objects.find(JOBS, self.namespace, manifests.name_of(self.benchmark, role))
 
     # -- until there is a result
     # ----------------------------------------------------------------------------------------------
 
-    def _find_outcome(self, peers: Document) -> Observation:
+    def _find_outcome(self) -> Observation:
         """Look for the result of the measuring part, or for the reason why there is none."""
         job = self._find_job(self.benchmark.kind.measures)
         measuring = self.owned.measuring_pods(self.pods)
@@ -330,7 +232,7 @@ class _Reconciliation:
                 return self._store(result)
         if unreadable:
             # there may be a result in a log, which can be read later
-            self._check_limit(peers, measuring, unreadable)
+            self._check_limit(measuring, unreadable)
             return Observation(BenchmarkPhase.RUNNING, unreadable, self.pods)
         if job is None:
             raise BenchmarkFailed(Failure.INTERRUPTED, "the measuring Job was deleted by somebody")
@@ -345,12 +247,12 @@ class _Reconciliation:
         )
         # no result yet: it runs, or has not started
         if any(pod["status"].get("phase") == "Running" for pod in measuring):
-            self._check_limit(peers, measuring[:1], "")
+            self._check_limit(measuring, "")
             return Observation(BenchmarkPhase.RUNNING, "", self.pods)
         reason = pod_status.reason_not_running(measuring[0]) if measuring else self._denial(job)
         limit_s = manifests.start_limit_s(self.benchmark)
         self._require_start(
-            config_maps.measuring_since_s(peers),
+            pod_status.parse_time_s(job["metadata"]["creationTimestamp"]),
             f"the measuring part did not start within {limit_s:.0f} s",
             reason,
         )
@@ -365,7 +267,7 @@ class _Reconciliation:
         phase = pod["status"].get("phase")
         if phase not in ("Running", "Succeeded", "Failed"):
             return None
-        log = self.objects.log(self.context.namespace, pod_status.pod_name(pod))
+        log = self.objects.log(self.namespace, pod["metadata"]["name"])
         result = read_framed_result(log)
         if result is None:
             if phase == "Running":
@@ -386,7 +288,7 @@ class _Reconciliation:
         places: Document = {"nodes": {}, "images": {}}
         for placed in self.pods[:32]:
             (container, *_) = placed["status"].get("containerStatuses") or [{}]
-            name = pod_status.pod_name(placed)
+            name = placed["metadata"]["name"]
             places["nodes"][name] = placed["spec"].get("nodeName", "")
             places["images"][name] = container.get("imageID", "")
         node_count = len({part.node for part in self.benchmark.kind.layout(spec)})
@@ -409,10 +311,10 @@ class _Reconciliation:
             notes=notes,
         )
 
-    def _check_limit(self, peers: Document, pods: Sequence[Document], reason: str) -> None:
+    def _check_limit(self, pods: Sequence[Document], reason: str) -> None:
         """Raise BenchmarkFailed when the measuring pods have run for longer than their limit."""
         limit_s = self.benchmark.limit_s + manifests.LIMIT_SLACK_S
-        since_s = max([config_maps.measuring_since_s(peers), *map(pod_status.started_s, pods)])
+        since_s = max(map(pod_status.started_s, pods))
         message = f"no result came within {limit_s:.0f} s"
         fail_if(
             self.clock() - since_s > limit_s,
@@ -421,21 +323,11 @@ class _Reconciliation:
         )
 
     def _require_start(self, since_s: float, message: str, reason: str) -> None:
-        """Raise BenchmarkFailed when a part should have started, or no node will ever take it."""
-        waited_s = self.clock() - since_s
+        """Raise BenchmarkFailed when a part should have started by now."""
         fail_if(
-            waited_s > manifests.start_limit_s(self.benchmark),
+            self.clock() - since_s > manifests.start_limit_s(self.benchmark),
             f"{message}; {reason}" if reason else message,
             failure=Failure.TIMED_OUT,
-        )
-        fail_if(
-            not self.benchmark.spec.start_limit
-            and waited_s > manifests.UNSCHEDULABLE_S
-            and any(map(pod_status.is_unschedulable, self.pods)),
-            f"no node could take a part for {manifests.UNSCHEDULABLE_S:.0f} s; {reason}",
-            failure=Failure.TIMED_OUT,
-            remedy="correct what the scheduler names, or give a startLimit where nodes or volumes"
-            " are made on demand",
         )
 
     def _denial(self, job: Document | None) -> str:
@@ -462,7 +354,7 @@ class _Reconciliation:
         # the last denial is in the Job's events; its status does not tell it
         events = self.objects.list(
             EVENTS,
-            self.context.namespace,
+            self.namespace,
             fields=f"involvedObject.uid={job['metadata']['uid']},reason=FailedCreate",
         )
         message = str(max(events, key=event_time, default={}).get("message", ""))

@@ -9,16 +9,11 @@ from scaletest.benchmarks.kinds import Kind, registry
 from scaletest.benchmarks.measure.operator_executor import resource_of
 from scaletest.benchmarks.objects import (
     config_maps,
-    gang_scheduling,
     manifests,
     owned_objects,
     pod_status,
 )
-from scaletest.benchmarks.objects.reconcile import (
-    BenchmarkContext,
-    Observation,
-    reconcile_objects,
-)
+from scaletest.benchmarks.objects.reconcile import Observation, Reconciliation
 from scaletest.benchmarks.operator import reporting, status
 from scaletest.cluster.api_calls import Busy, Conflict, Missing
 from scaletest.cluster.objects import Document, ObjectClient
@@ -31,7 +26,6 @@ TOGETHER = "scaletest.dev/together"
 PAUSED = "paused: set spec.paused to false to start it"
 # Names no benchmark: with a name in it, all statuses would be rewritten at every turn.
 WAITING = f"waiting for its turn: the Lease {LEASE} names the benchmark that measures now"
-ADMITTED = f"all parts are admitted; {WAITING}"
 
 
 class Lock:
@@ -43,31 +37,34 @@ class Lock:
     def __init__(
         self, objects: ObjectClient, namespace: str, kind: Kind, document: Document
     ) -> None:
-        self._objects, self._namespace = objects, namespace
+        self._objects = objects
+        self._namespace = namespace
         meta = document["metadata"]
         self._holder = f"{kind.plural}/{meta['name']}/{meta['uid']}"
 
-    def take(self) -> str:
-        """Take the lock, or keep it; "" on success, else the name of the holder."""
+    def take(self) -> bool:
+        """Take the lock, or keep it; False while another benchmark has it."""
         lease = self._objects.find(LEASES, self._namespace, LEASE)
         if lease is None:
             body = {"metadata": {"name": LEASE}, "spec": {"holderIdentity": self._holder}}
-            return "" if self._objects.create(LEASES, self._namespace, body) else "another"
+            return self._objects.create(LEASES, self._namespace, body) is not None
         holder = lease["spec"].get("holderIdentity") or ""
         if holder == self._holder:
-            return ""
-        # one that has ended or is gone holds nothing
+            return True
+        if self._is_measured(holder):
+            return False
+        return self._write(self._holder, lease["metadata"]["resourceVersion"])
+
+    def _is_measured(self, holder: str) -> bool:
+        """Check whether the benchmark that a lease names exists and has not ended."""
         plural, name, uid = (*holder.split("/"), "", "", "")[:3]
         kinds = {kind.plural: kind for kind in registry.KINDS.values()}
-        if plural in kinds:
-            document = self._objects.find(resource_of(kinds[plural]), self._namespace, name)
-            if (
-                document
-                and document["metadata"]["uid"] == uid
-                and not reporting.has_ended(document)
-            ):
-                return f"{plural}/{name}"
-        return "" if self._write(self._holder, lease["metadata"]["resourceVersion"]) else "another"
+        if plural not in kinds:
+            return False
+        document = self._objects.find(resource_of(kinds[plural]), self._namespace, name)
+        if document is None or document["metadata"]["uid"] != uid:
+            return False
+        return not reporting.has_ended(document)
 
     def give_back(self) -> None:
         """Release the lock if this benchmark holds it."""
@@ -131,11 +128,8 @@ class _BenchmarkPass(reporting.ReconcilePass):
 
     def act(self) -> tuple[Document, str]:
         """Act once; return the status then, and what an event says of it."""
-        keys = ("apiVersion", "kind", "metadata", "spec")
         try:
-            benchmark = read_benchmark(
-                {key: self.document[key] for key in keys if key in self.document}
-            )
+            benchmark = read_benchmark(self.document)
             manifests.require_runnable(benchmark)
         except errors.UsageError as error:
             if agreed := self._find_agreed():
@@ -175,7 +169,7 @@ class _BenchmarkPass(reporting.ReconcilePass):
         if peers is None or not config_maps.is_owned(peers, meta["uid"]):
             return None
         try:
-            return config_maps.read_agreed(peers)
+            return config_maps.read_agreed(peers, self.kind)
         except config_maps.Damaged:
             # the next pass ends it, and says why
             return Benchmark(meta["name"], self.kind, self.kind.spec())
@@ -190,15 +184,16 @@ class _BenchmarkPass(reporting.ReconcilePass):
         since_s = max(pod_status.parse_time_s(meta["creationTimestamp"]), self.settings.clock())
         if "startedAt" in self._status:
             since_s = pod_status.parse_time_s(self._status["startedAt"])
-        context = BenchmarkContext(
-            self.namespace,
-            reporting.owner_reference(self.document),
-            since_s,
-            manifests.image_of(benchmark.kind, self.settings.image),
-            lambda: ADMITTED if exclusive and self.lock.take() else "",
-        )
         try:
-            observation = reconcile_objects(benchmark, self.objects, context, self.settings.clock)
+            return Reconciliation(
+                benchmark,
+                self.objects,
+                self.namespace,
+                owner=reporting.owner_reference(self.document),
+                requested_s=since_s,
+                image=manifests.image_of(benchmark.kind, self.settings.image),
+                clock=self.settings.clock,
+            ).run()
         except Busy:
             raise
         except errors.Unreachable as error:
@@ -211,21 +206,14 @@ class _BenchmarkPass(reporting.ReconcilePass):
             return Observation(
                 BenchmarkPhase.PREPARING, f"{error.message}; {wording.as_options(error.hint)}"
             )
-        if observation.queued:
-            self.lock.give_back()
-        return observation
 
     def _reason_to_wait(self, benchmark: Benchmark, *, exclusive: bool) -> str:
         """Say why it may not measure now; "" when it may, and holds the lock if exclusive."""
         is_pending = self._status.get("phase") in (None, str(BenchmarkPhase.PENDING))
-        # one that waits in a queue has begun: its parts may be admitted at any moment
-        if is_pending and benchmark.spec.paused and not self._find_agreed():
+        if is_pending and benchmark.spec.paused:
             self.lock.give_back()
             return PAUSED
-        # one in a queue needs its turn only when it is admitted, so others may measure meanwhile
-        if is_pending and gang_scheduling.is_wanted(benchmark) and self._find_agreed():
-            return ""
-        return WAITING if exclusive and self.lock.take() else ""
+        return "" if not exclusive or self.lock.take() else WAITING
 
 
 def _refused_observation(benchmark: Benchmark, error: errors.ScaletestError) -> Observation:

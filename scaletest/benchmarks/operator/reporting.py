@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from scaletest.benchmarks.documents import FINAL_PHASES, BenchmarkPhase
-from scaletest.benchmarks.operator import status
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.cluster.api_calls import Conflict, Missing
 from scaletest.cluster.objects import Document, ObjectClient
@@ -26,7 +25,7 @@ class ReconcileSettings:
     clock: Callable[[], float]
     send_event: SendEvent
     # attributes of specs that set none, such as the scheduler
-    pod_fields: Mapping[str, str] = field(default_factory=dict)
+    pod_fields: Mapping[str, str | None] = field(default_factory=dict)
     # plans of sets, by the set's uid; they never change
     plans: dict[str, BenchmarkPlan] = field(default_factory=dict)
     # by a set's uid the benchmarks that were created, and may not be in the index yet
@@ -90,32 +89,18 @@ class ReconcilePass(ABC):
         return phase
 
     def _write(self, now: Document) -> bool:
-        """Write the status if it differs; False when the object is gone.
+        """Write the status if it differs; False when the object is gone or has changed since.
 
-        Raises Conflict when another operator has written the status since.
+        The next pass acts on what it has become.
         """
-        before, name = self.document.get("status") or {}, self.document["metadata"]["name"]
-        if all(before.get(key) == status.drop_nulls(part) for key, part in now.items()):
+        meta, before = self.document["metadata"], self.document.get("status") or {}
+        if all(before.get(key) == part for key, part in now.items()):
             return True
-        newest = self.document
-        while True:
-            body = {
-                "metadata": {"resourceVersion": newest["metadata"]["resourceVersion"]},
-                "status": now,
-            }
-            try:
-                self.objects.patch(self.resource, self.namespace, name, body, "status")
-                break
-            except Missing:
-                return False
-            except Conflict:
-                found = self.objects.find(self.resource, self.namespace, name)
-                if found is None:
-                    return False
-                if found.get("status") != self.document.get("status"):
-                    raise
-                # kopf's annotations or the spec have changed, not the status
-                newest = found
+        body = {"metadata": {"resourceVersion": meta["resourceVersion"]}, "status": now}
+        try:
+            self.objects.patch(self.resource, self.namespace, meta["name"], body, "status")
+        except (Missing, Conflict):
+            return False
         return True
 
 

@@ -14,11 +14,11 @@ from scaletest.benchmarks.objects import manifests, pod_status
 from scaletest.benchmarks.operator import reporting, status
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.cluster.objects import Document
-from scaletest.model import VerdictKind, wire
+from scaletest.model import VerdictKind
 from scaletest.render import numbers, text
 
-# The whole status may have 16 KiB: the room in it for the results of the permutations.
-RESULTS_BYTES = 6 * 1024
+# Room in the status for the results of the permutations; they are left out where they are longer.
+RESULTS_BYTES = 12 * 1024
 
 
 def status_of(
@@ -48,10 +48,6 @@ def status_of(
         "failed": failed,
         "startedAt": before.get("startedAt") or status.write_time(now_s),
     }
-    # what samples and selectors chose, when it is not much: the whole status may have 16 KiB
-    permutations = [dict(permutation) for permutation in plan.permutations]
-    if len(permutations) <= 32 and len(wire.dump({"all": permutations})) < 8 * 1024:
-        now["permutations"] = permutations
     # computed only when another benchmark has ended
     if over or any(now[key] != before.get(key) for key in ("succeeded", "failed")):
         now |= measured_so_far(plan, created, over=over)
@@ -68,7 +64,7 @@ def status_of(
     )
     if generation := document["metadata"].get("generation"):
         now["observedGeneration"] = generation
-    return status.bound_size(now, ("permutations", "results"))
+    return now
 
 
 def refused_status(before: Mapping[str, Any], message: str, now_s: float) -> Document:
@@ -133,36 +129,29 @@ def measured_so_far(
 
 
 def _fit_permutations(run: BenchmarkRun) -> list[Document]:
-    """Return all permutations with all numbers, else with texts only, else none: what fits.
+    """Return the results of all permutations, or none where they are too long for a status.
 
-    The benchmarks have all numbers.
+    As in the status of a benchmark, headlines are texts for people, and values numbers.
     """
-    if len(run.rows) > 100:
-        return []
-    # the numbers take most of the room
-    for with_numbers in (True, False):
-        permutations = []
-        for row in run.rows:
-            headlines = {}
-            for headline in run.headlines:
-                if summary := row.summaries.get(headline.name):
-                    headlines[headline.name] = {
-                        "text": numbers.quantity_with_half_width(
-                            summary.mean, summary.half_width, headline.unit
-                        ),
-                        **(summary.to_dict() if with_numbers else {}),
-                    }
-            permutations.append(
-                {
-                    "permutation": text.clean_text(row.name, 120),
-                    "succeeded": row.succeeded,
-                    "failed": row.failed,
-                    "headlines": headlines,
-                }
-            )
-        if len(json.dumps(permutations).encode()) <= RESULTS_BYTES:
-            return permutations
-    return []
+    permutations: list[Document] = []
+    for row in run.rows:
+        headlines = {}
+        for headline in run.headlines:
+            if summary := row.summaries.get(headline.name):
+                headlines[headline.name] = numbers.quantity_with_half_width(
+                    summary.mean, summary.half_width, headline.unit
+                )
+        permutations.append(
+            {
+                "permutation": text.clean_text(row.name, 120),
+                "succeeded": row.succeeded,
+                "failed": row.failed,
+                "headlines": headlines,
+                "values": {name: summary.mean for name, summary in row.summaries.items()},
+            }
+        )
+    is_short = len(json.dumps(permutations)) <= RESULTS_BYTES
+    return permutations if is_short else []
 
 
 def _summarise(run: BenchmarkRun) -> str:

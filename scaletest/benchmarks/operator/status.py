@@ -1,7 +1,7 @@
 """Compute the status of a benchmark object: phase, headlines, reason, bounded in size. Pure."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +12,11 @@ from scaletest.cluster.objects import Document
 from scaletest.model.wording import as_options
 from scaletest.render.numbers import format_quantity
 
-MOST_BYTES = 16 * 1024
+# Pods, lines of a failure, and characters of a line in a status: so that it stays small.
+MOST_PODS = 32
+MOST_LINES = 8
+MOST_LINE = 200
+MOST_NETWORK = 1000  # characters of the network as JSON, which a pod writes
 
 
 def status_of(
@@ -33,7 +37,7 @@ def status_of(
     )
     # names, nodes and addresses of the first pods, by role
     pods: dict[str, list[Document]] = {}
-    for pod in observation.pods[:32]:
+    for pod in observation.pods[:MOST_PODS]:
         current = pod.get("status", {})
         facts = {
             "name": pod["metadata"]["name"],
@@ -57,19 +61,20 @@ def status_of(
         numbers = {name: number for name, number in result.headlines.items() if name in units}
         texts = {name: format_quantity(number, units[name]) for name, number in numbers.items()}
         message = result.message or "; ".join((*benchmark.warnings, *result.notes))
+        network = dict(result.network)
         status |= {
             "failure": str(result.failure),
             "message": as_options(message)[:MOST_MESSAGE],
-            "lines": [line[:200] for line in result.lines][:8],
+            "lines": [line[:MOST_LINE] for line in result.lines[:MOST_LINES]],
             "remedy": as_options(result.advice)[:MOST_MESSAGE],
             "headlines": texts,
             "values": numbers,
             "summary": (
                 next(iter(texts.values()), "")
                 if result.ok
-                else (result.message or str(result.failure))[:200]
+                else (result.message or str(result.failure))[:MOST_LINE]
             ),
-            "network": dict(result.network),
+            "network": network if len(json.dumps(network)) <= MOST_NETWORK else {},
             "finishedAt": write_time(result.finished_s or now_s),
         }
         # a benchmark that was refused stores no result
@@ -87,7 +92,7 @@ def status_of(
     )
     if generation:
         status["observedGeneration"] = generation
-    return bound_size(status)
+    return status
 
 
 def make_conditions(
@@ -118,33 +123,3 @@ def make_conditions(
 def write_time(seconds: float) -> str:
     """Write a time in seconds since the epoch as Kubernetes does."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def bound_size(
-    status: Document,
-    fields: Sequence[str] = ("pods", "lines", "headlines", "values", "network"),
-) -> Document:
-    """Return the status without its largest fields if it is too large, with a note in its message.
-
-    fields: in the order in which they are left out. Such fields are null: a status is merged into
-    the object, so leaving one out would retain it.
-    """
-    smaller = dict(status)
-    for name in fields:
-        if len(json.dumps(smaller)) <= MOST_BYTES:
-            break
-        if smaller.get(name):
-            smaller[name] = None
-            if "message" in smaller:
-                note = f"{name} left out: the status was too large"
-                smaller["message"] = f"{smaller['message'][:1000]}; {note}".removeprefix("; ")
-    return smaller
-
-
-def drop_nulls(document: Any) -> Any:
-    """Return a document as a merge patch stores it: without fields that are null, in lists too."""
-    if isinstance(document, Mapping):
-        return {key: drop_nulls(part) for key, part in document.items() if part is not None}
-    if isinstance(document, list | tuple):
-        return [drop_nulls(part) for part in document]
-    return document

@@ -23,7 +23,7 @@ from tests.cluster.conftest import Helm, established, kubeconfig_of, needs_own
 from tests.conftest import eventually, program
 
 pytestmark = needs_own
-CREATED_KINDS = "jobs,pods,services,configmaps"
+CREATED_KINDS = "jobs,pods,configmaps"
 API = "scaletest.dev/v1alpha1"
 ACCOUNT = "bench-scaletest-operator"
 
@@ -129,7 +129,7 @@ def test_a_benchmark_goes_through_its_phases_and_shows_its_headline(operator: Op
     ]
     assert {"Preparing", "Completed"} <= set(reasons)
     # and of what it made only the result
-    eventually(lambda: not operator.get("jobs,pods,services")["items"])
+    eventually(lambda: not operator.get("jobs,pods")["items"])
     assert len(operator.measured()) == 1
 
 
@@ -213,7 +213,8 @@ def test_a_set_is_measured_exactly_once_though_the_operator_is_killed(operator: 
         6,
         0,
     )
-    assert [permutation["streams"] for permutation in status["permutations"]] == [1, 2, 4]
+    rows = status["results"]
+    assert [row["permutation"] for row in rows] == ["streams 1", "streams 2", "streams 4"]
     assert operator.kubectl("get", "benchmarkset", "sweep", "--no-headers").split()[1:6] == [
         "3",
         "2",
@@ -242,7 +243,7 @@ def test_a_second_operator_disturbs_nothing(
     # expect each measured, and nothing left
     status = operator.status("benchmarkset", "both")
     assert (status["phase"], status["succeeded"], status["failed"]) == ("Completed", 4, 0)
-    eventually(lambda: not operator.get("jobs,pods,services")["items"])
+    eventually(lambda: not operator.get("jobs,pods")["items"])
 
 
 def test_a_benchmark_that_cannot_run_fails_with_the_reason_and_blocks_no_other(

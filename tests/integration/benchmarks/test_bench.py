@@ -4,10 +4,10 @@ need no quiet.
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult, benc
 from scaletest.benchmarks.kinds import Failure
 from scaletest.benchmarks.measure import namespaces
 from scaletest.benchmarks.measure.local_executor import LocalExecutor
-from scaletest.model import State
 from scaletest.model.errors import UsageError
 from tests.conftest import call, call_here, eventually, missing, need, processes_with, program
 from tests.unit.benchmarks.test_kube_perftest import DOCUMENTS
@@ -89,21 +88,6 @@ def test_iperf_over_a_veth_pair_has_the_tools_own_numbers(
     assert ended.result["mss"] == mss, "what the tool negotiated says that the MTU was in force"
 
 
-def test_the_time_of_server_and_client_is_told_apart(tmp_path: Path) -> None:
-    need("iperf3")
-    parts = measured("IPerf", tmp_path, duration=2).activities
-    assert set(parts) == {"server-0", "client-0"}
-    # each has its own CPU time, and the client knows whom it waits for
-    for activity in parts.values():
-        assert activity.cpu_s > 0 and activity.seconds[State.ON_CPU] > 0
-        assert sum(activity.seconds.values()) >= 1.5
-    assert {
-        wait.object.rpartition(":")[2]
-        for wait in parts["client-0"].waits
-        if wait.state is State.NETWORK
-    } <= {"5201"}
-
-
 @pytest.mark.parametrize("direction", ["forward", "reverse", "both"])
 @pytest.mark.parametrize("protocol", ["TCP", "UDP"])
 def test_iperf_measures_each_direction(
@@ -122,10 +106,9 @@ def test_iperf_measures_each_direction(
 def test_iperf_2_has_the_sum_of_its_streams(isolated: None, tmp_path: Path) -> None:
     need("iperf")
     ended = measured("IPerf", tmp_path, tool="iperf", duration=1, streams=2)
-    rates = [
-        int(line.rpartition(",")[2]) for line in log_of(tmp_path, "IPerf", "client-0").splitlines()
-    ]
-    assert len(rates) == 2 and ended.headlines["bandwidth"] == sum(rates)
+    log = log_of(tmp_path, "IPerf", "client-0")
+    rates = re.findall(r"^\[ +\d+\] .* (\d+) Kbits/sec$", log, re.MULTILINE)
+    assert len(rates) == 2 and ended.headlines["bandwidth"] == 1e3 * sum(map(int, rates))
 
 
 def test_iperf_on_one_node_uses_the_loopback_and_reads_nothing_of_an_interrupted_attempt(
@@ -489,29 +472,3 @@ def test_a_worker_refuses_a_directory_unless_it_was_told_to_take_it(
     start("--allow-commands", "bench")
     call(*line, "--run-dir", str(tmp_path / "taken"))
     assert files.exists()
-
-
-def test_two_runs_on_one_machine_wait_for_each_other(tmp_path: Path) -> None:
-    need("iperf3")
-    code = (
-        "import time; from scaletest.benchmarks.measure.launch import _hold_lock\n"
-        "from scaletest.benchmarks.options import BenchmarkPlace\n"
-        "with _hold_lock(BenchmarkPlace('', '', ''), None):\n"
-        " print('held', flush=True)\n time.sleep(60)"
-    )
-    holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    try:
-        assert holder.stdout and holder.stdout.readline() == "held\n"
-        line = program(
-            "bench", "run", "IPerf", "--set", "duration=1", "--run-dir", str(tmp_path / "run")
-        )
-        waiting = subprocess.Popen(
-            line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        )
-        assert waiting.stderr and "waiting for another run" in waiting.stderr.readline()
-        holder.kill()
-        waiting.communicate(timeout=60)
-        assert waiting.returncode in (0, 3), "the lock was free as soon as its holder had died"
-    finally:
-        holder.kill()
-        holder.communicate()

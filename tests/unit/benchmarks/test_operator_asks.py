@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks.commands import operator
 from scaletest.benchmarks.documents import benchmark
 from scaletest.benchmarks.objects import manifests, pod_status
-from scaletest.benchmarks.objects.config_maps import load_result, read_agreed
+from scaletest.benchmarks.objects.config_maps import load_result
 from scaletest.benchmarks.operator import benchmark_reconciler, queueing
 from scaletest.cluster.resources import EVENTS
 from tests.unit.fake_cluster import (
@@ -83,38 +82,6 @@ def test_16_only_the_oldest_waiting_benchmark_asks_for_the_lock() -> None:
     assert cluster.objects["iperfs", "b-1"]["metadata"]["resourceVersion"] == before
 
 
-@pytest.mark.parametrize(("count", "most"), [(1, 60), (10, 600), (300, 900)])
-def test_16_many_queued_benchmarks_are_each_reconciled_less_often(count: int, most: int) -> None:
-    # given so many that were told to wait in a queue
-    waiting = {"phase": "Pending", "message": "waits in queue team until all parts are admitted"}
-    everyone = [
-        {
-            "metadata": {"uid": f"u{number}", "namespace": "ns"},
-            "spec": {"gang": "volcano"},
-            "status": waiting,
-        }
-        for number in range(count)
-    ]
-    now = 0.0
-    turns = queueing.Turns(lambda: now)
-    # when a timer comes to each of them every second for a minute
-    looks = dict.fromkeys(range(count), 0)
-    for second in range(60):
-        now = float(second)
-        for number, document in enumerate(everyone):
-            looks[number] += not turns.is_too_soon(document)
-    # expect all together to be looked at no more than ten times a second, and nobody to be
-    # forgotten
-    assert sum(looks.values()) <= most and min(looks.values()) >= 1
-    # and one that is admitted, or changed, or has to go, at once
-    first = everyone[0]
-    assert turns.is_too_soon({**first, "status": {"phase": "Preparing"}}) is False
-    assert (
-        turns.is_too_soon({**first, "metadata": {**first["metadata"], "deletionTimestamp": "now"}})
-        is False
-    )
-
-
 def until_ready(cluster: FakeCluster) -> None:
     cluster.ready = True
     cluster.objects["pods", "first-server-0"]["status"]["conditions"] = [
@@ -168,29 +135,6 @@ def test_a_passing_error_of_admission_is_waited_for() -> None:
     assert not pod_status.is_final_denial(
         "Error creating: failed calling webhook: connection refused", 1e6
     )
-
-
-@pytest.mark.parametrize(("start_limit", "ended"), [(0, True), (300, False)])
-def test_a_part_that_no_node_can_take_lets_the_others_go(start_limit: int, ended: bool) -> None:
-    # given a benchmark whose claim nothing provides, and one that waits for its turn
-    cluster = cluster_with(startLimit=start_limit, ready=False)
-    asked(cluster, "two")
-    look(cluster)
-    why = {
-        "type": "PodScheduled",
-        "status": "False",
-        "reason": "Unschedulable",
-        "message": "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.",
-    }
-    cluster.objects["pods", "one-server-0"]["status"] = {"phase": "Pending", "conditions": [why]}
-    assert "unbound immediate PersistentVolumeClaims" in look(cluster)["message"]
-    assert look(cluster, "two")["message"] == benchmark_reconciler.WAITING
-    # when two minutes are over, expect its end unless it asked for more, and the other's turn
-    cluster.now += 121
-    state = until_ended(cluster) if ended else look(cluster)
-    assert (state["phase"] == "Failed") is ended
-    assert "unbound immediate PersistentVolumeClaims" in state["message"]
-    assert (look(cluster, "two")["phase"] == "Preparing") is ended
 
 
 @pytest.mark.parametrize("name", ["a" * 41, "with.dots", "9lives"])
@@ -268,7 +212,6 @@ def test_20_only_core_kubernetes_objects_are_created_and_no_priority_is_set() ->
     assert {change.partition("/")[0] for change in cluster.made} == {
         "iperfs",
         "configmaps",
-        "services",
         "jobs",
         "leases",
     }
@@ -277,10 +220,18 @@ def test_20_only_core_kubernetes_objects_are_created_and_no_priority_is_set() ->
     assert "schedulerName" not in text and "priorityClassName" not in text and "volcano" not in text
 
 
-@pytest.mark.parametrize("options", [(None, ""), ("Always", ""), (None, "mine"), ("Never", "mine")])
-def test_a_benchmark_is_read_again_whatever_the_operators_options_are(
-    options: tuple[str | None, str],
+@pytest.mark.parametrize("pull_policy", [None, "Always"])
+@pytest.mark.parametrize("scheduler", ["", "mine"])
+def test_pods_are_as_the_operator_was_told_where_the_spec_says_nothing(
+    pull_policy: str | None, scheduler: str
 ) -> None:
-    iperf = benchmark.read_benchmark({"kind": "IPerf", "metadata": {"name": "one"}})
-    iperf = replace(iperf, spec=replace(iperf.spec, **operator._pod_fields(*options)))
-    assert read_agreed(manifests.peers_map(iperf, {"uid": "u"})) == iperf
+    cluster = cluster_with()
+    fields = {"image_pull_policy": pull_policy, "scheduler_name": scheduler}
+    told = replace(settings(cluster), pod_fields=fields)
+    for _ in range(9):
+        benchmark_reconciler.reconcile(IPERF, cluster, "ns", "one", told)
+        if job := cluster.objects.get(("jobs", "one-client")):
+            pod = job["spec"]["template"]["spec"]
+    assert pod["containers"][0]["imagePullPolicy"] == (pull_policy or "IfNotPresent")
+    assert pod.get("schedulerName", "") == scheduler
+    assert cluster.objects["iperfs", "one"]["status"]["phase"] == "Completed"

@@ -19,7 +19,6 @@ from scaletest.benchmarks.kinds.registry import KINDS
 from scaletest.benchmarks.operator import benchmark_reconciler
 from scaletest.cluster import rights
 from scaletest.cluster.resources import Resource
-from tests.unit.benchmarks.test_gang_scheduling import admit
 from tests.unit.fake_cluster import FakeCluster, asked, look, settings, until_set_ended
 
 ROOT = Path(__file__).parents[3]
@@ -44,7 +43,7 @@ def role(file: str, kind: str, name: str) -> Rights:
     (text,) = [
         text for text in documents if f"\nkind: {kind}\n" in text and f"\n  name: {name}\n" in text
     ]
-    return granted(text.partition("\nrules:\n")[2].partition("if $operator.volcano")[0])
+    return granted(text.partition("\nrules:\n")[2].partition("with $operator.perftestGroup")[0])
 
 
 def granted(rules: str) -> Rights:
@@ -119,8 +118,6 @@ def measured_and_deleted(cluster: FakeCluster, kind: str, name: str, **spec: Any
             cluster.logs[pod] = frame_result(
                 BenchmarkResult(name, BenchmarkPhase.COMPLETED, started_s=1.0, finished_s=2.0)
             )
-        if ("podgroups", name) in cluster.objects:
-            admit(cluster, name)
         status: Mapping[str, Any] = cluster.objects[plural, name].get("status", {})
         if status.get("phase") in ("Completed", "Failed"):
             break
@@ -156,16 +153,6 @@ def test_the_operator_may_do_what_it_does_and_nothing_else() -> None:
     allowed = role("operator.yaml", "{{ .kind }}", "{{ .name }}")
     assert used == allowed
     assert documented("operator.md", "## Rights of the operator") == allowed
-
-
-def test_gang_scheduling_has_its_own_rights_in_the_chart() -> None:
-    cluster = Recording()
-    measured_and_deleted(cluster, "MPIPingPong", "one", gang="volcano")
-    assert "podgroups/one" in cluster.made
-    rules = (TEMPLATES / "operator.yaml").read_text("utf-8").partition("if $operator.volcano")[2]
-    allowed = granted(rules.partition("{{- end }}")[0])
-    plain = role("operator.yaml", "{{ .kind }}", "{{ .name }}")
-    assert cluster.used - plain == allowed
 
 
 def test_a_validation_may_do_what_is_declared_and_nothing_else() -> None:

@@ -6,13 +6,13 @@ import pytest
 
 from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult, benchmark, frame_result
 from scaletest.benchmarks.kinds.registry import KINDS
-from scaletest.benchmarks.measure.operator_executor import RUN, OperatorExecutor
+from scaletest.benchmarks.measure.operator_executor import RUN
 from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.objects.config_maps import load_result
 from scaletest.benchmarks.operator import benchmark_reconciler
 from scaletest.cluster.resources import CONFIG_MAPS, PODS
-from tests.unit.benchmarks.test_gang_scheduling import WAITS, admit, queued
-from tests.unit.fake_cluster import FakeCluster, asked, cluster_with, look, settings, until_ended
+from tests.unit.benchmarks.test_operator_executor import executor_on
+from tests.unit.fake_cluster import FakeCluster, asked, cluster_with, look, until_ended
 
 
 def leave_a_pod(cluster: FakeCluster, role: str, phase: str = "Running") -> None:
@@ -94,15 +94,10 @@ def test_a_result_whose_config_map_cannot_be_written_fails_after_a_deadline() ->
     assert until_ended(cluster, "two")["phase"] == "Completed"
 
 
-def test_a_queued_benchmark_cannot_be_paused_and_a_paused_one_keeps_nobody_waiting() -> None:
-    # given one that waits in a queue, whose parts may be admitted at any moment
-    cluster = queued()
-    cluster.objects["iperfs", "one"]["spec"]["paused"] = True
-    # expect it to go on when they are
-    assert look(cluster)["message"] == WAITS
-    admit(cluster)
+def test_a_paused_benchmark_keeps_nobody_waiting() -> None:
+    # given one that had the lock, and was paused before anything was made; expect it given back
+    cluster = cluster_with()
     assert until_ended(cluster)["phase"] == "Completed"
-    # and one that had the lock, and was paused before anything was made, to give it back
     asked(cluster, "two", paused=True)
     uid = cluster.objects["iperfs", "two"]["metadata"]["uid"]
     cluster.objects["leases", "scaletest-benchmarks"]["spec"]["holderIdentity"] = (
@@ -129,7 +124,9 @@ def test_a_server_that_is_lost_before_it_is_needed_is_not_waited_for() -> None:
     assert (state["failure"], state["lines"]) == ("interrupted", [why["message"]])
 
 
-def test_a_run_that_goes_on_waits_until_what_it_deleted_is_gone() -> None:
+def test_a_run_that_goes_on_waits_until_what_it_deleted_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     # given an object that an interrupted run has deleted, and an operator that still cleans up
     # after it
     cluster = cluster_with()
@@ -147,7 +144,7 @@ def test_a_run_that_goes_on_waits_until_what_it_deleted_is_gone() -> None:
             look(cluster)
 
     iperf = benchmark.read_benchmark({"kind": "IPerf", "metadata": {"name": "one"}})
-    executor = OperatorExecutor(cluster, "ns", "run-1", lambda: cluster.now, sleep)
+    executor = executor_on(cluster, sleep, monkeypatch)
     # expect it to be measured, not to be taken for deleted by somebody
     assert executor.run(iperf, lambda phase: None).headlines == {"bandwidth": 5e9}
 
@@ -157,9 +154,7 @@ def test_a_run_that_goes_on_waits_until_what_it_deleted_is_gone() -> None:
             del cluster.objects["configmaps", "one-result"]
 
     del cluster.objects["configmaps", "one-result"]
-    measured = OperatorExecutor(cluster, "ns", "run-2", lambda: cluster.now, look_and_lose).run(
-        iperf, lambda phase: None
-    )
+    measured = executor_on(cluster, look_and_lose, monkeypatch).run(iperf, lambda phase: None)
     assert (measured.failure, measured.message) == ("interrupted", "its result is gone")
 
 
@@ -178,20 +173,3 @@ def test_a_run_that_goes_on_waits_until_what_it_deleted_is_gone() -> None:
 def test_every_kind_has_its_image_or_that_of_benchmarks(image: str, expected: str) -> None:
     assert manifests.image_of(KINDS["PyTorch"], image) == expected
     assert manifests.image_of(KINDS["IPerf"], image) == image
-
-
-def test_the_pod_group_is_deleted_also_when_the_spec_was_changed() -> None:
-    # given parts that were admitted together, and a spec that was changed since
-    cluster = queued()
-    admit(cluster)
-    cluster.objects["iperfs", "one"]["spec"] = {}
-    cluster.objects["iperfs", "one"]["metadata"]["generation"] += 1
-    # expect the PodGroup to go with the rest
-    for _ in range(9):
-        if (
-            benchmark_reconciler.reconcile(KINDS["IPerf"], cluster, "ns", "one", settings(cluster))
-            is BenchmarkPhase.COMPLETED
-        ):
-            break
-    assert cluster.objects["iperfs", "one"]["status"]["phase"] == "Completed"
-    assert ("podgroups", "one") not in cluster.objects

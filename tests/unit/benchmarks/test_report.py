@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -23,10 +22,8 @@ from scaletest.benchmarks.kinds import Failure
 from scaletest.benchmarks.report import benchmark_report, group_failures
 from scaletest.benchmarks.run_type import RUN_TYPE
 from scaletest.cli.main import run as cli
-from scaletest.model import Activity, State, Wait
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.report import formats
-from scaletest.report.formats import md
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.registry import type_of
 from scaletest.stats.comparison import Comparison, Side, compare_runs
@@ -60,8 +57,6 @@ def stored(factor: float = 1.0, *, broken: bool = False) -> StoredBenchmarks:
             BenchmarkPhase.COMPLETED,
             {"bandwidth": factor * (1e10 + 1e8 * number), "retransmits": float(number)},
             network=NETWORK,
-            permutation=benchmark.permutation,
-            repetition=benchmark.repetition,
             started_s=1e9,
             finished_s=1e9 + 2,
         )
@@ -73,8 +68,6 @@ def stored(factor: float = 1.0, *, broken: bool = False) -> StoredBenchmarks:
             failure=Failure.BAD_OUTPUT,
             message=HOSTILE,
             lines=(HOSTILE,),
-            permutation=1,
-            repetition=1,
         )
     return StoredBenchmarks(plan, {"host": "node-a"}, ended, {})
 
@@ -84,25 +77,6 @@ def a_run(factor: float = 1.0, *, broken: bool = False) -> BenchmarkRun:
     return evaluate_benchmarks(
         run.plan, run.results, name="run", folder="/runs/run", environment=run.environment
     )
-
-
-def test_the_time_of_each_part_by_state_is_averaged_over_repetitions() -> None:
-    # given a client that waits longer in the second repetition
-    complete = stored()
-    ended = dict(complete.results)
-    for number, benchmark in enumerate(complete.plan.benchmarks[:2]):
-        waits = (Wait(State.NETWORK, "198.18.0.1:5201", 1.0 + 2 * number),)
-        activity = Activity({State.ON_CPU: 2.0, State.NETWORK: 1.0 + 2 * number}, waits, cpu_s=2.0)
-        ended[benchmark.name] = replace(ended[benchmark.name], activities={"client-0": activity})
-    report = evaluate_benchmarks(complete.plan, ended)
-    line = "time of client-0, streams 1: 0.5 cores; on a CPU 50%, network 50% (198.18.0.1:5201)"
-    assert line in formats.render(benchmark_report(report), "text").splitlines()
-    assert (
-        f"* {md.escape_sentence(line)}"
-        in formats.render(benchmark_report(report), "md").splitlines()
-    )
-    assert ">Where the time went</h2>" in formats.render(benchmark_report(report), "html")
-    assert ">Where the time went</h2>" not in formats.render(benchmark_report(a_run()), "html")
 
 
 @pytest.mark.parametrize("form", formats.texts())
@@ -183,7 +157,6 @@ def swept(product: dict[str, list[object]], **network: object) -> BenchmarkRun:
             BenchmarkPhase.COMPLETED,
             {"bandwidth": 1e9},
             network=network,
-            permutation=benchmark.permutation,
         )
         for benchmark in plan.benchmarks
     }
@@ -276,7 +249,7 @@ def test_a_run_on_disk_is_read_again_as_it_was(tmp_path: Path) -> None:
         file.write('{"name": "cut o')
     again = folder.load()
     assert again.results == before.results
-    folder.forget(again)
+    folder.rewrite_records(again)
     folder.store(next(iter(before.results.values())))
     assert folder.load().results == before.results
     (folder.path / "logs" / "net-1").mkdir(parents=True)
@@ -340,7 +313,7 @@ def test_a_paused_run_is_stored_and_listed(
     capsys.readouterr()
     assert cli(["runs", "list", "--format", "json"]) == 0
     row = json.loads(capsys.readouterr().out)[0]
-    assert (row["problem"], row["workload"]) == ("", "IPerf: 1 x 3")
+    assert (row["problem"], row["workload"]) == ("", "IPerf · 3 repetitions")
     for words in (["report"], ["runs", "show"]):
         assert cli([*words, "LAST"]) == 0
         assert "INVALID  3 of 3 were not measured" in capsys.readouterr().out
@@ -362,21 +335,14 @@ def test_the_chart_of_many_benchmarks_has_few_labels() -> None:
     assert 300 > page.count("c-tick") > 5
 
 
-def test_equal_permutations_give_a_warning_and_are_compared_as_one() -> None:
+def test_equal_permutations_are_compared_as_one() -> None:
     spec = {"template": {"kind": "IPerf"}, "permutations": {"product": {"streams": [1, 1]}}}
-    plan, warnings = plan_of(
-        {"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": spec}, list
-    )
-    assert warnings == [
-        "permutation 2 is the same as permutation 1; set repetitions to measure a permutation"
-        " several times"
-    ]
+    plan, _ = plan_of({"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": spec}, list)
     ended = {
         benchmark.name: BenchmarkResult(
             benchmark.name,
             BenchmarkPhase.COMPLETED,
             {"bandwidth": 1e9 + number},
-            permutation=benchmark.permutation,
         )
         for number, benchmark in enumerate(plan.benchmarks)
     }

@@ -40,8 +40,6 @@ def completed(benchmark: Benchmark) -> BenchmarkResult:
         benchmark.name,
         BenchmarkPhase.COMPLETED,
         {"bandwidth": 1e9},
-        permutation=benchmark.permutation,
-        repetition=benchmark.repetition,
     )
 
 
@@ -50,8 +48,6 @@ def failed(benchmark: Benchmark) -> BenchmarkResult:
         benchmark.name,
         BenchmarkPhase.FAILED,
         message="no",
-        permutation=benchmark.permutation,
-        repetition=benchmark.repetition,
     )
 
 

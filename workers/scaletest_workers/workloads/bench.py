@@ -38,22 +38,15 @@ def make(setup: WorkloadSetup) -> BenchWorkload:
     return BenchWorkload(
         Program(setup.program, setup.interrupt, setup.sampler),
         allow_commands=setup.allow_commands,
-        no_causes=setup.sampler is None,
     )
 
 
 class BenchWorkload(ServedWorkload):
     """Runs `scaletest bench execute DOCUMENT`."""
 
-    def __init__(
-        self, program: Program, *, allow_commands: bool = False, no_causes: bool = False
-    ) -> None:
-        """Prepare to run. allow_commands: also documents that decide what runs.
-
-        no_causes: leave out where the time of the benchmark's parts goes.
-        """
+    def __init__(self, program: Program, *, allow_commands: bool = False) -> None:
+        """Prepare to run. allow_commands: also documents that decide what runs."""
         self._program = program
-        self._options = ["--no-causes"] if no_causes else []
         self._allow_commands = allow_commands
 
     def run(
@@ -82,8 +75,7 @@ class BenchWorkload(ServedWorkload):
             refused = _framed_result(refusal, None)
             return replace(refused, error=as_options(f"{refused.error} ({_TRUST})"))
         # serialized again: the child must not read fields that were not checked here
-        line = python_module("scaletest", "bench", "execute", *self._options)
-        line.append(wire.dump(benchmark.document()))
+        line = python_module("scaletest", "bench", "execute", wire.dump(benchmark.document()))
         ended = self._program.run(line, limit_s, {}, capture=True, quiet=True)
         measured = read_framed_result(ended.output)
         if measured is None:

@@ -114,7 +114,7 @@ def test_a_set_of_iperf_is_measured_by_real_pods(
         )
     # and when the set is deleted nothing is left
     real.kubectl("-n", namespace, "delete", "benchmarkset", "sweep", "--timeout=60s")
-    eventually(lambda: not get(real, namespace, "iperfs,jobs,pods,services"))
+    eventually(lambda: not get(real, namespace, "iperfs,jobs,pods"))
 
 
 SMALL = {
