@@ -59,8 +59,6 @@ class Runtime:
                 program=settings.program,
                 sampler=sampler,
                 allow_commands=settings.allow_commands,
-                node=self.node,
-                pod=self.pod,
             )
         )
 
