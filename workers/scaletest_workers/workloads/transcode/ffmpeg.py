@@ -8,7 +8,6 @@ import re
 
 from scaletest.model import checks
 from scaletest.model.record import Figures
-from scaletest_workers.workloads.transcode.media import FFMPEG_CODECS
 from scaletest_workers.workloads.transcode.options import (
     NULL,
     Acceleration,
@@ -20,6 +19,8 @@ from scaletest_workers.workloads.transcode.options import (
 from scaletest_workers.workloads.transcode.reading import TranscodeReading, frames_per_s
 
 _LOG = ("-loglevel", "level+info", "-nostats", "-benchmark", "-progress", "pipe:1")
+# FFmpeg's names of the codecs.
+FFMPEG_CODECS = {"h264": "h264", "h265": "hevc", "av1": "av1", "mpeg2": "mpeg2video", "vp9": "vp9"}
 _SOFTWARE = {
     "h264": "libx264",
     "h265": "libx265",
