@@ -42,6 +42,11 @@ class RunningJob:
     has_succeeded: bool = False  # RQ counted it as a success
     is_put_back: bool = False  # it waits again
 
+    def put_back(self) -> None:
+        """Put the job back into its queue."""
+        self.accounting.release(self.taken)
+        self.is_put_back = True
+
 
 class WorkloadFailed(Exception):
     """The workload of a job failed; the text has the outcome, the reason and the error."""

@@ -35,18 +35,20 @@ class NodeSampler:
         lease: SamplerLease,
         *,
         requests_begun: Callable[[], int] = int,
-        devices: Reader | None = None,
+        read_devices: Reader | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare to sample. requests_begun: returns how many requests this worker has begun.
 
-        devices: reads the devices. A reader that fails is logged once and not called again.
+        A reader that fails is logged once and not called again.
         """
         self._lease = lease
         self._count_begun = requests_begun
         self._clock = clock
         self._node: NodeReader | None = None
-        self._readers: list[Reader] = [self._read_node, *([devices] if devices else [])]
+        self._readers: list[Reader] = [self._read_node]
+        if read_devices is not None:
+            self._readers.append(read_devices)
         self._closing = threading.Event()
         # When the last reading was. Counters of the next one are compared with it, so that it is
         # None after a pause.

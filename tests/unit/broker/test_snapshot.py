@@ -514,7 +514,7 @@ def test_a_failing_reader_gives_one_warning_and_is_left_out(
             raise OSError("the driver is gone")
         return {"device:0": {"busy": 0.5}}
 
-    sampler = NodeSampler(sampling.lease, devices=devices, clock=clock.seconds)
+    sampler = NodeSampler(sampling.lease, read_devices=devices, clock=clock.seconds)
     for _ in range(6):
         sampler._sample_once()
         sampling.lease.send(redis)
@@ -534,7 +534,7 @@ def test_devices_without_number_or_end_do_no_harm(
     def devices() -> dict[str, dict[str, float]]:
         return dict.fromkeys(names, figures)
 
-    sampler = NodeSampler(sampling.lease, devices=devices, clock=clock.seconds)
+    sampler = NodeSampler(sampling.lease, read_devices=devices, clock=clock.seconds)
     for _ in range(2):
         sampler._sample_once()
         sampling.lease.send(redis)
