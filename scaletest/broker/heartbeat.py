@@ -309,6 +309,6 @@ class Heartbeat:
 
     def _reap(self) -> float:
         """Take back requests of dead workers; return in how many seconds to check again."""
-        next_s = reap(self._client, self._queue, self._max_attempts, self._interval_us).next_s
+        next_s = reap(self._client, self._queue, self._max_attempts, self._interval_us)
         self._has_turn = False
         return self._tick_s if next_s is None else max(SOONEST_REAP_S, next_s)

@@ -80,9 +80,14 @@ class ChosenDevice:
 
     def info(self) -> dict[str, str]:
         """Return fields of a reply that describe the device, besides its path."""
-        device, slot = self.device, "" if self.slot is None else str(self.slot)
-        row = {"id": device.id, "pci": device.pci, "vendor": device.vendor, "model": device.model}
-        return {name: value for name, value in (row | {"slot": slot}).items() if value}
+        fields = {
+            "id": self.device.id,
+            "pci": self.device.pci,
+            "vendor": self.device.vendor,
+            "model": self.device.model,
+            "slot": "" if self.slot is None else str(self.slot),
+        }
+        return {name: text for name, text in fields.items() if text}
 
 
 class DeviceChooser:
@@ -121,7 +126,6 @@ class DeviceChooser:
         """Return all devices that match now, each once, by path. NoDevice when there is none."""
         devices: dict[str, Device] = {}
         preset = self.preset
-        vendors_of_others: dict[str, str] = {}  # by path: what matches, but is not the preset's
         for path in sorted(glob.glob(self._options.glob), key=_by_number):  # noqa: PTH207 - patterns are absolute
             try:
                 state = os.stat(path)  # noqa: PTH116
@@ -131,19 +135,15 @@ class DeviceChooser:
             except OSError:  # it disappeared between glob and stat
                 continue
             device = self._identified[key]
-            if preset and device.vendor_id and device.vendor_id != preset.vendor:
-                vendors_of_others[device.path] = device.vendor or device.vendor_id
-            else:
+            is_of_others = preset and device.vendor_id and device.vendor_id != preset.vendor
+            if not is_of_others:
                 devices.setdefault(device.id, device)
         if devices:
             return list(devices.values())
-        text = f"no device matches {self._options.glob!r} on this machine"
-        if vendors_of_others and preset:
-            others = ", ".join(f"{path} of {vendor}" for path, vendor in vendors_of_others.items())
-            text += f" for the preset {preset.name} (there are: {others})"
+        wanted = f" of the preset {preset.name}" if preset else ""
         resource = preset.resources[0] if preset else "the device plugin's resource"
         raise NoDevice(
-            text,
+            f"no device{wanted} matches {self._options.glob!r} on this machine",
             hint="check the driver; a container needs it as --device, and a pod must request"
             f" {resource}",
         )
@@ -224,10 +224,6 @@ def check_open(path: str, preset: Preset | None = None) -> None:
             ) from error
         if error.errno == errno.EACCES:
             raise permission_denied(path, preset) from error
-        if error.errno in (errno.ENXIO, errno.ENODEV):
-            raise NoDevice(
-                f"there is no device behind {path}", hint="check that its driver is loaded"
-            ) from error
 
 
 def permission_denied(path: str, preset: Preset | None) -> NoDevice:
