@@ -252,23 +252,20 @@ def latest_samples(client: Redis, nodes: Mapping[str, int]) -> dict[str, list[No
     At most MOST_NODES samples in all. Queues without a fresh sample are left out.
     """
     # how many nodes to read of each queue
-    asked: dict[str, int] = {}
+    nodes_to_read: dict[str, int] = {}
     left = MOST_NODES
     for queue, count in nodes.items():
-        share = min(count, left)
-        if share:
-            asked[queue] = share
-            left -= share
-    if not asked:
-        return {}
+        if count and left:
+            nodes_to_read[queue] = min(count, left)
+            left -= nodes_to_read[queue]
     seconds, micros = client.time()
     since = f"{int((seconds + micros / 1e6 - SHOWN_S) * 1000)}-0"
     pipe = client.pipeline(transaction=False)
-    for queue, count in asked.items():
+    for queue, count in nodes_to_read.items():
         # samples of a second come in any order
         pipe.xrevrange(keys.samples(queue), "+", since, count=2 * count)
     by_queue = {}
-    for queue, row in zip(asked, pipe.execute(raise_on_error=False), strict=True):
+    for queue, row in zip(nodes_to_read, pipe.execute(raise_on_error=False), strict=True):
         if not isinstance(row, list):
             continue  # any client may write to Redis: that must not hide the other queues
         # The latest entries come first. Checking a sample takes longest, so it is left out for

@@ -49,8 +49,7 @@ class Runtime:
             from scaletest.observe.sampler import RequestSampler
 
             sampler = RequestSampler()
-        # a benchmark is its argument
-        self._takes_arguments = not settings.ignore_arguments or settings.command[:1] == ("bench",)
+        self._takes_arguments = not settings.ignore_arguments
         self._workload = registry.make(
             WorkloadSetup(
                 command=settings.command or (registry.SLEEP,),
@@ -174,10 +173,6 @@ def run_once(settings: Settings, arguments: tuple[str, ...] = ()) -> SingleRun:
 
     arguments: those of the request.
     """
-    if settings.command[:1] == ("bench",):
-        # the document of a benchmark is never the worker's own
-        arguments = (*settings.command[1:], *arguments)
-        settings = replace(settings, command=("bench",))
     own_memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     runtime = Runtime(settings, Wake())
     sys.stdout.flush()

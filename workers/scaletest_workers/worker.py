@@ -241,9 +241,7 @@ class Worker(OutageProofWorker):
             lambda _, text: logger.warning("worker %s: %s", self.name, text),
             self._runtime.devices.paths,  # for the names that replies use
         )
-        self._sampler = NodeSampler(
-            sampling, requests_begun=lambda: loop.requests_begun, read_devices=devices.read
-        )
+        self._sampler = NodeSampler(sampling, lambda: loop.requests_begun, devices.read)
         self._sampler.start()
 
     def _start_scheduler(self, burst: bool = False, *args: Any, **options: Any) -> None:

@@ -38,26 +38,25 @@ def run(wake: Wake, *arguments: str, limit_s: float = 0.0) -> Result:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("options", "expected"),
     [
-        ("linear", [1, 2, 4, 8]),
-        ("capped:3", [1, 2, 3, 3]),
-        ("amdahl:0.5", [1, 2 / 1.5, 4 / 2.5, 8 / 4.5]),
-        ("usl:0.1:0.01", [1, 2 / 1.12, 4 / 1.42, 8 / 2.26]),
+        ("", [1, 2, 4, 8]),
+        ("--ceiling 3", [1, 2, 3, 3]),
+        ("--contention 0.5", [1, 2 / 1.5, 4 / 2.5, 8 / 4.5]),
+        ("--contention 0.1 --coherency 0.01", [1, 2 / 1.12, 4 / 1.42, 8 / 2.26]),
     ],
 )
-def test_throughput_follows_the_law(text: str, expected: list[float]) -> None:
-    law = from_words(["--law", text]).law
-    assert [runs * law.speed(runs) for runs in (1, 2, 4, 8)] == pytest.approx(expected)
+def test_throughput_follows_the_law(options: str, expected: list[float]) -> None:
+    work = from_words(options.split())
+    assert [runs * work.speed(runs) for runs in (1, 2, 4, 8)] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "--law cubic",
-        "--law capped:0",
-        "--law usl:1",
-        "--law linear:1",
+        "--contention 2",
+        "--coherency x",
+        "--ceiling -1",
         "--seconds -1",
         "--jitter 2",
         "--device-memory 0",

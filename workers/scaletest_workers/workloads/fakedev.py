@@ -1,6 +1,6 @@
 """A simulated device as a workload, to try queues, dashboards and scaling laws without hardware.
 
-A run takes `seconds` on the device alone. With n runs each has the speed `SharingLaw.speed(n)`, so
+A run takes `seconds` on the device alone. With n runs each has the speed `FakeWork.speed(n)`, so
 throughput follows a known law, which a validation must recover.
 
 Runs see each other by files in a shared folder, each locked by its run: the kernel drops the lock
@@ -24,8 +24,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from scaletest.documents.typed_arguments import TypedArguments
-from scaletest.model import Outcome, Reason, State, checks
-from scaletest.model.declared import Count, Positive, Seconds, named_in_files, parsed_by
+from scaletest.model import Outcome, Reason, State
+from scaletest.model.declared import Count, Positive, Seconds, named_in_files
 from scaletest.model.document import Document
 from scaletest.model.errors import InvalidValue
 from scaletest_workers.devices import ChosenDevice
@@ -38,13 +38,6 @@ from scaletest_workers.workloads.base import (
     timed_out_result,
 )
 
-# The parameters of each law, in their order.
-LAW_PARAMETERS = {
-    "linear": (),
-    "amdahl": ("contention",),
-    "usl": ("contention", "coherency"),
-    "capped": ("ceiling",),
-}
 # Where the runs of this machine meet.
 FOLDER_VARIABLE = "SCALETEST_FAKEDEV"
 # How often a run counts the others, and how often it removes the files of dead ones.
@@ -52,35 +45,6 @@ COUNT_EVERY_S = 0.02
 CLEAN_EVERY_S = 0.5
 
 Share = Annotated[float, Meta(ge=0, le=1)]
-
-
-@dataclass(frozen=True, slots=True)
-class SharingLaw:
-    """How much slower each run becomes where several share a device."""
-
-    # parameters of Gunther's universal scalability law
-    contention: float = 0.0
-    coherency: float = 0.0
-    ceiling: float = 0.0  # runs at full speed; 0 for any number
-
-    def speed(self, runs: int) -> float:
-        """Return the speed of each of `runs`, from 0 to 1."""
-        cost = 1 + self.contention * (runs - 1) + self.coherency * runs * (runs - 1)
-        share = self.ceiling / runs if self.ceiling else 1.0
-        return min(1.0, share) / cost
-
-
-def _parse_law(text: str) -> SharingLaw:
-    """Read NAME or NAME:NUMBER:..., with the numbers of LAW_PARAMETERS."""
-    name, *numbers = text.split(":")
-    try:
-        values = [checks.seconds(float(part), "law", zero=name != "capped") for part in numbers]
-        return SharingLaw(**dict(zip(LAW_PARAMETERS[name], values, strict=True)))
-    except (KeyError, TypeError, ValueError, InvalidValue) as error:
-        raise InvalidValue(
-            f"{checks.show_value(text)} is not a law",
-            hint="use linear, amdahl:CONTENTION, usl:CONTENTION:COHERENCY or capped:RUNS",
-        ) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +59,16 @@ class FakeWork(Document):
     device_memory_mib: Annotated[
         Positive, Meta(title="device memory"), named_in_files("device_memory")
     ] = 16384
-    law: Annotated[SharingLaw, parsed_by(_parse_law)] = SharingLaw()
+    # parameters of Gunther's universal scalability law
+    contention: Share = 0.0
+    coherency: Share = 0.0
+    ceiling: Count = 0  # runs at full speed together; 0 for any number
+
+    def speed(self, runs: int) -> float:
+        """Return the speed of each of `runs` that share the device, from 0 to 1."""
+        cost = 1 + self.contention * (runs - 1) + self.coherency * runs * (runs - 1)
+        share = self.ceiling / runs if self.ceiling else 1.0
+        return min(1.0, share) / cost
 
 
 def from_words(arguments: Sequence[str]) -> FakeWork:
@@ -190,7 +163,7 @@ class FakeDevice(ServedWorkload):
         run_seconds = 0.0  # of all runs together
         while left_s > 0:
             runs = max(1, sum(1 for _ in folder.iterdir()))
-            speed = work.law.speed(runs)
+            speed = work.speed(runs)
             if self._setup.interrupt.wait(min(COUNT_EVERY_S, left_s / speed)):
                 raise Interrupted
             now_s = time.monotonic()

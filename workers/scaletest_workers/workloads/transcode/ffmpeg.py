@@ -158,7 +158,4 @@ def read_output(output: str, errors: str) -> TranscodeReading:
     if fps > 0:
         figures["fps"] = round(fps * streams, 3)
     figures["encode_errors"] = len(_FAULT.findall(errors))
-    for name, ours in (("drop_frames", "dropped_frames"), ("dup_frames", "repeated_frames")):
-        if progress.get(name, "").isdigit():
-            figures[ours] = int(progress[name][:15])
     return TranscodeReading.explain(figures, errors)
