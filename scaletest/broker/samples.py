@@ -258,6 +258,8 @@ def latest_samples(client: Redis, nodes: Mapping[str, int]) -> dict[str, list[No
         if count and left:
             nodes_to_read[queue] = min(count, left)
             left -= nodes_to_read[queue]
+    if not nodes_to_read:
+        return {}
     seconds, micros = client.time()
     since = f"{int((seconds + micros / 1e6 - SHOWN_S) * 1000)}-0"
     pipe = client.pipeline(transaction=False)

@@ -106,7 +106,6 @@ def test_a_snapshot_carries_the_time_of_redis(
         interval_s=60.0,
         details=lambda: {"pod": "pod-1", "node": "node-1", "device": "/dev/d0"},
     )._beat()
-    beaten_s = clock.seconds()
     lane = lane_of(redis, interval_s=60.0)
     client.submit([Request(client.new_id(), "q") for _ in range(2)])
     clock.step(2.0)
@@ -120,7 +119,7 @@ def test_a_snapshot_carries_the_time_of_redis(
     (worker,) = queue.workers
     assert (worker.name, worker.busy, worker.started_s) == ("w", True, taken_s)
     assert (worker.pod, worker.node, worker.device) == ("pod-1", "node-1", "/dev/d0")
-    assert (worker.state, worker.heartbeat_s) == ("busy", beaten_s)
+    assert worker.state == "busy"
     assert worker.request == lane_request
     # and neither worker nor client when their deadlines are over
     clock.step(LEASE_INTERVALS * 60.0)
