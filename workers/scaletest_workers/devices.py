@@ -8,10 +8,8 @@ the index decides.
 
 from __future__ import annotations
 
-import errno
 import glob
 import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,8 +32,7 @@ class NoneFree(NoDevice):
     def __init__(self, devices: int, per_device: int) -> None:
         slots = devices * per_device
         super().__init__(
-            f"no device is free: {slots} of {slots} slots of {devices}"
-            f" device{'s' if devices > 1 else ''} are leased",
+            f"no device is free: {slots} of {slots} slots are leased",
             hint=(
                 f"share a device among more workers with <per_device> {per_device + 1}, or start"
                 " fewer workers"
@@ -152,7 +149,6 @@ class DeviceChooser:
         """Raise NoDevice when there is none, or one of the first `most` (None: all) is unusable."""
         for device in self.devices()[:most]:
             check_open(device.path, self.preset)
-            self._check_access(ChosenDevice(device))
 
     def paths(self) -> dict[str, str]:
         """Return paths of the devices that match now, by PCI address."""
@@ -169,36 +165,34 @@ class DeviceChooser:
             chosen, slot = self._leased
             # the lease is the one that came with this device, and the device still exists
             if self._leases.slot == slot and Path(chosen.device.path).exists():
-                return self._check_access(chosen)
+                return chosen
         devices = self.devices()
         if self._leases is None:
             index = (self._options.device_index or 0) % len(devices)
-            return self._check_access(ChosenDevice(devices[index], index))
-        identities = [device.id for device in devices]
-        claimed = self._leases.claim(identities, self._options.per_device)
-        if claimed is None:
-            raise NoneFree(len(devices), self._options.per_device)
-        index = identities.index(claimed.device)
-        chosen = ChosenDevice(devices[index], index, claimed.number)
-        self._leased = (chosen, claimed)
-        return self._check_access(chosen)
+            chosen = ChosenDevice(devices[index], index)
+        else:
+            identities = [device.id for device in devices]
+            claimed = self._leases.claim(identities, self._options.per_device)
+            if claimed is None:
+                raise NoneFree(len(devices), self._options.per_device)
+            index = identities.index(claimed.device)
+            chosen = ChosenDevice(devices[index], index, claimed.number)
+            self._leased = (chosen, claimed)
+        self._latest = chosen.device
+        return chosen
 
     def environment(self, chosen: ChosenDevice) -> dict[str, str]:
         """Return the workload's environment: the device, and what restricts the libraries to it."""
-        device, preset = chosen.device, self.preset
-        variables = {DEVICE_VARIABLE: device.path, "SCALETEST_DEVICE_ID": device.id}
+        variables = {
+            DEVICE_VARIABLE: chosen.device.path,
+            "SCALETEST_DEVICE_ID": chosen.device.id,
+        }
         if chosen.slot is not None:
             variables["SCALETEST_DEVICE_SLOT"] = str(chosen.slot)
-        if preset is not None:
-            variables |= {**dict(preset.order), preset.visible: device.unique or str(chosen.index)}
+        if self.preset is not None:
+            variables |= dict(self.preset.order)
+            variables[self.preset.visible] = chosen.device.unique or str(chosen.index)
         return variables
-
-    def _check_access(self, chosen: ChosenDevice) -> ChosenDevice:
-        """Return the device that was chosen. NoDevice when its mode denies access."""
-        if not os.access(chosen.device.path, os.R_OK | os.W_OK):
-            raise permission_denied(chosen.device.path, self.preset)
-        self._latest = chosen.device
-        return chosen
 
 
 def _by_number(path: str) -> tuple[str, int, str]:
@@ -208,22 +202,23 @@ def _by_number(path: str) -> tuple[str, int, str]:
 
 
 def check_open(path: str, preset: Preset | None = None) -> None:
-    """Raise NoDevice when a device cannot be opened, as in containers; skip ordinary files."""
+    """Raise NoDevice when a device's mode denies access, or a container's rules do."""
+    if not os.access(path, os.R_OK | os.W_OK):
+        raise permission_denied(path, preset)
+    if not Path(path).is_char_device():  # to open and close a block device has effects
+        return
     try:
-        if not stat.S_ISCHR(os.stat(path).st_mode):  # noqa: PTH116
-            return
         os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
-    except OSError as error:
-        if error.errno == errno.EPERM:
-            raise NoDevice(
-                f"this container may not open {path}: its device rules forbid it",
-                hint=(
-                    "let the runtime add it: request the device plugin's resource, or docker run"
-                    " --device"
-                ),
-            ) from error
-        if error.errno == errno.EACCES:
-            raise permission_denied(path, preset) from error
+    except PermissionError as error:
+        raise NoDevice(
+            f"this container may not open {path}: its device rules forbid it",
+            hint=(
+                "let the runtime add it: request the device plugin's resource, or docker run"
+                " --device"
+            ),
+        ) from error
+    except OSError:  # as while another program has it for itself
+        return
 
 
 def permission_denied(path: str, preset: Preset | None) -> NoDevice:

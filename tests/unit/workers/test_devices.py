@@ -2,6 +2,7 @@
 none. Checks before a run on this machine: its programs and devices, those of background loads too.
 """
 
+import errno
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -184,23 +185,16 @@ def test_permission_denied_names_the_group(
     assert expected in error.hint
 
 
-@pytest.mark.parametrize(
-    ("number", "problem", "todo"),
-    [
-        (1, "device rules forbid", "docker run --device"),
-        (13, "permission denied", "the node"),
-    ],
-)
 def test_a_device_that_cannot_be_opened_names_the_setting_to_change(
-    monkeypatch: pytest.MonkeyPatch, number: int, problem: str, todo: str
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def refuse(*_: object) -> int:
-        raise OSError(number, os.strerror(number))
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(NoDevice, match=problem) as error:
+    with pytest.raises(NoDevice, match="device rules forbid") as error:
         devices.check_open(NULL)
-    assert todo in error.value.hint
+    assert "docker run --device" in error.value.hint
 
 
 # -- choice with leases
