@@ -57,7 +57,8 @@ UNBLOCK_EVERY_S = 0.02
 RETRY_S = 0.2
 # A heartbeat waits for its answer only until the next one is due, within these bounds. If it waited
 # longer on a dead connection, the lease would end.
-SHORTEST_PATIENCE_S, LONGEST_PATIENCE_S = 1.0, 5.0
+SHORTEST_PATIENCE_S = 1.0
+LONGEST_PATIENCE_S = 5.0
 
 # What tools shall see of a worker, by name.
 Details = Mapping[str, str | int | float]

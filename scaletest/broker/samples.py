@@ -30,16 +30,19 @@ SAMPLE_EVERY_S = 1.0
 MOST_SAMPLES_PER_S = 100
 # Samples that a queue's stream holds, about: a reader that comes every few seconds misses none.
 STREAM_LENGTH = 2000
-# Of one sample, packed and unpacked.
-MOST_BYTES, MOST_JSON_BYTES = 4096, 65_536
+# How long one sample may be, packed and unpacked.
+MOST_BYTES = 4096
+MOST_JSON_BYTES = 65_536
 # How long an idle node is sampled, from the sampler's begin and after the queue's last request.
-AT_FIRST_S, AFTERWARDS_S = 10.0, 5.0
+AT_FIRST_S = 10.0
+AFTERWARDS_S = 5.0
 # A sample that waited longer for Redis is dropped: Redis would stamp it with too late a time.
 LONGEST_WAIT_S = 2.0
 # Samples that one call reads.
 READ_AT_ONCE = 1000
 # What `latest_samples` shows: samples at most so old, of so many nodes.
-SHOWN_S, MOST_NODES = 10.0, 200
+SHOWN_S = 10.0
+MOST_NODES = 200
 # What is left out of a sample that is too long: the largest first, and 0 for all other resources.
 _DROP_ORDER = {NETWORK: 3, DISK: 2, DEVICE: 1}
 # Six digits are more than any sensor has; energy is a counter, of which differences are taken.

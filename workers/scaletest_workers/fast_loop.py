@@ -146,7 +146,8 @@ class FastLoop:
             if self._breaker.suspect and done is not None:
                 # deliver at once, and let other workers take what waits
                 self._lane.cycle(done, take=False)
-                done, self._delivers = None, False
+                done = None
+                self._delivers = False
                 self._stopping.draining.wait(self._breaker.delay_s)
             taken = self._lane.cycle(
                 done,
@@ -180,12 +181,14 @@ class FastLoop:
     def _run(self, taken: TakenRequest) -> FinishedRequest | None:
         """Run one request; return its outcome for the next call, None when it was put back."""
         self._ran += 1
-        runtime, heartbeat, stopping = self._runtime, self._heartbeat, self._stopping
+        heartbeat = self._heartbeat
+        stopping = self._stopping
         try:
             arguments, limit_s = jobs.decode(taken.data)
         except InvalidValue as error:
             result = Result(Outcome.FAILED, Reason.POISON, error=str(error))
-            run_s, registered = 0.0, False
+            run_s = 0.0
+            registered = False
         else:
             if self._log_messages:
                 logger.info(
@@ -197,7 +200,7 @@ class FastLoop:
             heartbeat.note_start(taken.id, taken.attempt)
             began = time.monotonic()
             try:
-                result, run_s = runtime.run(arguments, limit_s)
+                result, run_s = self._runtime.run(arguments, limit_s)
             except Interrupted:
                 if not stopping.was_commanded(taken.id):
                     heartbeat.note_end()
@@ -214,7 +217,7 @@ class FastLoop:
             registered = heartbeat.note_end()
             if stopping.stopped_job is not None:
                 stopping.forget_job()
-        reply, wait_s = runtime.reply_json(taken, self._worker.name, result, run_s)
+        reply, wait_s = self._runtime.reply_json(taken, self._worker.name, result, run_s)
         self._note(result, run_s, reply)
         return FinishedRequest(taken, result.outcome.value, wait_s, run_s, reply, registered)
 

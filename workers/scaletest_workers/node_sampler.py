@@ -90,7 +90,8 @@ class NodeSampler:
         if not self._lease.has_work:
             self._read_at = None
             return
-        read_before, self._read_at = self._read_at, self._clock()
+        read_before = self._read_at
+        self._read_at = self._clock()
         # of too many resources the first ones are kept: those of the node come before its devices
         resources = {**self._node.read(), **self._read_devices()}
         if read_before is not None:

@@ -14,9 +14,13 @@ from torch import Tensor, nn
 
 CLASSES = 1000
 VOCABULARY = 32000
-WIDTH, LAYERS, HEADS = 512, 8, 8
-# Side of an image, and tokens of a text.
-IMAGE_SIDE, TOKENS = 224, 32
+# Of the language model: numbers by which it describes a token, layers, and heads of its attention.
+WIDTH = 512
+LAYERS = 8
+HEADS = 8
+# Pixels along a side of an image, and tokens of a text.
+IMAGE_SIDE = 224
+TOKENS = 32
 
 
 def alexnet() -> nn.Module:

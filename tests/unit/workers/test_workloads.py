@@ -318,9 +318,13 @@ def test_no_device_is_a_failure_that_names_the_pattern(wake: Wake, tmp_path: Pat
     assert run(wake, Settings(command=("true", "FILENAME"))).reason is Reason.NO_DEVICE
 
 
-def test_names_come_from_the_named_variables_else_the_host(wake: Wake) -> None:
+def test_names_come_from_the_named_variables_else_the_host(
+    wake: Wake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NODE", "n1")
+    monkeypatch.delenv("POD", raising=False)
     settings = Settings(node_env="NODE", pod_env="POD")
-    runtime = Runtime(settings, wake, {"NODE": "n1"})
+    runtime = Runtime(settings, wake)
     assert runtime.node == "n1"
     assert runtime.pod == os.uname().nodename
 

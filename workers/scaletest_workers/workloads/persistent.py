@@ -160,7 +160,8 @@ class PersistentChild:
             process.stdin.flush()
         except OSError:
             return ENDED
-        stdout, interrupt = process.stdout.fileno(), self._setup.interrupt.fileno()
+        stdout = process.stdout.fileno()
+        interrupt = self._setup.interrupt.fileno()
         line = b""
         while not line.endswith(b"\n"):
             # wait for the end of the process, too: what it forked may keep its output open

@@ -77,7 +77,8 @@ class Program:
         Raises Interrupted.
         """
         watch = self._sampler.draw(environment.get(DEVICE_VARIABLE, "")) if self._sampler else None
-        options, name = self._options, argv[0]
+        options = self._options
+        name = argv[0]
         children_before = own_children()
 
         # start it, with readers of its output
