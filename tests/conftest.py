@@ -265,7 +265,7 @@ def call_here(
         mock.patch.dict(os.environ, env or {}),
         # what a process says once
         mock.patch.object(broker.queues, "_logged", set()),
-        mock.patch.object(broker.server_limits, "_warned", set()),
+        mock.patch.object(broker.connection, "_warned", set()),
     ):
         code = main.run(list(arguments))
     return subprocess.CompletedProcess(arguments, code, *(_read(stream) for stream in (out, err)))

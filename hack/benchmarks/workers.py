@@ -27,6 +27,7 @@ from typing import Any
 from hack.benchmarks.asides import Aside, exporter_of, ping, scrape
 from hack.benchmarks.ended_rows import fill_ended
 from hack.benchmarks.simulated_workers import (
+    CONNECTIONS_A_WORKER,
     SCRIPTS,
     TICK_S,
     Capture,
@@ -37,14 +38,13 @@ from hack.benchmarks.simulated_workers import (
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
 from scaletest.broker.heartbeat import DEFAULT_INTERVAL_S, LEASE_INTERVALS
 from scaletest.broker.scripts import script
-from scaletest.broker.server_limits import CONNECTIONS_A_WORKER
 from scaletest.model import Request
 
 QUEUES = 20
 REAL, REAL_QUEUE, REAL_SLEEP_S = 8, "real", 0.02
 KILLED = STORM = 1000
 STEADY_S = 30.0
-# Of a real worker: requests, heartbeats, commands.
+# Of a real worker, and the fewest of a simulated one.
 CONNECTIONS, FEWEST_CONNECTIONS = CONNECTIONS_A_WORKER, 2
 # Connections of others than simulated workers, and files that Redis keeps for itself besides.
 OTHER_CLIENTS, SPARE_FILES = 150, 200

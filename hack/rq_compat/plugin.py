@@ -13,7 +13,7 @@ import rq.serializers
 import rq.worker
 import rq.worker.worker_classes
 
-from scaletest_workers.rq_jobs import VARIABLE
+from scaletest_workers.rq_jobs import ALLOWED_VARIABLE
 from scaletest_workers.worker import Worker
 
 # RQ's tests flush the Redis on the default port, so they are sent to another port.
@@ -28,7 +28,7 @@ def _init(self: Any, *args: Any, **options: Any) -> None:
 
 
 redis.Redis.__init__ = _init  # type: ignore[method-assign]
-os.environ[VARIABLE] = "tests rq time os builtins operator"
+os.environ[ALLOWED_VARIABLE] = "tests rq time os builtins operator"
 rq.serializers.DefaultSerializer = rq.serializers.JSONSerializer  # type: ignore[misc,assignment]
 rq.serializers.PickleSerializer = rq.serializers.JSONSerializer  # type: ignore[misc,assignment]
 if not os.environ.get("RQ_TESTS_STOCK"):

@@ -70,7 +70,8 @@ class Cancellation:
     def _sweep(self) -> None:
         """Sweep the list once, from its end to its front, or until nothing is left to take out."""
         # how many entries were checked, counted from the end, and the last of them
-        checked, last = 0, b""
+        checked = 0
+        last = b""
         at_front = False
         while self._waiting_count and not at_front:
             answer = self._retrying.run(
@@ -79,7 +80,8 @@ class Cancellation:
             if answer is None:
                 # Redis was away for longer than the set lives, or came back without it
                 self._write_set()
-                checked, last = 0, b""
+                checked = 0
+                last = b""
                 continue
             checked, last, left, at_front = answer
             self._taken_out += self._waiting_count - left

@@ -116,12 +116,13 @@ class Client:
         again. With `reply` each gets a reply here; without, an ordinary RQ result is kept for
         `result_ttl_s` seconds. Raises UndeclaredQueue.
         """
-        accepted = size = 0
+        accepted = 0
         batch: list[Request] = []
+        batch_characters = 0
         for number, request in enumerate(requests, 1):
             batch.append(request)
-            size += sum(map(len, request.arguments))
-            is_full = len(batch) == SUBMIT_BATCH or size >= SUBMIT_CHARACTERS
+            batch_characters += sum(map(len, request.arguments))
+            is_full = len(batch) == SUBMIT_BATCH or batch_characters >= SUBMIT_CHARACTERS
             is_last = number == len(requests)
             # a call has one schedule; those that are submitted again may have several
             if is_full or is_last or requests[number].schedule is not request.schedule:
@@ -129,7 +130,8 @@ class Client:
                 accepted += taken
                 if taken < len(batch):
                     break
-                batch, size = [], 0
+                batch = []
+                batch_characters = 0
         return accepted
 
     def _submit_batch(self, batch: Sequence[Request], reply: bool, result_ttl_s: int) -> int:
@@ -181,7 +183,8 @@ class Client:
                 now = time.monotonic()
                 since = self._undeclared_since[queue]
                 if since is None:
-                    since = self._undeclared_since[queue] = now
+                    since = now
+                    self._undeclared_since[queue] = now
                     logger.warning(
                         "client %s: queue %s is no longer declared; waiting %g s for it to be"
                         " declared again",
@@ -234,9 +237,9 @@ class Client:
                     return reply
             self.recover({request.id: request})
         was_waiting = self.cancel(request.queue, [request.id])
+        state = "was dropped" if was_waiting else "still runs"
         raise WaitTimeout(
-            f"no reply came within {timeout_s:g} s; the request"
-            f" {'was dropped' if was_waiting else 'still runs'}",
+            f"no reply came within {timeout_s:g} s; the request {state}",
             hint="see whether a worker serves the queue: scaletest queue show",
         )
 

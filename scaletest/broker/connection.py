@@ -13,7 +13,6 @@ with the ssl_... options that a rediss URL takes.
 import logging
 import re
 import socket
-import time
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -22,7 +21,6 @@ from redis import backoff, connection, exceptions, retry, sentinel
 
 from scaletest.broker.redis_errors import explain_redis_errors, is_transient
 from scaletest.broker.retrying import Retrying
-from scaletest.broker.server_limits import warn_of_limits
 from scaletest.model.errors import InvalidValue, Unreachable
 from scaletest.model.masking import mask_passwords
 
@@ -33,12 +31,18 @@ logger = logging.getLogger("scaletest.broker")
 CONNECT_TIMEOUT_S = 5.0
 SENTINEL_PORT = 26379
 MINIMUM_VERSION = (6, 2)
-# A server that loads its data refuses all calls: so often, and this far apart, it is asked again.
-LOADING_TRIES = 60
-LOADING_PAUSE_S = 1.0
-# Socket options by which the kernel notices a dead connection, where it has them. A live peer's
-# kernel acknowledges within TCP_USER_TIMEOUT milliseconds, whatever its processes do.
-KEEPALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 10_000}
+# The maxmemory-policy that deletes no keys.
+KEEPS_EVERYTHING = "noeviction"
+# Socket options by which the kernel notices a dead connection. A live peer's kernel acknowledges
+# within TCP_USER_TIMEOUT milliseconds, whatever its processes do.
+KEEPALIVE = {
+    socket.TCP_KEEPIDLE: 5,
+    socket.TCP_KEEPINTVL: 2,
+    socket.TCP_KEEPCNT: 3,
+    socket.TCP_USER_TIMEOUT: 10_000,
+}
+# The servers that this process has warned of.
+_warned: set[str] = set()
 
 
 def connect(
@@ -46,9 +50,9 @@ def connect(
 ) -> Redis:
     """Return a client for `url` (redis, rediss, unix, sentinel), checked at once.
 
-    It waits while the server loads its data. retrying: waits for a server that accepts connections
-    and breaks them, as one that restarts or a proxy before it; not for one that refuses them, which
-    is mostly a wrong address.
+    retrying: waits for a server that loads its data, or that accepts connections and breaks them,
+    as one that restarts or a proxy before it; not for one that refuses them, which is mostly a
+    wrong address.
 
     Raises Unreachable when it cannot be reached, rejects the login or is not a supported server,
     and InvalidValue for a URL that cannot be read.
@@ -56,14 +60,6 @@ def connect(
     client = prepare_connection(url, socket_timeout_s=socket_timeout_s)
 
     def check_server() -> None:
-        # a server that loads its data answers nothing else yet
-        for _ in range(LOADING_TRIES):
-            try:
-                client.ping()
-                break
-            except exceptions.BusyLoadingError:
-                logger.warning("Redis is loading its data, waiting")
-                time.sleep(LOADING_PAUSE_S)
         info: dict[str, Any] = client.info("server")
         version = tuple(int(part) for part in str(info.get("redis_version", "0.0")).split(".")[:2])
         if version < MINIMUM_VERSION:
@@ -76,7 +72,7 @@ def connect(
                 "this is a Redis Cluster, which cannot run scripts over several keys",
                 hint="use one Redis; Sentinel gives it a standby",
             )
-        warn_of_limits(client, mask_passwords(url), hosts_of_url(url))
+        _warn_of_eviction(client, mask_passwords(url))
 
     with explain_redis_errors(url):
         try:
@@ -87,6 +83,27 @@ def connect(
                 raise
             retrying.run_after(error, check_server)
     return client
+
+
+def _warn_of_eviction(client: Redis, name: str) -> None:
+    """Log once that this server throws requests away when its memory is full.
+
+    name: the server, fit for messages. Silent where INFO is forbidden.
+    """
+    try:
+        memory: dict[str, Any] = client.info("memory")
+    except exceptions.NoPermissionError:
+        return
+    policy = memory.get("maxmemory_policy", KEEPS_EVERYTHING)
+    if policy != KEEPS_EVERYTHING and name not in _warned:
+        _warned.add(name)
+        logger.warning(
+            "Redis at %s evicts keys when its memory is full (maxmemory-policy %s): requests and"
+            " replies get lost without an error; set maxmemory-policy %s",
+            name,
+            policy,
+            KEEPS_EVERYTHING,
+        )
 
 
 def prepare_connection(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
@@ -103,11 +120,7 @@ def prepare_connection(url: str, *, socket_timeout_s: float | None = 30.0) -> Re
     }
     if not url.startswith("unix:"):
         options["socket_keepalive"] = True
-        options["socket_keepalive_options"] = {
-            getattr(socket, name): value
-            for name, value in KEEPALIVE.items()
-            if hasattr(socket, name)
-        }
+        options["socket_keepalive_options"] = KEEPALIVE
     try:
         client = client_for_url(url, options)
         # an unknown option would raise only when the first connection is made
@@ -121,9 +134,8 @@ def prepare_connection(url: str, *, socket_timeout_s: float | None = 30.0) -> Re
         login = re.split("[/?#]", url.partition("//")[2], maxsplit=1)[0].rpartition("@")[0]
         if "@" in url and (not login or "[" in login or "]" in login):
             reason = (
-                "special characters in its user or password must be percent-encoded, as / by"
-                " %2F, ? by %3F,"
-                " # by %23 and [ by %5B"
+                "special characters in its user or password must be percent-encoded, as / by %2F,"
+                " ? by %3F, # by %23 and [ by %5B"
             )
         raise InvalidValue(
             f"the Redis URL {mask_passwords(url)!r} cannot be read: {reason}",
@@ -199,13 +211,6 @@ def client_for_url(url: str, options: dict[str, Any]) -> redis.Redis:
         db=int(database or 0),
         **{**options, **secure, **query},
     )
-
-
-def hosts_of_url(url: str) -> list[str]:
-    """Return the hosts that a URL names; none for a socket."""
-    parts = urlsplit(url)
-    hosts = [] if parts.scheme == "unix" else parts.netloc.rpartition("@")[2].split(",")
-    return [_split_address(text)[0] for text in hosts]
 
 
 def _split_address(text: str) -> tuple[str, int]:

@@ -94,7 +94,8 @@ class DeviceLeases:
     def renew(self) -> bool:
         """Extend the lease; return False when it was lost."""
         with self._lock:
-            slot, sent_at = self._slot, self._clock()
+            slot = self._slot
+            sent_at = self._clock()
             if slot is None:
                 return True
             if script("renew")(

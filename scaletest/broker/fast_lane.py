@@ -12,6 +12,7 @@ Nothing is run here, and nothing is known of workloads.
 import socket
 import time
 import uuid
+from contextlib import suppress
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -27,7 +28,8 @@ from scaletest.model.queue_counts import count_arguments
 
 # An idle worker repeats its call this often, and once an interval, to notice a dead connection.
 LONGEST_BLOCK_S = 20.0
-# How much longer than its block a socket waits for an answer.
+# How much longer than its block a socket waits for an answer. Then the connection is taken for
+# dead, and the call is sent again on a new one.
 SOCKET_SLACK_S = 10.0
 
 
@@ -64,14 +66,6 @@ class NothingTaken(Enum):
     AGAIN = b"again"
 
 
-class PendingCall(NamedTuple):
-    """A call that waits for its answer."""
-
-    call: str
-    block_s: float  # how long it may wait for a request
-    delivers: str  # the lease of the request whose result it carries, or ""
-
-
 # None when the queue was empty.
 Answer = TakenRequest | NothingTaken | None
 
@@ -94,13 +88,11 @@ class FastLane:
         self._call = ""
         # The worker's deadline in Redis's last answer; heartbeats only extend it.
         self._deadline: bytes = b""
-        # Read by the worker's heartbeat, since an answer may be lost on its way.
-        self.pending: PendingCall | None = None
+        # The lease of the request whose result is on its way, or "". Heartbeats extend it.
+        self.delivering = ""
         # Whether a call is under way that delivers nothing, so that nothing is lost when its
         # connection is broken.
         self.idle = False
-        # A blocking move was sent and its end is unknown: a request may be in the taking list.
-        self.in_doubt = False
         self._waiting_key = keys.rq_queue(queue)
         self._taking_key = keys.taking(queue)
         self._started_key = keys.rq_started(queue)
@@ -121,8 +113,7 @@ class FastLane:
             keys.PULSE,
             keys.STANDSTILL,
         )
-        # Its socket waits longer than any blocking move.
-        self._connection = own_connection(client, LONGEST_BLOCK_S + SOCKET_SLACK_S)
+        self._connection = own_connection(client, self._longest_block_s + SOCKET_SLACK_S)
         # Redis's number of the connection, by which a heartbeat ends a blocking move.
         self.client_id = 0
 
@@ -142,24 +133,13 @@ class FastLane:
         finally:
             self.idle = False
 
-    def hang_up(self) -> bool:
-        """Break an idle lane's connection, which ends its call; return whether it did."""
-        return self.idle and self.break_off()
-
-    def break_off(self) -> bool:
-        """Break the connection, so that a call that waits for its answer is sent again.
-
-        Return whether there was one. For any thread.
-        """
+    def hang_up(self) -> None:
+        """Break an idle lane's connection, so that its call ends. For any thread."""
         connection = self._connection._sock
-        if connection is None:
-            return False
-        try:
-            # not TLSSocket.shutdown, which would destroy the session that the other thread uses
-            socket.socket.shutdown(connection, socket.SHUT_RDWR)
-        except OSError:
-            return False
-        return True
+        if self.idle and connection is not None:
+            with suppress(OSError):
+                # not TLSSocket.shutdown: that destroys the session, which the other thread uses
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Close the connection. What was taken and not finished stays leased."""
@@ -174,17 +154,15 @@ class FastLane:
         """Call lua/cycle.lua. source: where it takes from, 1 for the queue, 0 for nowhere."""
         self._next_call()
         command = self._command(done, source)
-        delivers = ""
         if done is not None:
-            delivers = f"{done.taken.id}:{done.taken.attempt}:{self._worker}"
-        self.pending = PendingCall(self._call, 0.0, delivers)
+            self.delivering = f"{done.taken.id}:{done.taken.attempt}:{self._worker}"
         try:
             self._send(command)
             return self._parse(self._connection.read_response())
         except Exception as error:
             return self._repeat(command, error)
         finally:
-            self.pending = None
+            self.delivering = ""
 
     def _blocking_take(self, block_s: float) -> Answer:
         """Send one packet: wait for a request to arrive, then take it.
@@ -195,18 +173,12 @@ class FastLane:
         self._next_call()
         command = self._command(None, "2")
         move = ("BLMOVE", self._waiting_key, self._taking_key, "LEFT", "RIGHT", block_s)
-        self.in_doubt = True
-        self.pending = PendingCall(self._call, block_s, "")
         try:
             self._send(move, command)
             self._connection.read_response()
-            answer = self._parse(self._connection.read_response())
+            return self._parse(self._connection.read_response())
         except Exception as error:
-            answer = self._repeat(command, error)
-        finally:
-            self.pending = None
-        self.in_doubt = False
-        return answer
+            return self._repeat(command, error)
 
     def _repeat(self, command: tuple[Any, ...], error: Exception) -> Answer:
         """Send the same call again, without the blocking move, until Redis answers.

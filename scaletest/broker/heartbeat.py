@@ -7,8 +7,7 @@ future. A worker that died sends no heartbeats, so its deadlines pass. Then anot
 puts the dead worker's request back into the queue (reaping.py).
 
 One heartbeat is one call of a script that Redis runs as a whole (lua/beat.lua). Its answer says
-whether the worker still holds its lease, whether it is this worker's turn to reap, and whether
-Redis has carried out the call that the main thread waits for (UnansweredCall).
+whether the worker still holds its lease, and whether it is this worker's turn to reap.
 
 A heartbeat also writes what the tools of RQ read, the library of jobs that all this is built on:
 that this worker lives, its details, and which job it runs.
@@ -28,7 +27,7 @@ from typing import Any
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis
-from scaletest.broker.fast_lane import FastLane, PendingCall, call_nonce
+from scaletest.broker.fast_lane import FastLane
 from scaletest.broker.queue_state import deadline_clock_us
 from scaletest.broker.reaping import reap
 from scaletest.broker.redis_errors import excuse_outage, is_transient
@@ -58,7 +57,8 @@ UNBLOCK_EVERY_S = 0.02
 RETRY_S = 0.2
 # A heartbeat waits for its answer only until the next one is due, within these bounds. If it waited
 # longer on a dead connection, the lease would end.
-SHORTEST_PATIENCE_S, LONGEST_PATIENCE_S = 1.0, 5.0
+SHORTEST_PATIENCE_S = 1.0
+LONGEST_PATIENCE_S = 5.0
 
 # What tools shall see of a worker, by name.
 Details = Mapping[str, str | int | float]
@@ -70,29 +70,9 @@ class RunningRequest:
 
     id: str
     attempt: int  # how many workers took it, this one included
-    slow: bool = False  # RQ's own code runs it, and enters it in RQ's registries
+    by_rq: bool = False  # RQ's own code runs it, and enters it in RQ's registries
     registered: bool = False  # a heartbeat may have entered it in RQ's registry of started jobs
     settling: bool = False  # its outcome is being delivered, which ends the lease
-
-
-@dataclass(slots=True)
-class UnansweredCall:
-    """A call of the main thread that had no answer yet at an earlier heartbeat.
-
-    By a call (PendingCall) the main thread delivers a result and asks for the next request. Its
-    script in Redis notes the call in the worker's hash and sends an answer, so a heartbeat finds
-    there that Redis has answered.
-
-    The answer need not arrive: a connection may die silently, as when a router forgets it. The main
-    thread would then wait for it until its socket gives up. Heartbeats go over another connection,
-    so they notice sooner: Redis is alive, and it has answered the call already, or should have.
-    Then the heartbeat breaks the main thread's connection, and the main thread sends its call
-    again. That is safe: Redis gives the same answer, as long as the worker still holds its request.
-    """
-
-    call: str
-    since: float  # time of the first heartbeat without the answer, on the monotonic clock
-    answered: bool  # whether Redis had sent the answer by the last heartbeat
 
 
 def patience_s(interval_s: float) -> float:
@@ -119,7 +99,7 @@ class Heartbeat:
         interval_s: float = DEFAULT_INTERVAL_S,
         max_attempts: int = MAX_ATTEMPTS,
         details: Callable[[], Details] = dict,
-        renew: Callable[[], object] = bool,
+        renew: Callable[[], None] | None = None,
         sampling: SamplerLease | None = None,
     ) -> None:
         """Prepare the heartbeat of `worker` over `client`, which is used for nothing else.
@@ -143,14 +123,6 @@ class Heartbeat:
         self.running: RunningRequest | None = None
         # What the main thread talks to Redis by; it is given once there is one.
         self.lane: FastLane | None = None
-        # The main thread's call that had no answer at the last heartbeat.
-        self._unanswered: UnansweredCall | None = None
-        # `details` as last sent, so that a heartbeat sends only what has changed.
-        self._sent_details: Details = {}
-        # What Redis keeps beside the details as their version. It has another one when another
-        # worker of this name wrote its own details, or when Redis came back with older data. Then
-        # all details are sent again.
-        self._version = ""
         # Whether a heartbeat gave this worker the turn to reap, which it has not taken yet.
         self._has_turn = False
         # Whether the worker stops, so that its main thread must not wait for a request.
@@ -184,9 +156,9 @@ class Heartbeat:
         if not self._thread.is_alive():
             self._thread.start()
 
-    def note_start(self, request: str, attempt: int, *, slow: bool = False) -> None:
+    def note_start(self, request: str, attempt: int, *, by_rq: bool = False) -> None:
         """Note the request that runs from now on, so that heartbeats extend its lease."""
-        self.running = RunningRequest(request, attempt, slow)
+        self.running = RunningRequest(request, attempt, by_rq)
 
     def note_settling(self) -> None:
         """Note that the outcome is being delivered, so that a missing lease is not a lost one."""
@@ -208,9 +180,9 @@ class Heartbeat:
 
         Tools show suspects to operators. While Redis is away nothing is published.
         """
-        mark = self._client.sadd if suspect else self._client.srem
+        publish = self._client.sadd if suspect else self._client.srem
         with excuse_outage():
-            mark(keys.suspects(self._queue), self._worker)
+            publish(keys.suspects(self._queue), self._worker)
 
     def end_waits(self) -> None:
         """End the main thread's waits for a request, from now on. Safe in a signal handler."""
@@ -261,21 +233,21 @@ class Heartbeat:
                     due = time.monotonic() + self._tick_s
                     self._beat()
                     try:
-                        self._renew()
+                        if self._renew is not None:
+                            self._renew()
                     finally:  # it has the turn to reap, whatever becomes of its other leases
                         if self._has_turn:
                             due = min(due, time.monotonic() + self._reap())
             except Exception as error:
                 due = min(due, time.monotonic() + RETRY_S)
-                text = cut_text(str(error), 200)
                 # A server that hangs, or vanished without closing its connections, would keep a
-                # stopping worker in a read for half a minute.
-                if self._ends_waits and self.lane is not None and self.lane.hang_up():
-                    logger.warning(
-                        "worker %s is idle and stops without Redis: %s", self._worker, text
-                    )
+                # stopping worker in a read until its socket gives up.
+                if self._ends_waits and self.lane is not None:
+                    self.lane.hang_up()
                 if not is_transient(error):  # the main thread logs outages
-                    logger.error("worker %s: heartbeat failed: %s", self._worker, text)
+                    logger.error(
+                        "worker %s: heartbeat failed: %s", self._worker, cut_text(str(error), 200)
+                    )
                 self._closing.wait(RETRY_S)
 
     def _unblock_main_thread(self) -> None:
@@ -289,69 +261,24 @@ class Heartbeat:
         """Send one heartbeat, and act on its answer."""
         # In this order: a request that ends in between is found in the call that delivers it.
         running = self.running
-        pending = self.lane.pending if self.lane else None
+        delivering = self.lane.delivering if self.lane else ""
         if running is not None:
             running.registered = True
             if self.running is not running:  # it has just ended: see `note_end`
                 running = None
-
-        # Send what changed of the details. When Redis does not have what was sent before, send the
-        # heartbeat again with all of them.
-        details = dict(self._details())
-        sent_before = self._sent_details
-        changed = {name: text for name, text in details.items() if sent_before.get(name) != text}
-        self._sent_details = {}  # until the answer is here: when it is lost, all are sent again
-        for sent in (changed, details):
-            is_held, is_answered, has_turn, has_sent_before, *node_answer = self._call_beat(
-                running, pending, sent
-            )
-            self._has_turn = self._has_turn or bool(has_turn)
-            if has_sent_before or sent == details:
-                break
-        self._sent_details = details
-
+        is_held, has_turn, *node_answer = self._call_beat(running, delivering)
+        self._has_turn = self._has_turn or bool(has_turn)
         if self._sampling:
             self._sampling.take_answer(node_answer)
         if not is_held and running is self.running and running is not None and not running.settling:
             logger.warning(
                 "worker %s lost its lease on request %s, finishing it nevertheless",
                 self._worker,
-                running,
-            )
-        if self._break_off_unanswered(pending, bool(is_answered)):
-            logger.warning(
-                "worker %s: an answer of Redis was lost on its way, asking again", self._worker
+                running.id,
             )
 
-    def _break_off_unanswered(self, pending: PendingCall | None, is_answered: bool) -> bool:
-        """Break the main thread's connection if an answer was lost on it; return whether it was.
-
-        pending: the call that the main thread waited for when this heartbeat was sent. is_answered:
-        whether Redis had answered it then.
-        """
-        earlier, now = self._unanswered, time.monotonic()
-        self._unanswered = None
-        if pending is None:
-            return False
-        if earlier is None or earlier.call != pending.call:
-            # another call than at the last heartbeat: its answer may be on its way
-            self._unanswered = UnansweredCall(pending.call, now, is_answered)
-            return False
-        if not earlier.answered and now - earlier.since < pending.block_s:
-            # Redis may still be waiting for a request to arrive before it answers
-            earlier.answered = is_answered
-            self._unanswered = earlier
-            return False
-        # not if the main thread got its answer, and has begun its next call, in the meantime
-        return self.lane is not None and self.lane.pending is pending and self.lane.break_off()
-
-    def _call_beat(
-        self, running: RunningRequest | None, pending: PendingCall | None, changed: Details
-    ) -> Any:
+    def _call_beat(self, running: RunningRequest | None, delivering: str) -> Any:
         """Call lua/beat.lua, whose head explains the keys, the arguments and the answer."""
-        version_before = self._version
-        if changed:
-            self._version = call_nonce()
         return script("beat")(
             self._client,
             [
@@ -372,20 +299,17 @@ class Heartbeat:
                 running.id if running else "",
                 running.attempt if running else 0,
                 self._interval_us,
-                int(running is not None and running.slow),
-                pending.call if pending else "",
-                pending.delivers if pending else "",
+                int(running is not None and running.by_rq),
+                delivering,
                 self._queue,
                 self._sampling.requested_node if self._sampling else "",
                 int(self._tick_s * 1e6),
-                version_before,
-                self._version,
-                *itertools.chain.from_iterable(changed.items()),
+                *itertools.chain.from_iterable(self._details().items()),
             ],
         )
 
     def _reap(self) -> float:
         """Take back requests of dead workers; return in how many seconds to check again."""
-        next_s = reap(self._client, self._queue, self._max_attempts, self._interval_us).next_s
+        next_s = reap(self._client, self._queue, self._max_attempts, self._interval_us)
         self._has_turn = False
         return self._tick_s if next_s is None else max(SOONEST_REAP_S, next_s)

@@ -123,12 +123,13 @@ def read_stored_reply(redis: Redis, request_id: str) -> Reply:
             return unreadable_reply(request_id, error.message)
     _, is_ours, text = (latest.exc_string or "").rpartition(FAILURE)
     if is_ours:  # it was enqueued by RQ's client: its failure is RQ's, and no reply
-        outcome, reason = Outcome.FAILED, Reason.EXIT
-        words, _, why = text.strip().partition(": ")
-        with suppress(ValueError):
-            outcome = Outcome(words.partition(", ")[0])
-            reason = Reason(words.partition(", ")[2])
-        reason = reason if outcome is Outcome.FAILED else Reason.NONE
+        ending, _, why = text.strip().partition(": ")
+        outcome_name, _, reason_name = ending.partition(", ")
+        outcome = Outcome.FAILED
+        reason = Reason.EXIT
+        with suppress(ValueError):  # anybody may have written it
+            outcome = Outcome(outcome_name)
+            reason = Reason.NONE if outcome is not Outcome.FAILED else Reason(reason_name)
         return Reply(request_id, outcome, reason, error=checks.cut_text(why))
     reason = Reason.POISON if latest.exc_string else Reason.LOST
     if job.get_status(refresh=False) == "stopped":

@@ -120,7 +120,8 @@ class Queues:
 
     def states(self) -> tuple[list[QueueState], list[InvalidValue]]:
         """Return all queues now, sorted by name, and an error for each that cannot be read."""
-        states, errors = [], []
+        states = []
+        errors = []
         for name in self.names():
             try:
                 states.append(self.state(name))
@@ -233,12 +234,12 @@ class Queues:
             keys.taking(name),
             keys.rq_scheduled(name),
         ]
-        dropped, gone = 0, False
-        while not gone:
+        arguments = [name, REMOVE_BATCH, *keys.of_queue(name)]
+        dropped = 0
+        is_gone = False
+        while not is_gone:
             dropped += self._drop_waiting(name)
-            gone = bool(
-                script("remove")(self._redis, names, [name, REMOVE_BATCH, *keys.of_queue(name)])
-            )
+            is_gone = bool(script("remove")(self._redis, names, arguments))
         return dropped
 
     def remove_abandoned(self) -> list[str]:

@@ -8,7 +8,6 @@ for nobody.
 """
 
 import logging
-from typing import NamedTuple
 
 from redis.exceptions import ResponseError
 
@@ -29,18 +28,11 @@ CALLS_A_TICK = 100
 REAP_BATCH = 50
 
 
-class ReapCounts(NamedTuple):
-    """How many requests were taken back from dead workers."""
-
-    requeued: int
-    failed: int  # as lost, after too many workers
-    next_s: float | None  # until the next lease ends unless it is extended; None for none
-
-
-def reap(redis: Redis, queue: str, max_attempts: int, interval_us: int) -> ReapCounts:
+def reap(redis: Redis, queue: str, max_attempts: int, interval_us: int) -> float | None:
     """Take back requests of one queue's dead workers.
 
-    They are put back, or fail as lost after `max_attempts` workers.
+    They are put back, or fail as lost after `max_attempts` workers. Return the seconds until the
+    next lease ends unless it is extended; None where there is none.
     """
     names = [
         keys.leases(queue),
@@ -53,9 +45,9 @@ def reap(redis: Redis, queue: str, max_attempts: int, interval_us: int) -> ReapC
         keys.samplers(queue),
     ]
     requeued = failed = 0
-    more = True
-    while more:
-        back, lost, more, next_us = script("reap")(
+    has_more = True
+    while has_more:
+        back, lost, has_more, next_us = script("reap")(
             redis, names, [queue, max_attempts, interval_us, REAP_BATCH]
         )
         requeued += back
@@ -64,7 +56,7 @@ def reap(redis: Redis, queue: str, max_attempts: int, interval_us: int) -> ReapC
         logger.warning(
             "queue %s: %d lost requests put back, %d failed as lost", queue, requeued, failed
         )
-    return ReapCounts(requeued, failed, None if next_us is None else next_us / 1e6)
+    return None if next_us is None else next_us / 1e6
 
 
 class Watcher:
@@ -83,21 +75,18 @@ class Watcher:
         # where the next tick continues to check a queue that is too long for one tick
         self._positions: dict[str, int] = {}
 
-    def tick(self) -> tuple[int, int]:
-        """Reap all queues; return how many requests were put back, and failed as lost.
+    def tick(self) -> None:
+        """Reap all queues, and drop requests of dead clients from them.
 
         An error of one queue is raised when all queues are done.
         """
         script("watch")(self._redis, [keys.DEVICES], [self._interval_us])
-        requeued = failed = 0
         first_error: ResponseError | None = None
         names = Queues(self._redis).names()
         calls = max(1, CALLS_A_TICK // max(1, len(names)))
         for name in names:
             try:
-                reaped = reap(self._redis, name, self._max_attempts, self._interval_us)
-                requeued += reaped.requeued
-                failed += reaped.failed
+                reap(self._redis, name, self._max_attempts, self._interval_us)
                 # check the next part of what waits, from where the last tick ended
                 position = self._positions.get(name, 0)
                 dropped = 0
@@ -123,4 +112,3 @@ class Watcher:
         self._positions = {name: place for name, place in self._positions.items() if name in names}
         if first_error is not None:
             raise first_error
-        return requeued, failed

@@ -1,9 +1,9 @@
 """The rendezvous of load agents, who share one plan and begin each order at one instant.
 
 Times are Redis server time, so that agents on several machines begin together: each knows the
-offset of its own clock, within half a round trip. The coordinator deletes everything when it closes
-the rendezvous. If it was killed, the keys expire, and its agents end. Headers with credentials are
-part of the plan: all who may read this Redis can read them.
+offset of its own clock, within half a round trip. The coordinator deletes the plan when it closes
+the rendezvous, which ends the agents. All keys expire, also when it was killed. Headers with
+credentials are part of the plan: all who may read this Redis can read them.
 """
 
 import json
@@ -73,11 +73,9 @@ class Rendezvous:
         return self._pop(f"done:{order}")
 
     def close(self) -> None:
-        """Delete all keys, which ends the agents. Without Redis the keys expire later."""
+        """Delete the plan, which ends the agents. All other keys expire."""
         with suppress(*REDIS_ERRORS):
-            names = list(self._redis.scan_iter(match=f"{keys.agents(self.name, '')}*", count=1000))
-            if names:
-                self._redis.delete(*names)
+            self._redis.delete(self._key("plan"))
 
     # -- for agents
     # ----------------------------------------------------------------------------------------------

@@ -67,7 +67,8 @@ class Reader:
         deadline = self._clock() + timeout_s
         if self._must_restart:
             self.close()
-            self._position, self._must_restart = BEGIN, False
+            self._position = BEGIN
+            self._must_restart = False
         try:
             if not self._awaited_answers:
                 # delete what was read before, and wait for what comes after it

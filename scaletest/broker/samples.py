@@ -30,16 +30,19 @@ SAMPLE_EVERY_S = 1.0
 MOST_SAMPLES_PER_S = 100
 # Samples that a queue's stream holds, about: a reader that comes every few seconds misses none.
 STREAM_LENGTH = 2000
-# Of one sample, packed and unpacked.
-MOST_BYTES, MOST_JSON_BYTES = 4096, 65_536
+# How long one sample may be, packed and unpacked.
+MOST_BYTES = 4096
+MOST_JSON_BYTES = 65_536
 # How long an idle node is sampled, from the sampler's begin and after the queue's last request.
-AT_FIRST_S, AFTERWARDS_S = 10.0, 5.0
+AT_FIRST_S = 10.0
+AFTERWARDS_S = 5.0
 # A sample that waited longer for Redis is dropped: Redis would stamp it with too late a time.
 LONGEST_WAIT_S = 2.0
 # Samples that one call reads.
 READ_AT_ONCE = 1000
 # What `latest_samples` shows: samples at most so old, of so many nodes.
-SHOWN_S, MOST_NODES = 10.0, 200
+SHOWN_S = 10.0
+MOST_NODES = 200
 # What is left out of a sample that is too long: the largest first, and 0 for all other resources.
 _DROP_ORDER = {NETWORK: 3, DISK: 2, DEVICE: 1}
 # Six digits are more than any sensor has; energy is a counter, of which differences are taken.
@@ -252,23 +255,22 @@ def latest_samples(client: Redis, nodes: Mapping[str, int]) -> dict[str, list[No
     At most MOST_NODES samples in all. Queues without a fresh sample are left out.
     """
     # how many nodes to read of each queue
-    asked: dict[str, int] = {}
+    nodes_to_read: dict[str, int] = {}
     left = MOST_NODES
     for queue, count in nodes.items():
-        share = min(count, left)
-        if share:
-            asked[queue] = share
-            left -= share
-    if not asked:
+        if count and left:
+            nodes_to_read[queue] = min(count, left)
+            left -= nodes_to_read[queue]
+    if not nodes_to_read:
         return {}
     seconds, micros = client.time()
     since = f"{int((seconds + micros / 1e6 - SHOWN_S) * 1000)}-0"
     pipe = client.pipeline(transaction=False)
-    for queue, count in asked.items():
+    for queue, count in nodes_to_read.items():
         # samples of a second come in any order
         pipe.xrevrange(keys.samples(queue), "+", since, count=2 * count)
     by_queue = {}
-    for queue, row in zip(asked, pipe.execute(raise_on_error=False), strict=True):
+    for queue, row in zip(nodes_to_read, pipe.execute(raise_on_error=False), strict=True):
         if not isinstance(row, list):
             continue  # any client may write to Redis: that must not hide the other queues
         # The latest entries come first. Checking a sample takes longest, so it is left out for

@@ -15,7 +15,8 @@ from scaletest.model.queue_counts import LONGEST_ROW, OUTCOME_NUMBERS
 from scaletest.model.record import Outcome
 
 # Failures that a queue keeps, and bytes of a text of one of them.
-MOST_FAILURES, LONGEST_FAILURE = 100, 500
+MOST_FAILURES = 100
+LONGEST_FAILURE = 500
 
 # Keys, beginnings of keys, and limits by the names that scripts have for them. What keys begin with
 # is of characters that need no quoting, which RQ checks.

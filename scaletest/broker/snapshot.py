@@ -7,7 +7,6 @@ pages, a moment apart, and says so.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from redis.exceptions import ResponseError
@@ -35,7 +34,10 @@ PAGE_WORKERS = 900
 # Redis counts up to here.
 MOST_COUNT = 2**63 - 1
 # States of workers; requests of a suspect one fail at once.
-STATES = IDLE, BUSY, SUSPECT = "idle", "busy", "suspect"
+IDLE = "idle"
+BUSY = "busy"
+SUSPECT = "suspect"
+STATES = (IDLE, BUSY, SUSPECT)
 # What parsing foreign data can raise.
 _UNREADABLE = (InvalidValue, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
@@ -51,7 +53,6 @@ class WorkerState(NamedTuple):
     started_s: float | None = None  # Redis time at which it took its request; None while idle
     request: str = ""  # id of that request
     device: str = ""  # path of the device whose slot it holds
-    last_heartbeat: str = ""  # its time, as RQ writes it
 
     @property
     def state(self) -> str:
@@ -59,15 +60,6 @@ class WorkerState(NamedTuple):
         if self.suspect:
             return SUSPECT
         return BUSY if self.busy else IDLE
-
-    @property
-    def heartbeat_s(self) -> float | None:
-        """Redis time of the last heartbeat; None when it cannot be read."""
-        try:
-            moment = datetime.fromisoformat(self.last_heartbeat)
-        except ValueError:
-            return None
-        return moment.timestamp() if moment.tzinfo else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,16 +74,6 @@ class QueueSnapshot(DeclaredQueue):
     def counter(self, name: str) -> int:
         """Return a counter of docs/reference/redis.md; 0 when nothing was counted yet."""
         return self.counters.get(name, 0)
-
-    @property
-    def wait(self) -> dict[int, int]:
-        """Requests that ended, by bucket of their wait."""
-        return self.ended.wait
-
-    @property
-    def run(self) -> dict[int, int]:
-        """Requests that ended, by bucket of their run time."""
-        return self.ended.run
 
     @property
     def abandoned(self) -> int:
@@ -208,10 +190,11 @@ def _read_queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
 def _read_workers(rows: list[list[Any]], suspects: set[bytes]) -> tuple[WorkerState, ...]:
     """Read rows of lua/worker_row.lua; there may be ten thousand of them."""
     workers = []
-    for state, pod, node, answer, device, heartbeat, name in rows:
-        busy = state == b"busy"
-        request, started_s = "", None
-        if busy:
+    for state, pod, node, answer, device, name in rows:
+        is_busy = state == b"busy"
+        request = ""
+        started_s = None
+        if is_busy:
             # lua/cycle.lua answered the call that took it with id:attempt:start
             parts = (answer or b"").split(b":")
             request = text_of(parts[0])
@@ -220,14 +203,13 @@ def _read_workers(rows: list[list[Any]], suspects: set[bytes]) -> tuple[WorkerSt
         workers.append(
             WorkerState(
                 text_of(name),
-                busy,
+                is_busy,
                 name in suspects,
                 text_of(pod),
                 text_of(node),
                 started_s,
                 request,
                 text_of(device),
-                text_of(heartbeat),
             )
         )
     return tuple(workers)

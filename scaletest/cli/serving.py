@@ -18,7 +18,6 @@ from scaletest.model.texts import short_number
 from scaletest.observe.visibility import read_visibility
 from scaletest_workers import before_run
 from scaletest_workers.settings import Serving, Settings
-from scaletest_workers.tally import WorkTally
 from scaletest_workers.worker import Worker, run_worker
 
 
@@ -38,7 +37,7 @@ def serve_and_report(serving: Serving, settings: Settings) -> None:
     level = "INFO" if is_verbose() else "WARNING"
     try:
         with live_rows(queue.live_row, per_s=4):
-            run_worker(serving, settings, level, queue.tally, queue.announce)
+            run_worker(serving, settings, level, queue.announce)
     finally:
         queue.sum_up()
 
@@ -47,7 +46,7 @@ class ServedQueue:
     """A worker as its user sees it: the first line, the live row and the summary."""
 
     def __init__(self, serving: Serving, settings: Settings) -> None:
-        self.serving, self.settings, self.tally = serving, settings, WorkTally()
+        self.serving, self.settings = serving, settings
         self._worker: Worker | None = None
         self._began_s = time.monotonic()
         # (time, requests that had ended then) of the last ten seconds
@@ -69,16 +68,16 @@ class ServedQueue:
         """Return the live row."""
         if self._worker is None:
             return [f"connecting to {mask_passwords(self.serving.redis_url)}"]
-        now, ended, failed = time.monotonic(), self.tally.ended, self.tally.failed
-        parts = [f"queue {self.serving.queue}", f"{ended} done"]
-        if failed:
-            parts.append(f"{failed} failed")
+        now, tally = time.monotonic(), self._worker.tally
+        parts = [f"queue {self.serving.queue}", f"{tally.ended} done"]
+        if tally.failed:
+            parts.append(f"{tally.failed} failed")
         # requests that ended per second, in the last ten seconds
-        self._counts.append((now, ended))
+        self._counts.append((now, tally.ended))
         while now - self._counts[0][0] > 10.0:
             self._counts.popleft()
         oldest_s, count = self._counts[0]
-        rate = (ended - count) / (now - oldest_s) if now > oldest_s else 0.0
+        rate = (tally.ended - count) / (now - oldest_s) if now > oldest_s else 0.0
         parts.append(f"{short_number(rate)}/s")
         running = self._worker.running
         current = running.id if running else ""
@@ -92,8 +91,9 @@ class ServedQueue:
         if self._worker is None:
             return
         served_s = time.monotonic() - self._began_s
-        times = DurationHistogram(self.tally.run_times, self.tally.ended, low=0.0, high=math.inf)
-        summary = summarize_requests(self.tally.outcomes, times.summary(), served_s)
+        tally = self._worker.tally
+        times = DurationHistogram(tally.run_times, tally.ended, low=0.0, high=math.inf)
+        summary = summarize_requests(tally.outcomes, times.summary(), served_s)
         _print_line(f"worker {self._worker.name} ended: {summary}")
 
 

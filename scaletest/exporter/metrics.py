@@ -175,13 +175,13 @@ QUEUE_METRICS = (
         "scaletest_queue_wait_seconds",
         HISTOGRAM,
         "Time from submission to start of requests that ended.",
-        counts=lambda v: v.queue.wait,
+        counts=lambda v: v.queue.ended.wait,
     ),
     QueueMetric(
         "scaletest_request_run_seconds",
         HISTOGRAM,
         "Run time of requests that ended.",
-        counts=lambda v: v.queue.run,
+        counts=lambda v: v.queue.ended.run,
     ),
     QueueMetric(
         "scaletest_requests_total",

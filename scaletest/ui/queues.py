@@ -106,8 +106,8 @@ def queue(path: str) -> ResponseReturnValue:
     # of the last minute
     times = []
     for name, counts, longest_s in (
-        ("Wait in the queue", row.queue.wait, row.window.max_wait_s),
-        ("Run", row.queue.run, row.window.max_run_s),
+        ("Wait in the queue", row.queue.ended.wait, row.window.max_wait_s),
+        ("Run", row.queue.ended.run, row.window.max_run_s),
     ):
         total = sum(counts.values())
         mean_s = histogram.total_s(counts) / total if total else None

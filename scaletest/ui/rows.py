@@ -15,9 +15,8 @@ from scaletest.render.spark import sparkline
 from scaletest.render.text import Markup
 from scaletest.ui.reading import Reading
 
-# Rates are of the last minute. Workers beat every 2.5 s or more often.
+# Rates are of the last minute.
 WINDOW_S = 60.0
-LATE_S = 10.0
 # The part of the requests from which on failures are bad, and not only worth a look.
 MANY_FAILED = 0.05
 # What a badge says, the worst first: colour is only added to it.
@@ -42,24 +41,16 @@ class Problem:
 
 
 class WorkerRow(NamedTuple):
-    """A living worker of a queue. Times in seconds, None where unknown."""
+    """A living worker of a queue."""
 
     worker: WorkerState
     queue: str
-    request_age_s: float | None
-    heartbeat_age_s: float | None
-
-    @property
-    def is_late(self) -> bool:
-        """Whether it missed several heartbeats."""
-        return self.heartbeat_age_s is not None and self.heartbeat_age_s > LATE_S
+    request_age_s: float | None  # None while it runs none, or where unknown
 
     @property
     def level(self) -> str:
         """How urgent it is."""
-        if self.worker.state == SUSPECT:
-            return BAD
-        return WARNING if self.is_late else WELL
+        return BAD if self.worker.state == SUSPECT else WELL
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +137,11 @@ def queue_row(queue: QueueSnapshot, reading: Reading) -> QueueRow:
         window,
         ended_per_s=window.ended / reach_s(queue.at_s, WINDOW_S),
         dead=queue.counter("lost") + queue.counter("poison") + failed_in_rq,
-        problems=tuple(find_problems(queue, workers, window)),
+        problems=tuple(find_problems(queue, window)),
     )
 
 
-def find_problems(
-    queue: QueueSnapshot, workers: Iterable[WorkerRow], window: RecentWindow
-) -> Iterable[Problem]:
+def find_problems(queue: QueueSnapshot, window: RecentWindow) -> Iterable[Problem]:
     """Yield what somebody should look at, the worst first."""
     name, suspects = queue.name, queue.states[SUSPECT]
     if queue.waiting and not queue.workers:
@@ -190,9 +179,6 @@ def find_problems(
             "it is paused, so its workers take nothing",
             f"scaletest queue resume {name}",
         )
-    if late := sum(row.is_late for row in workers):
-        text = f"{plural(late, 'worker')} sent no heartbeat for more than {LATE_S:g} s"
-        yield Problem(WARNING, "late", name, text)
 
 
 def _requests_wait(waiting: int) -> str:
@@ -202,18 +188,13 @@ def _requests_wait(waiting: int) -> str:
 def worker_rows(queue: QueueSnapshot) -> list[WorkerRow]:
     """List the living workers of a queue, in the order of the snapshot."""
     return [
-        WorkerRow(
-            worker,
-            queue.name,
-            _age_s(worker.started_s, queue.at_s),
-            _age_s(worker.heartbeat_s, queue.at_s),
-        )
+        WorkerRow(worker, queue.name, _age_s(worker.started_s, queue.at_s))
         for worker in queue.workers
     ]
 
 
 def urgent_first(rows: Iterable[WorkerRow]) -> list[WorkerRow]:
-    """Sort suspect workers first, then late ones, the longest requests, and idle ones."""
+    """Sort suspect workers first, then the longest requests, and idle ones."""
     return sorted(
         rows,
         key=lambda row: (

@@ -49,9 +49,8 @@ def queue(name: str = "media", **fields: Any) -> QueueSnapshot:
 
 
 def worker(name: str, **fields: Any) -> WorkerState:
-    """A worker that has just beaten; busy when it has a request."""
-    beaten = "2027-01-15T07:59:59.000000Z"
-    values = {"node": "node-1", "pod": f"pod-of-{name}", "last_heartbeat": beaten, **fields}
+    """A living worker; busy when it has a request."""
+    values = {"node": "node-1", "pod": f"pod-of-{name}", **fields}
     return WorkerState(name, bool(values.get("request")), bool(values.pop("suspect", 0)), **values)
 
 

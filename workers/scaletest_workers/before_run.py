@@ -42,17 +42,13 @@ def check_program(command: tuple[str, ...], options: ProgramOptions | None = Non
     is_workload = program in (*registry.BUILT_IN, "") or registry.is_python(command)
     if is_workload or PLACEHOLDER in program or shutil.which(path):
         return
-    # say what the word is instead of a program, and what may have been meant
-    error, hint = OSError(0, "there is no such program"), "install it, or give its path"
+    error = OSError(0, "there is no such program")
+    hint = "install it, or give its path"
     if len(program.split()) > 1:
         hint = (
             f"for a line of a shell: sh -c {shlex.quote(program)}; for a program, leave out these"
             " quotes"
         )
-    elif "=" in program:
-        hint = f"to set a variable: env {shlex.join(command)}"
-    if Path(path).is_dir():
-        error, hint = OSError(0, "it is a folder"), "give the path of a program"
     elif Path(path).is_file():
         error = OSError(0, "it is not executable")
         hint = f"chmod +x {path}, or name its interpreter"

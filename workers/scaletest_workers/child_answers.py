@@ -4,21 +4,16 @@ A line with [NUMBER, REQUEST] comes in, and an answer with the same number goes 
 side of this is workloads/persistent.py.
 
 Standard output holds answers only: what libraries print there is sent to standard error. A workload
-shares these descriptors with us: what it writes to one of them has no number, and one that it
-closed may be a file of its own by now.
+shares these descriptors with us; what it writes to one of them has no number.
 """
 
 import json
 import os
 import resource
-import sys
 from collections.abc import Callable
 from typing import Any
 
 Answer = dict[str, Any]
-# Exit code of a process whose workload closed the descriptor of its answers, as EX_IOERR of
-# sysexits.h. Where standard error leads is not known then.
-ANSWERS_CLOSED = 74
 # Index of ru_maxrss in struct_rusage.
 PEAK_MEMORY = 2
 
@@ -26,11 +21,9 @@ PEAK_MEMORY = 2
 def answer_requests(answer: Callable[[Any], Answer]) -> None:
     """Answer each request until the input ends."""
     # Move both pipes away from the numbers that every program knows, so that the workload neither
-    # reads requests nor prints among answers. At the end Python must not close the new numbers,
-    # which may be the workload's by then.
-    requests = os.fdopen(os.dup(0), encoding="utf-8", closefd=False)
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1, closefd=False)
-    requests_pipe, answers_pipe = _identify(requests.fileno()), _identify(answers.fileno())
+    # reads requests nor prints among answers.
+    requests = os.fdopen(os.dup(0), encoding="utf-8")
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     process = os.getpid()
@@ -39,15 +32,9 @@ def answer_requests(answer: Callable[[Any], Answer]) -> None:
     for line in requests:
         number, request = json.loads(line)
         document = answer(request)
-
-        # what the workload may have done to this process
         if os.getpid() != process:
             # a fork that came back from the request: its answer would be taken for the next one's
             os._exit(0)
-        if _identify(answers.fileno()) != answers_pipe:
-            sys.exit(ANSWERS_CLOSED)
-        # without the requests' pipe it can answer, but take no other
-        last = document.get("last", False) or _identify(requests.fileno()) != requests_pipe
 
         # what this process, and the children that it waited for, have used since the last answer,
         # in struct_rusage's order; peak memory is that of the process's whole life
@@ -57,17 +44,6 @@ def answer_requests(answer: Callable[[Any], Answer]) -> None:
         usage = [now - before for now, before in zip(used, used_before, strict=True)]
         usage[PEAK_MEMORY] = max(own[PEAK_MEMORY], children[PEAK_MEMORY])
         used_before = used
-        answers.write(
-            json.dumps({**document, "number": number, "last": last, "usage": usage}) + "\n"
-        )
-        if last:
+        answers.write(json.dumps({**document, "number": number, "usage": usage}) + "\n")
+        if document.get("last"):
             return
-
-
-def _identify(descriptor: int) -> tuple[int, int] | None:
-    """Return what a descriptor leads to, as device and inode; None when it is closed."""
-    try:
-        status = os.fstat(descriptor)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino

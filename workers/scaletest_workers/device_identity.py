@@ -70,7 +70,8 @@ def identify_number(
         for file in sorted((procfs / "driver/nvidia/gpus").glob("*/information")):
             row = dict(_ROW.findall(proc.read_text(file)))
             if row.get("Device Minor") == minor:
-                pci, uuid = file.parent.name.lower(), row.get("GPU UUID", "")
+                pci = file.parent.name.lower()
+                uuid = row.get("GPU UUID", "")
                 return Device(
                     path,
                     id=pci,

@@ -8,10 +8,8 @@ the index decides.
 
 from __future__ import annotations
 
-import errno
 import glob
 import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,8 +32,7 @@ class NoneFree(NoDevice):
     def __init__(self, devices: int, per_device: int) -> None:
         slots = devices * per_device
         super().__init__(
-            f"no device is free: {slots} of {slots} slots of {devices}"
-            f" device{'s' if devices > 1 else ''} are leased",
+            f"no device is free: {slots} of {slots} slots are leased",
             hint=(
                 f"share a device among more workers with <per_device> {per_device + 1}, or start"
                 " fewer workers"
@@ -80,9 +77,14 @@ class ChosenDevice:
 
     def info(self) -> dict[str, str]:
         """Return fields of a reply that describe the device, besides its path."""
-        device, slot = self.device, "" if self.slot is None else str(self.slot)
-        row = {"id": device.id, "pci": device.pci, "vendor": device.vendor, "model": device.model}
-        return {name: value for name, value in (row | {"slot": slot}).items() if value}
+        fields = {
+            "id": self.device.id,
+            "pci": self.device.pci,
+            "vendor": self.device.vendor,
+            "model": self.device.model,
+            "slot": "" if self.slot is None else str(self.slot),
+        }
+        return {name: text for name, text in fields.items() if text}
 
 
 class DeviceChooser:
@@ -121,7 +123,6 @@ class DeviceChooser:
         """Return all devices that match now, each once, by path. NoDevice when there is none."""
         devices: dict[str, Device] = {}
         preset = self.preset
-        vendors_of_others: dict[str, str] = {}  # by path: what matches, but is not the preset's
         for path in sorted(glob.glob(self._options.glob), key=_by_number):  # noqa: PTH207 - patterns are absolute
             try:
                 state = os.stat(path)  # noqa: PTH116
@@ -131,19 +132,15 @@ class DeviceChooser:
             except OSError:  # it disappeared between glob and stat
                 continue
             device = self._identified[key]
-            if preset and device.vendor_id and device.vendor_id != preset.vendor:
-                vendors_of_others[device.path] = device.vendor or device.vendor_id
-            else:
+            is_of_others = preset and device.vendor_id and device.vendor_id != preset.vendor
+            if not is_of_others:
                 devices.setdefault(device.id, device)
         if devices:
             return list(devices.values())
-        text = f"no device matches {self._options.glob!r} on this machine"
-        if vendors_of_others and preset:
-            others = ", ".join(f"{path} of {vendor}" for path, vendor in vendors_of_others.items())
-            text += f" for the preset {preset.name} (there are: {others})"
+        wanted = f" of the preset {preset.name}" if preset else ""
         resource = preset.resources[0] if preset else "the device plugin's resource"
         raise NoDevice(
-            text,
+            f"no device{wanted} matches {self._options.glob!r} on this machine",
             hint="check the driver; a container needs it as --device, and a pod must request"
             f" {resource}",
         )
@@ -152,7 +149,6 @@ class DeviceChooser:
         """Raise NoDevice when there is none, or one of the first `most` (None: all) is unusable."""
         for device in self.devices()[:most]:
             check_open(device.path, self.preset)
-            self._check_access(ChosenDevice(device))
 
     def paths(self) -> dict[str, str]:
         """Return paths of the devices that match now, by PCI address."""
@@ -169,36 +165,34 @@ class DeviceChooser:
             chosen, slot = self._leased
             # the lease is the one that came with this device, and the device still exists
             if self._leases.slot == slot and Path(chosen.device.path).exists():
-                return self._check_access(chosen)
+                return chosen
         devices = self.devices()
         if self._leases is None:
             index = (self._options.device_index or 0) % len(devices)
-            return self._check_access(ChosenDevice(devices[index], index))
-        identities = [device.id for device in devices]
-        claimed = self._leases.claim(identities, self._options.per_device)
-        if claimed is None:
-            raise NoneFree(len(devices), self._options.per_device)
-        index = identities.index(claimed.device)
-        chosen = ChosenDevice(devices[index], index, claimed.number)
-        self._leased = (chosen, claimed)
-        return self._check_access(chosen)
+            chosen = ChosenDevice(devices[index], index)
+        else:
+            identities = [device.id for device in devices]
+            claimed = self._leases.claim(identities, self._options.per_device)
+            if claimed is None:
+                raise NoneFree(len(devices), self._options.per_device)
+            index = identities.index(claimed.device)
+            chosen = ChosenDevice(devices[index], index, claimed.number)
+            self._leased = (chosen, claimed)
+        self._latest = chosen.device
+        return chosen
 
     def environment(self, chosen: ChosenDevice) -> dict[str, str]:
         """Return the workload's environment: the device, and what restricts the libraries to it."""
-        device, preset = chosen.device, self.preset
-        variables = {DEVICE_VARIABLE: device.path, "SCALETEST_DEVICE_ID": device.id}
+        variables = {
+            DEVICE_VARIABLE: chosen.device.path,
+            "SCALETEST_DEVICE_ID": chosen.device.id,
+        }
         if chosen.slot is not None:
             variables["SCALETEST_DEVICE_SLOT"] = str(chosen.slot)
-        if preset is not None:
-            variables |= {**dict(preset.order), preset.visible: device.unique or str(chosen.index)}
+        if self.preset is not None:
+            variables |= dict(self.preset.order)
+            variables[self.preset.visible] = chosen.device.unique or str(chosen.index)
         return variables
-
-    def _check_access(self, chosen: ChosenDevice) -> ChosenDevice:
-        """Return the device that was chosen. NoDevice when its mode denies access."""
-        if not os.access(chosen.device.path, os.R_OK | os.W_OK):
-            raise permission_denied(chosen.device.path, self.preset)
-        self._latest = chosen.device
-        return chosen
 
 
 def _by_number(path: str) -> tuple[str, int, str]:
@@ -208,26 +202,23 @@ def _by_number(path: str) -> tuple[str, int, str]:
 
 
 def check_open(path: str, preset: Preset | None = None) -> None:
-    """Raise NoDevice when a device cannot be opened, as in containers; skip ordinary files."""
+    """Raise NoDevice when a device's mode denies access, or a container's rules do."""
+    if not os.access(path, os.R_OK | os.W_OK):
+        raise permission_denied(path, preset)
+    if not Path(path).is_char_device():  # to open and close a block device has effects
+        return
     try:
-        if not stat.S_ISCHR(os.stat(path).st_mode):  # noqa: PTH116
-            return
         os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
-    except OSError as error:
-        if error.errno == errno.EPERM:
-            raise NoDevice(
-                f"this container may not open {path}: its device rules forbid it",
-                hint=(
-                    "let the runtime add it: request the device plugin's resource, or docker run"
-                    " --device"
-                ),
-            ) from error
-        if error.errno == errno.EACCES:
-            raise permission_denied(path, preset) from error
-        if error.errno in (errno.ENXIO, errno.ENODEV):
-            raise NoDevice(
-                f"there is no device behind {path}", hint="check that its driver is loaded"
-            ) from error
+    except PermissionError as error:
+        raise NoDevice(
+            f"this container may not open {path}: its device rules forbid it",
+            hint=(
+                "let the runtime add it: request the device plugin's resource, or docker run"
+                " --device"
+            ),
+        ) from error
+    except OSError:  # as while another program has it for itself
+        return
 
 
 def permission_denied(path: str, preset: Preset | None) -> NoDevice:

@@ -42,6 +42,11 @@ class RunningJob:
     has_succeeded: bool = False  # RQ counted it as a success
     is_put_back: bool = False  # it waits again
 
+    def put_back(self) -> None:
+        """Put the job back into its queue."""
+        self.accounting.release(self.taken)
+        self.is_put_back = True
+
 
 class WorkloadFailed(Exception):
     """The workload of a job failed; the text has the outcome, the reason and the error."""
@@ -56,19 +61,25 @@ def run(arguments: list[str], time_limit: float = 0.0) -> dict[str, Any]:
     Raises WorkloadFailed in a job that RQ's client enqueued, and where RQ retries one of ours.
     """
     job = current or _job_of_stock_worker()
+    run_s = 0.0
     try:
-        values, limit = checks.arguments(arguments), checks.seconds(time_limit, "time limit")
+        words = checks.arguments(arguments)
+        limit_s = checks.seconds(time_limit, "time limit")
     except (InvalidValue, TypeError) as error:
-        result, run_s = Result(Outcome.FAILED, Reason.POISON, error=str(error)), 0.0
+        result = Result(Outcome.FAILED, Reason.POISON, error=str(error))
     else:
         try:
-            result, run_s = job.runtime.run(values, limit)
+            result, run_s = job.runtime.run(words, limit_s)
         except NoneFree as error:
-            result, run_s = Result(Outcome.FAILED, Reason.NO_DEVICE, error=error.message), 0.0
-    job.result, job.run_s = result, run_s
+            result = Result(Outcome.FAILED, Reason.NO_DEVICE, error=error.message)
+    job.result = result
+    job.run_s = run_s
     reply, wait_s = job.runtime.reply_json(job.taken, job.accounting.worker, result, run_s)
     ended_s = job.taken.started_us / 1e6 + run_s
-    has_failed, is_ours = result.outcome is not Outcome.SUCCEEDED, bool(job.taken.enqueued_us)
+
+    # account for it, unless it runs again
+    has_failed = result.outcome is not Outcome.SUCCEEDED
+    is_ours = bool(job.taken.enqueued_us)  # a client of ours enqueued it
     runs_again = (
         has_failed
         and is_ours

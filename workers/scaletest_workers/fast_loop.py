@@ -18,12 +18,13 @@ from scaletest.broker.retrying import Retrying
 from scaletest.model import Outcome, Reason
 from scaletest.model.checks import cut_text
 from scaletest.model.errors import InvalidValue
-from scaletest_workers import rq_jobs
 from scaletest_workers.breaker import Breaker
 from scaletest_workers.device_slot import DeviceSlot
 from scaletest_workers.devices import NoneFree
+from scaletest_workers.rq_jobs import RqJobRunner
 from scaletest_workers.runtime import Runtime
 from scaletest_workers.stopping import StopState
+from scaletest_workers.tally import WorkTally
 from scaletest_workers.workloads.base import Interrupted, Result
 
 logger = logging.getLogger("scaletest.worker")
@@ -35,7 +36,7 @@ STOPPED = "it was stopped by RQ's stop command"
 
 
 class FastLoop:
-    """Works in one worker's fast lane. count: how many requests it ran."""
+    """Works in one worker's fast lane."""
 
     def __init__(
         self,
@@ -44,10 +45,11 @@ class FastLoop:
         runtime: Runtime,
         heartbeat: Heartbeat,
         *,
-        rq_jobs: rq_jobs.RqJobRunner,
+        rq_jobs: RqJobRunner,
         stopping: StopState,
         retrying: Retrying,
         device_slot: DeviceSlot | None,
+        tally: WorkTally,
         burst: bool,
         max_jobs: int | None,
         log_messages: bool,
@@ -64,12 +66,15 @@ class FastLoop:
         self._stopping = stopping
         self._retrying = retrying
         self._device_slot = device_slot
+        self._tally = tally
         self._burst = burst
         self._max_jobs = max_jobs
         self._log_messages = log_messages
         self._breaker = Breaker()
+        # whether the call that is under way delivers an outcome
         self._delivers = False
-        self.count = 0
+        # how many requests this loop ran, beside the jobs that RQ's code ran
+        self._ran = 0
 
     @property
     def idle(self) -> bool:
@@ -82,7 +87,7 @@ class FastLoop:
     @property
     def requests_begun(self) -> int:
         """How many requests and jobs this worker began."""
-        return self.count + self._rq_jobs.count
+        return self._ran + self._rq_jobs.fetched
 
     def work(self, max_idle_time: int | None) -> Job | None:
         """Run requests until a job comes that RQ's own code must run, and return it.
@@ -91,7 +96,7 @@ class FastLoop:
         """
         idle_since = time.monotonic()
         done: FinishedRequest | None = None
-        if not self._rq_jobs.count:
+        if not self._rq_jobs.fetched:
             self._close_idle_connections()
         while True:
             # deliver the last outcome, and take the next request
@@ -141,7 +146,8 @@ class FastLoop:
             if self._breaker.suspect and done is not None:
                 # deliver at once, and let other workers take what waits
                 self._lane.cycle(done, take=False)
-                done, self._delivers = None, False
+                done = None
+                self._delivers = False
                 self._stopping.draining.wait(self._breaker.delay_s)
             taken = self._lane.cycle(
                 done,
@@ -174,13 +180,15 @@ class FastLoop:
 
     def _run(self, taken: TakenRequest) -> FinishedRequest | None:
         """Run one request; return its outcome for the next call, None when it was put back."""
-        self.count += 1
-        runtime, heartbeat, stopping = self._runtime, self._heartbeat, self._stopping
+        self._ran += 1
+        heartbeat = self._heartbeat
+        stopping = self._stopping
         try:
             arguments, limit_s = jobs.decode(taken.data)
         except InvalidValue as error:
             result = Result(Outcome.FAILED, Reason.POISON, error=str(error))
-            run_s, registered = 0.0, False
+            run_s = 0.0
+            registered = False
         else:
             if self._log_messages:
                 logger.info(
@@ -192,7 +200,7 @@ class FastLoop:
             heartbeat.note_start(taken.id, taken.attempt)
             began = time.monotonic()
             try:
-                result, run_s = runtime.run(arguments, limit_s)
+                result, run_s = self._runtime.run(arguments, limit_s)
             except Interrupted:
                 if not stopping.was_commanded(taken.id):
                     heartbeat.note_end()
@@ -204,34 +212,32 @@ class FastLoop:
                 # the slot was lost, which is not this request's fault: another worker may have one
                 heartbeat.note_end()
                 self._rq_jobs.put_back(taken)
-                # NoDevice, which ends this worker, when none becomes free in time
-                assert self._device_slot is not None
-                self._delivers = False
-                try:
-                    self._device_slot.claim()
-                except Exception as error:
-                    if not (
-                        self._stopping.requested
-                        and (isinstance(error, NoneFree) or is_transient(error))
-                    ):
-                        raise
+                self._claim_slot()
                 return None
             registered = heartbeat.note_end()
             if stopping.stopped_job is not None:
                 stopping.forget_job()
-        reply, wait_s = runtime.reply_json(taken, self._worker.name, result, run_s)
+        reply, wait_s = self._runtime.reply_json(taken, self._worker.name, result, run_s)
         self._note(result, run_s, reply)
         return FinishedRequest(taken, result.outcome.value, wait_s, run_s, reply, registered)
 
+    def _claim_slot(self) -> None:
+        """Wait for another slot of a device. NoDevice, which ends this worker, without one."""
+        assert self._device_slot is not None
+        self._delivers = False
+        try:
+            self._device_slot.claim()
+        except Exception as error:
+            is_excused = isinstance(error, NoneFree) or is_transient(error)
+            if not (self._stopping.requested and is_excused):
+                raise
+
     def _note(self, result: Result, run_s: float, reply: str) -> None:
-        """Count a request as RQ's worker does, and publish whether this worker became suspect."""
-        self._rq_jobs.count_outcome(result.outcome, run_s)
+        """Count a request, and publish whether this worker became suspect."""
+        self._tally.add(result.outcome, run_s)
         if self._log_messages:
             logger.info("reply %s", cut_text(reply, 1000))
         if self._breaker.note(result, run_s):
             self._heartbeat.mark_suspect(self._breaker.suspect)
-            logger.warning(
-                "worker %s %s suspect",
-                self._worker.name,
-                "is" if self._breaker.suspect else "is no longer",
-            )
+            change = "is suspect" if self._breaker.suspect else "is no longer suspect"
+            logger.warning("worker %s %s", self._worker.name, change)

@@ -22,9 +22,8 @@ logger = logging.getLogger("scaletest.worker")
 # How long a stopping worker waits for a reader; one that hangs ends with the process.
 STOP_LIMIT_S = 1.0
 
-# A reader returns figures by resource.
+# Figures by resource.
 Resources = dict[str, dict[str, float]]
-Reader = Callable[[], Resources]
 
 
 class NodeSampler:
@@ -33,20 +32,16 @@ class NodeSampler:
     def __init__(
         self,
         lease: SamplerLease,
-        *,
-        requests_begun: Callable[[], int] = int,
-        devices: Reader | None = None,
+        count_begun: Callable[[], int],
+        read_devices: Callable[[], Resources],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare to sample. requests_begun: returns how many requests this worker has begun.
-
-        devices: reads the devices. A reader that fails is logged once and not called again.
-        """
+        """Prepare to sample. count_begun: returns how many requests this worker has begun."""
         self._lease = lease
-        self._count_begun = requests_begun
+        self._count_begun = count_begun
         self._clock = clock
-        self._node: NodeReader | None = None
-        self._readers: list[Reader] = [self._read_node, *([devices] if devices else [])]
+        self._node = NodeReader(clock)
+        self._read_devices = read_devices
         self._closing = threading.Event()
         # When the last reading was. Counters of the next one are compared with it, so that it is
         # None after a pause.
@@ -95,20 +90,11 @@ class NodeSampler:
         if not self._lease.has_work:
             self._read_at = None
             return
-        read_before, self._read_at = self._read_at, self._clock()
-        resources: Resources = {}
-        for reader in list(self._readers):
-            try:
-                resources.update(reader())
-            except Exception as error:
-                self._readers.remove(reader)
-                logger.warning(
-                    "one reader of this node's resources failed and is not used again: %s: %s",
-                    type(error).__name__,
-                    cut_text(str(error), 200),
-                )
+        read_before = self._read_at
+        self._read_at = self._clock()
+        # of too many resources the first ones are kept: those of the node come before its devices
+        resources = {**self._node.read(), **self._read_devices()}
         if read_before is not None:
-            # of too many resources the first ones: those of the node come before its devices
             lease = self._lease
             lease.offer(
                 NodeSample(
@@ -119,8 +105,3 @@ class NodeSampler:
                     resources=dict(itertools.islice(resources.items(), MAX_RESOURCES)),
                 )
             )
-
-    def _read_node(self) -> Resources:
-        if self._node is None:  # made late, since most workers never read their node
-            self._node = NodeReader(self._clock)
-        return self._node.read()

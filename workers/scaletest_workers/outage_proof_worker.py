@@ -24,10 +24,9 @@ from scaletest.model.errors import InvalidValue
 PUBSUB_RETRY_S = 2.0
 # How long a stopping worker waits for the thread that reads RQ's commands.
 CHANNEL_LIMIT_S = 1.0
-# How long RQ's last commands may wait for an answer; more briefly when Redis has not answered the
-# lane's last call. What they would remove expires with the worker's deadline too.
-LAST_COMMANDS_S = 5.0
-LAST_COMMANDS_SILENT_S = 2.0
+# How long RQ's last commands may wait for an answer. What they would remove expires with the
+# worker's deadline too.
+LAST_COMMANDS_S = 2.0
 
 
 class OutageProofWorker(SimpleWorker):
@@ -51,25 +50,18 @@ class OutageProofWorker(SimpleWorker):
         self._leaving = threading.Event()
 
     @contextmanager
-    def _last_commands(self, lane: FastLane | None) -> Iterator[None]:
-        """Let RQ's last commands wait only briefly, if there was a lane.
-
-        Afterwards the thread that reads RQ's commands is ended.
-        """
+    def _last_commands(self) -> Iterator[None]:
+        """Let RQ's last commands wait only briefly, and end the thread that reads RQ's commands."""
         usual = self.connection
-        if lane is not None:
-            self.connection = connect_again(
-                usual, LAST_COMMANDS_SILENT_S if lane.in_doubt else LAST_COMMANDS_S
-            )
+        self.connection = connect_again(usual, LAST_COMMANDS_S)
         try:
             yield
         finally:
             thread: Any = self.pubsub_thread
             if thread is not None:
                 thread.stop()
-            if lane is not None:
-                self.connection.connection_pool.disconnect()
-                self.connection = usual
+            self.connection.connection_pool.disconnect()
+            self.connection = usual
 
     def check_for_suspension(self, burst: bool) -> None:
         """Check as RQ does; the fast lane checks with every request instead."""

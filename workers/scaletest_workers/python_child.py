@@ -13,7 +13,6 @@ import math
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +60,7 @@ class PythonSession:
         except SystemExit:
             raise
         except BaseException as error:  # CancelledError of asyncio, KeyboardInterrupt
-            with suppress(Exception):  # of an error that cannot be written
-                traceback.print_exc()
+            traceback.print_exc()
             return {"error": describe_error(error), "unavailable": isinstance(error, ImportError)}
 
     def _make_workload(
@@ -75,18 +73,15 @@ class PythonSession:
             options = self._options
             arguments = TypedArguments(subject, name)
             return lambda texts, device: _call(subject, arguments, (*options, *texts), device)
-        # a class without the method is not made: that might take long
-        run = getattr(subject, "run", None)
-        if run is not None:
-            instance: Any = _call(subject, TypedArguments(subject, name), self._options, device)
-            run = instance.run  # which may be a property
+        instance = _call(subject, TypedArguments(subject, name), self._options, device)
+        run = getattr(instance, "run", None)
         if not callable(run):
             raise InvalidValue(
                 f"the class {name} has no method run", hint="run(self, ...) runs one request"
             )
-        _refuse_coroutines(run, f"{name}.run")
+        _refuse_async(run, f"{name}.run")
         method = TypedArguments(run, name)
-        return lambda texts, device: _call(instance.run, method, texts, device)
+        return lambda texts, device: _call(run, method, texts, device)
 
 
 def _call(
@@ -141,16 +136,14 @@ def load(reference: str) -> Callable[..., object]:
             f"{reference} is neither a class nor a function",
             hint="name a class with a method run, or a function",
         )
-    _refuse_coroutines(subject, reference)
+    _refuse_async(subject, reference)
     return subject  # type: ignore[no-any-return]
 
 
-def _refuse_coroutines(subject: object, name: str) -> None:
-    """Raise InvalidValue for what would not run when it is called."""
-    if inspect.iscoroutinefunction(subject) or inspect.isasyncgenfunction(subject):
+def _refuse_async(subject: object, name: str) -> None:
+    """Raise InvalidValue for a function that would only make a coroutine when it is called."""
+    if inspect.iscoroutinefunction(subject):
         raise InvalidValue(f"{name} is async", hint="call asyncio.run in a function that is not")
-    if inspect.isgeneratorfunction(subject):
-        raise InvalidValue(f"{name} is a generator", hint="return the figures, without yield")
 
 
 def read_result(returned: object, name: str) -> Answer:
@@ -158,17 +151,15 @@ def read_result(returned: object, name: str) -> Answer:
 
     Its numbers and texts by name are figures. InvalidValue for what JSON cannot hold.
     """
-    is_container = isinstance(returned, Mapping | list | tuple)
-    members = returned.values() if isinstance(returned, Mapping) else ()
-    is_more = any(isinstance(member, Mapping | list | tuple | None) for member in members)
+    members = returned if isinstance(returned, Mapping) else {}
+    is_more = any(isinstance(member, Mapping | list | tuple | None) for member in members.values())
     if returned is None or (isinstance(returned, Mapping) and not is_more):
-        return {"figures": read_figures(returned, name)}
+        return {"figures": _read_figures(members, name)}
     try:
         size = len(json.dumps(returned, allow_nan=False).encode())
     except (TypeError, ValueError, RecursionError) as error:
-        what = "a value that JSON cannot hold" if is_container else _type_of(returned)
         raise InvalidValue(
-            f"{name} returned {what}: {error}",
+            f"{name} returned what JSON cannot hold: {error}",
             hint="return None, or numbers, texts, lists and mappings of them",
         ) from error
     if size > MOST_VALUE_BYTES:
@@ -176,24 +167,20 @@ def read_result(returned: object, name: str) -> Answer:
             f"{name} returned {size} bytes of JSON, at most {MOST_VALUE_BYTES} are kept",
             hint="write it to a file, and return its path",
         )
-    named = returned.items() if isinstance(returned, Mapping) else ()
-    figures = {key: value for key, value in named if isinstance(value, int | float | str)}
-    return {"figures": read_figures(figures, name), "value": returned}
+    figures = {key: value for key, value in members.items() if isinstance(value, int | float | str)}
+    return {"figures": _read_figures(figures, name), "value": returned}
 
 
-def read_figures(returned: object, name: str) -> dict[str, float | int | str]:
-    """Return what a run returned as figures by name. InvalidValue for anything else."""
-    if returned is None:
-        return {}
-    if not isinstance(returned, Mapping) or len(returned) > MOST_FIGURES:
-        what = f"{len(returned)} figures" if isinstance(returned, Mapping) else _type_of(returned)
+def _read_figures(members: Mapping[Any, Any], name: str) -> dict[str, float | int | str]:
+    """Return these members as figures. InvalidValue where one of them is none."""
+    if len(members) > MOST_FIGURES:
         raise InvalidValue(
-            f"{name} returned {what}",
+            f"{name} returned {len(members)} figures",
             hint=f"return None, or at most {MOST_FIGURES} numbers by name",
         )
     return {
         cut_text(str(key), 60): _read_figure(value, f"{name}: {key}")
-        for key, value in returned.items()
+        for key, value in members.items()
     }
 
 
@@ -209,7 +196,7 @@ def _read_figure(value: object, name: str) -> float | int | str:
         number = math.inf
     except (TypeError, ValueError):
         raise InvalidValue(
-            f"{cut_text(name, 200)} is {_type_of(value)}, not a number",
+            f"{cut_text(name, 200)} is an object of type {type(value).__name__}, not a number",
             hint="return a float or an int",
         ) from None
     if not math.isfinite(number):
@@ -220,18 +207,11 @@ def _read_figure(value: object, name: str) -> float | int | str:
     return number
 
 
-def _type_of(value: object) -> str:
-    return f"an object of type {type(value).__name__}"
-
-
 def describe_error(error: BaseException) -> str:
     """Describe an exception in a line: type, text, and where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    try:
-        text = " ".join(str(error).split())
-    except Exception:
-        text = "its text cannot be written"
+    text = " ".join(str(error).split())
     return cut_text(f"{type(error).__name__}: {text}".removesuffix(": ") + where, 600)
 
 

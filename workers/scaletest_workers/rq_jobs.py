@@ -35,7 +35,7 @@ from scaletest_workers.workloads.base import SUCCEEDED, Result
 logger = logging.getLogger("scaletest.worker")
 
 # Prefixes of functions that a stock worker may execute beside ours.
-VARIABLE = "SCALETEST_WORKER_ALLOW_FUNCTION"
+ALLOWED_VARIABLE = "SCALETEST_WORKER_ALLOW_FUNCTION"
 # Attributes of RQ's job that name functions, too.
 _CALLBACKS = ("_success_callback_name", "_failure_callback_name", "_stopped_callback_name")
 # The first byte of every pickle of today's protocols, and why a worker refuses one.
@@ -48,12 +48,14 @@ PICKLED = (
 RAISED = "its function failed; RQ's failed registry has the traceback"
 
 
-def worker_details(worker: SimpleWorker, runtime: Runtime) -> dict[str, str | int | float]:
+def worker_details(
+    worker: SimpleWorker, runtime: Runtime, tally: WorkTally
+) -> dict[str, str | int | float]:
     """Return fields of the hash by name, as RQ writes them; node, pod and device are ours."""
     return {
-        "successful_job_count": worker.successful_job_count,
-        "failed_job_count": worker.failed_job_count,
-        "total_working_time": round(worker.total_working_time, 6),
+        "successful_job_count": tally.succeeded,
+        "failed_job_count": tally.failed,
+        "total_working_time": round(tally.run_s, 6),
         "hostname": worker.hostname or "",
         "queues": worker.queues[0].name,
         "pid": worker.pid or 0,
@@ -83,7 +85,7 @@ def reason_to_refuse(job: Job, allowed: Sequence[str]) -> str:
         if name != FUNCTION and not is_allowed:
             return (
                 f"function {cut_text(str(name), 100)!r} is not allowed here (allow it with"
-                f" --allow-function or {VARIABLE})"
+                f" --allow-function or {ALLOWED_VARIABLE})"
             )
     values, options = cast(tuple[Any, Any], (job.args, job.kwargs))
     if not isinstance(values, list | tuple) or not isinstance(options, dict):
@@ -115,8 +117,7 @@ class RqJobRunner:
         self._tally = tally
         # the job between `fetch` and the end of `run`
         self.running: entry.RunningJob | None = None
-        # how many jobs were fetched
-        self.count = 0
+        self.fetched = 0  # jobs
 
     def fetch(self, taken: TakenRequest) -> Job | None:
         """Read the job that `run` will run; None when there is nothing to run.
@@ -124,7 +125,7 @@ class RqJobRunner:
         Then it was put back, or kept aside as poison, which is never executed.
         """
         worker = self._worker
-        self.count += 1
+        self.fetched += 1
         try:
             job = worker.job_class.fetch(
                 taken.id, connection=worker.connection, serializer=worker.serializer
@@ -150,10 +151,11 @@ class RqJobRunner:
 
     def run(self, execute: Callable[[], None]) -> None:
         """Execute the fetched job by RQ's own code, and count its outcome."""
-        current, began = self.running, time.monotonic()
+        current = self.running
         assert current is not None
         taken = current.taken
-        self._heartbeat.note_start(taken.id, taken.attempt, slow=True)
+        began = time.monotonic()
+        self._heartbeat.note_start(taken.id, taken.attempt, by_rq=True)
         try:
             entry.current = current
             try:
@@ -178,7 +180,7 @@ class RqJobRunner:
             # RQ fails a job also when its callback raises, and one that it was told to stop
             if not current.has_succeeded and result.outcome is Outcome.SUCCEEDED:
                 result = Result(Outcome.FAILED, error=RAISED)
-            self.count_outcome(result.outcome, run_s)
+            self._tally.add(result.outcome, run_s)
             reply, wait_s = self._runtime.reply_json(taken, self._worker.name, result, run_s)
             # still under the lease: the call may be lost on its way, and take a while
             self._heartbeat.note_settling()
@@ -186,15 +188,6 @@ class RqJobRunner:
         finally:
             self._heartbeat.note_end()
             self._stopping.forget_job()
-
-    def count_outcome(self, outcome: Outcome, run_s: float) -> None:
-        """Count an execution, also in RQ's figures of the worker, which heartbeats write."""
-        self._tally.add(outcome, run_s)
-        self._worker.total_working_time += run_s
-        if outcome is Outcome.SUCCEEDED:
-            self._worker.successful_job_count += 1
-        else:
-            self._worker.failed_job_count += 1
 
     def put_back(self, taken: TakenRequest) -> None:
         """Put a request back at the front of its queue.
@@ -206,9 +199,3 @@ class RqJobRunner:
         except Exception as error:
             if not (self._stopping.requested and is_transient(error)):
                 raise
-
-    def release(self) -> None:
-        """Put the running job back into its queue."""
-        assert self.running is not None
-        self._accounting.release(self.running.taken)
-        self.running.is_put_back = True

@@ -8,7 +8,6 @@ import resource
 import socket
 import sys
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,13 +34,11 @@ if TYPE_CHECKING:  # a single run needs no Redis
 class Runtime:
     """The workload of one worker, and the names of its node and pod."""
 
-    def __init__(
-        self, settings: Settings, interrupt: Wake, environment: Mapping[str, str] | None = None
-    ) -> None:
-        variables = os.environ if environment is None else environment
+    def __init__(self, settings: Settings, interrupt: Wake) -> None:
+        """Make the workload. interrupt: ends a run from outside."""
         self.settings = settings
-        self.node = variables.get(settings.node_env, "") or socket.gethostname()
-        self.pod = variables.get(settings.pod_env, "") or socket.gethostname()
+        self.node = os.environ.get(settings.node_env, "") or socket.gethostname()
+        self.pod = os.environ.get(settings.pod_env, "") or socket.gethostname()
         self.devices = DeviceChooser(settings.devices)
         sampler = None
         if not settings.no_causes:
@@ -49,8 +46,7 @@ class Runtime:
             from scaletest.observe.sampler import RequestSampler
 
             sampler = RequestSampler()
-        # a benchmark is its argument
-        self._takes_arguments = not settings.ignore_arguments or settings.command[:1] == ("bench",)
+        self._takes_arguments = not settings.ignore_arguments
         self._workload = registry.make(
             WorkloadSetup(
                 command=settings.command or (registry.SLEEP,),
@@ -59,8 +55,6 @@ class Runtime:
                 program=settings.program,
                 sampler=sampler,
                 allow_commands=settings.allow_commands,
-                node=self.node,
-                pod=self.pod,
             )
         )
 
@@ -111,8 +105,9 @@ class Runtime:
         self, taken: TakenRequest, worker: str, result: Result, run_s: float
     ) -> tuple[str, float]:
         """Return the reply as JSON without its end time, which Redis stamps, and the wait in s."""
-        enqueued_us, started_us = taken.enqueued_us, taken.started_us
-        wait_s = max(0, started_us - enqueued_us) / 1e6 if enqueued_us else 0.0
+        wait_s = 0.0  # unknown for what RQ's client enqueued
+        if taken.enqueued_us:
+            wait_s = max(0, taken.started_us - taken.enqueued_us) / 1e6
         row: dict[str, Any] = {
             "id": taken.id,
             "outcome": result.outcome.value,
@@ -123,8 +118,8 @@ class Runtime:
             "worker": worker,
             "node": self.node,
             "pod": self.pod,
-            "enqueued_s": enqueued_us / 1e6,
-            "started_s": started_us / 1e6,
+            "enqueued_s": taken.enqueued_us / 1e6,
+            "started_s": taken.started_us / 1e6,
         }
         if result is not SUCCEEDED:  # most runs need none of this
             row["reason"] = result.reason.value
@@ -176,10 +171,6 @@ def run_once(settings: Settings, arguments: tuple[str, ...] = ()) -> SingleRun:
 
     arguments: those of the request.
     """
-    if settings.command[:1] == ("bench",):
-        # the document of a benchmark is never the worker's own
-        arguments = (*settings.command[1:], *arguments)
-        settings = replace(settings, command=("bench",))
     own_memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     runtime = Runtime(settings, Wake())
     sys.stdout.flush()

@@ -127,9 +127,6 @@ class Child:
             return {"figures": {**session.run(work), "torch_device": session.device}}
         except LookupError as error:
             return {"error": str(error), "no_device": True}
-        except NotImplementedError as error:
-            self._forget()
-            return {"error": str(error).strip().splitlines()[0], "unavailable": True}
         except (torch.cuda.OutOfMemoryError, MemoryError) as error:
             self._forget()
             return {

@@ -14,9 +14,13 @@ from torch import Tensor, nn
 
 CLASSES = 1000
 VOCABULARY = 32000
-WIDTH, LAYERS, HEADS = 512, 8, 8
-# Side of an image, and tokens of a text.
-IMAGE_SIDE, TOKENS = 224, 32
+# Of the language model: numbers by which it describes a token, layers, and heads of its attention.
+WIDTH = 512
+LAYERS = 8
+HEADS = 8
+# Pixels along a side of an image, and tokens of a text.
+IMAGE_SIDE = 224
+TOKENS = 32
 
 
 def alexnet() -> nn.Module:
@@ -148,10 +152,6 @@ class Llama(nn.Module):
 
 def build(name: str) -> nn.Module:
     """Build the model of that name, on the CPU."""
-    if name == "llama" and not hasattr(nn, "RMSNorm"):
-        raise NotImplementedError(
-            f"llama needs PyTorch 2.4 or newer, and this is {torch.__version__}"
-        )
     builders: dict[str, Any] = {"alexnet": alexnet, "resnet50": resnet50, "llama": Llama}
     return builders[name]()
 

@@ -42,11 +42,12 @@ from scaletest.broker.samples import SamplerLease
 from scaletest.model.errors import InvalidValue
 from scaletest.observe.devices.reader import DeviceReader
 from scaletest.processes.orphans import adopt_orphans
-from scaletest_workers import rq_jobs
 from scaletest_workers.device_slot import DeviceSlot
+from scaletest_workers.entry import RunningJob
 from scaletest_workers.fast_loop import FastLoop
 from scaletest_workers.node_sampler import NodeSampler
 from scaletest_workers.outage_proof_worker import OutageProofWorker
+from scaletest_workers.rq_jobs import ALLOWED_VARIABLE, RqJobRunner, worker_details
 from scaletest_workers.runtime import Runtime
 from scaletest_workers.scheduling import Scheduling
 from scaletest_workers.settings import Serving, Settings
@@ -70,7 +71,7 @@ def rq_serving(environment: Mapping[str, str]) -> Serving:
         redis_url="",
         name=None,
         burst=False,
-        allow_function=tuple(environment.get(rq_jobs.VARIABLE, "").replace(",", " ").split()),
+        allow_function=tuple(environment.get(ALLOWED_VARIABLE, "").replace(",", " ").split()),
         heartbeat_s=DEFAULT_INTERVAL_S,
         max_attempts=MAX_ATTEMPTS,
         grace_s=30.0,
@@ -82,35 +83,32 @@ def rq_serving(environment: Mapping[str, str]) -> Serving:
 class Worker(OutageProofWorker):
     """Serves one queue. `settings` default to SCALETEST_WORKER_* variables, for `rq worker -w`."""
 
-    # Made by `bootstrap`, for a worker of one queue, as are the runtime and the heartbeat.
+    # `bootstrap` makes these, the runtime and the heartbeat, where the worker has one queue
     _loop: FastLoop | None = None
-    _rq_jobs: rq_jobs.RqJobRunner | None = None
-    # with RQ's scheduler
-    _scheduling: Scheduling | None = None
+    _rq_jobs: RqJobRunner | None = None
 
     def __init__(
         self,
         *args: Any,
         settings: Settings | None = None,
         serving: Serving | None = None,
-        tally: WorkTally | None = None,
-        announce: Callable[[Worker], None] = lambda worker: None,
+        announce: Callable[[Worker], None] | None = None,
         **options: Any,
     ) -> None:
-        """Make a worker as RQ does. announce: called when it is about to take requests.
-
-        tally: counts what is done.
-        """
+        """Make a worker as RQ does. announce: called when it is about to take requests."""
         super().__init__(*args, **options)
+        self.tally = WorkTally()
         self._serving = serving or rq_serving(os.environ)
         self._settings = settings
-        self._tally = tally or WorkTally()
         self._announce = announce
         self._stopping = StopState(self, self._serving.grace_s)
         self._device_slot: DeviceSlot | None = None
         self._sampler: NodeSampler | None = None
-        self._max_jobs: int | None = None
+        # in place of RQ's scheduler
+        self._scheduling: Scheduling | None = None
+        # what `work` was told: to end when the queue is empty, and after so many requests
         self._burst = False
+        self._max_jobs: int | None = None
         # the error that ended the loop
         self._crash: Exception | None = None
         # whether `bootstrap` is under way
@@ -121,11 +119,12 @@ class Worker(OutageProofWorker):
 
     def work(self, burst: bool = False, *args: Any, **options: Any) -> bool:
         """Run RQ's loop; return whether any job was processed."""
-        self._burst, self._max_jobs = burst, options.get("max_jobs")
+        self._burst = burst
+        self._max_jobs = options.get("max_jobs")
         worked = super().work(burst, *args, **options)
         if self._crash is not None:
             raise self._crash  # RQ logs it and ends the loop as if all were well
-        return worked or (self._loop is not None and self._loop.count > 0)
+        return worked or self.tally.ended > 0
 
     def bootstrap(self, *args: Any, **options: Any) -> None:
         """Start as RQ does, then make our parts: runtime, heartbeat, fast lane."""
@@ -147,17 +146,24 @@ class Worker(OutageProofWorker):
 
         # before requests count on this worker: its device, and the process of its workload
         self._prepare_runtime(heartbeat_redis, retrying)
-        sampling = self._make_sampling(queue)
 
         # register the worker
+        sampling = None
+        if not self._runtime.settings.no_causes:
+            sampling = SamplerLease(
+                queue,
+                self._runtime.node,
+                self.name,
+                interval_s=self._runtime.settings.sample_interval_s,
+            )
         self._heartbeat = Heartbeat(
             heartbeat_redis,
             self.name,
             queue,
             interval_s=interval_s,
             max_attempts=self._serving.max_attempts,
-            details=partial(rq_jobs.worker_details, self, self._runtime),
-            renew=self._device_slot.renew if self._device_slot else bool,
+            details=partial(worker_details, self, self._runtime, self.tally),
+            renew=None if self._device_slot is None else self._device_slot.renew,
             sampling=sampling,
         )
 
@@ -172,14 +178,14 @@ class Worker(OutageProofWorker):
         retrying.run(register)
 
         # the fast lane, and what runs what comes by it
-        self._rq_jobs = rq_jobs.RqJobRunner(
+        self._rq_jobs = RqJobRunner(
             self,
             self._runtime,
             Accounting(self.connection, retrying, queue, self.name),
             self._heartbeat,
             self._serving.allow_function,
             stopping=self._stopping,
-            tally=self._tally,
+            tally=self.tally,
         )
         self._lane = FastLane(self.connection, self.name, queue, interval_s, retrying)
         self._loop = FastLoop(
@@ -191,15 +197,17 @@ class Worker(OutageProofWorker):
             stopping=self._stopping,
             retrying=retrying,
             device_slot=self._device_slot,
+            tally=self.tally,
             burst=self._burst,
             max_jobs=self._max_jobs,
             log_messages=self._serving.log_messages,
         )
         self._heartbeat.lane = self._lane
-        if self._sampler:
-            self._sampler.start()
+        if sampling is not None:
+            self._start_sampler(sampling, self._loop)
         self._booting = False
-        self._announce(self)
+        if self._announce is not None:
+            self._announce(self)
 
     def _prepare_runtime(self, heartbeat_redis: Redis, retrying: Retrying) -> None:
         """Lease a slot of this worker's device, and get its workload ready.
@@ -227,24 +235,14 @@ class Worker(OutageProofWorker):
                 raise SystemExit(0) from None
             raise
 
-    def _make_sampling(self, queue: str) -> SamplerLease | None:
-        """Return the lease by which this worker may sample its node; None without causes."""
-        settings = self._runtime.settings
-        if settings.no_causes:
-            return None
-        sampling = SamplerLease(
-            queue, self._runtime.node, self.name, interval_s=settings.sample_interval_s
-        )
+    def _start_sampler(self, sampling: SamplerLease, loop: FastLoop) -> None:
+        """Start the thread that samples this worker's node while it has that lease."""
         devices = DeviceReader(
             lambda _, text: logger.warning("worker %s: %s", self.name, text),
             self._runtime.devices.paths,  # for the names that replies use
         )
-        self._sampler = NodeSampler(
-            sampling,
-            requests_begun=lambda: self._loop.requests_begun if self._loop is not None else 0,
-            devices=devices.read,
-        )
-        return sampling
+        self._sampler = NodeSampler(sampling, lambda: loop.requests_begun, devices.read)
+        self._sampler.start()
 
     def _start_scheduler(self, burst: bool = False, *args: Any, **options: Any) -> None:
         """Start RQ's scheduler, as a thread beside the fast lane."""
@@ -261,22 +259,22 @@ class Worker(OutageProofWorker):
         """
         self._stopping.end()
         self._leaving.set()
-        lane = self._lane
+        had_lane = self._lane is not None
         if self._scheduling is not None:
             self._scheduling.stop()
-        if lane is not None:
-            lane.close()
-            if self._sampler:
+        if self._lane is not None:
+            self._lane.close()
+            if self._sampler is not None:
                 self._sampler.stop()
             self._heartbeat.stop()
             self._runtime.close()
             self._lane = None
         try:
-            with self._last_commands(lane):
+            with self._last_commands():
                 super().teardown()  # type: ignore[no-untyped-call]
             if self._device_slot is not None:
                 self._device_slot.close()
-            if lane is not None:
+            if had_lane:
                 self._heartbeat.forget()
         except Exception as error:
             if not is_transient(error):
@@ -317,7 +315,7 @@ class Worker(OutageProofWorker):
         logger.warning(
             "worker %s: stopping now, the running request goes back to its queue", self.name
         )
-        if self._rq_jobs is not None and self._rq_jobs.running is not None:
+        if self._leased_job is not None:
             # ends a foreign function; perform_job turns it into handle_job_failure below
             raise SystemExit
 
@@ -351,7 +349,7 @@ class Worker(OutageProofWorker):
         In the fast lane its id is the attempt.
         """
         running = self.running
-        if running is None or running.slow or str(running.attempt) != execution_id:
+        if running is None or running.by_rq or str(running.attempt) != execution_id:
             super().request_stop_execution(execution_id)
             return
         self._stopping.stop_job(running.id)
@@ -369,33 +367,34 @@ class Worker(OutageProofWorker):
     # -- RQ's own loop and jobs
     # ----------------------------------------------------------------------------------------------
 
+    @property
+    def _leased_job(self) -> RunningJob | None:
+        """The job that the fast lane took and RQ's own code runs; None without one."""
+        return None if self._rq_jobs is None else self._rq_jobs.running
+
     def execute_job(self, job: Job, queue: Queue) -> None:
         """Run a job by RQ's own code.
 
         One that the fast lane took is run under its lease, and counted.
         """
-        if self._rq_jobs is None or self._rq_jobs.running is None:
+        if self._rq_jobs is None or self._leased_job is None:
             super().execute_job(job, queue)
         else:
             self._rq_jobs.run(partial(super().execute_job, job, queue))
 
     def handle_job_success(self, job: Job, *args: Any, **options: Any) -> None:
         """Note the success, then do as RQ does."""
-        if self._rq_jobs is not None and self._rq_jobs.running is not None:
+        if self._leased_job is not None:
             # its status does not say so when no result is kept
-            self._rq_jobs.running.has_succeeded = True
+            self._leased_job.has_succeeded = True
         super().handle_job_success(job, *args, **options)
 
     def handle_job_failure(self, job: Job, queue: Queue, *args: Any, **options: Any) -> None:
         """Do as RQ does, but put a job back into its queue that our own stop ended."""
-        if (
-            self._stopping.forced
-            and self._rq_jobs is not None
-            and self._rq_jobs.running is not None
-            and self._rq_jobs.running.result is None
-        ):
+        leased = self._leased_job
+        if self._stopping.forced and leased is not None and leased.result is None:
             self.execution = None
-            self._rq_jobs.release()
+            leased.put_back()
             return
         super().handle_job_failure(job, queue, *args, **options)
 
@@ -417,13 +416,12 @@ def run_worker(
     serving: Serving,
     settings: Settings,
     logging_level: str,
-    tally: WorkTally,
     announce: Callable[[Worker], None],
 ) -> None:
     """Work until a signal ends it; with `burst` until the queue is empty.
 
-    tally, announce: see Worker. Raises UndeclaredQueue, or InvalidValue when a worker of that name
-    lives.
+    announce: called with the worker when it is about to take requests. Raises UndeclaredQueue, or
+    InvalidValue when a worker of that name lives.
     """
     # a name that RQ accepts, unique where the user chose none
     host = re.sub(r"[^\w.-]", "-", socket.gethostname())[:60].lstrip("._-") or "worker"
@@ -440,7 +438,6 @@ def run_worker(
             connection=redis,
             settings=settings,
             serving=serving,
-            tally=tally,
             announce=announce,
         )
 

@@ -6,15 +6,14 @@ import json
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 import redis.connection
 
 from hack.proxy import Link, Proxy, port_of
-from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
+from scaletest.broker import Client, EmbeddedServer, Queues, connect, fast_lane, keys
 from scaletest.broker.accounting import Accounting
 from scaletest.broker.fast_lane import FastLane, TakenRequest
 from scaletest.broker.heartbeat import Heartbeat
@@ -22,32 +21,21 @@ from scaletest.broker.retrying import Retrying
 from scaletest.broker.scripts import script
 from scaletest.broker.snapshot import read_snapshot
 from scaletest.model import Request
-from tests.conftest import Gate, check_books, eventually, submit, wait_for
-from tests.integration.conftest import workers
-from tests.integration.lanes import done
+from tests.conftest import check_books, eventually, submit, wait_for
+from tests.integration.lanes import done, lane_of
 
-BEAT, CYCLE = script("beat").digest.encode(), script("cycle").digest.encode()
-# A lease of 18 s: a worker that gets no processor for seconds keeps it.
-INTERVAL_S = 10.0
+CYCLE = script("cycle").digest.encode()
 
 
 @dataclass
 class Loser:
-    """Makes the lane's link silent where `cue` says so, and counts the worker's heartbeats from
-    then on.
-    """
+    """Makes a link silent where `cue` says so, once."""
 
     cue: Callable[[bytes, bool], bool]
     armed: bool = False
     silenced: int = 0
-    beats: int = 0
-    again: list[int] = field(default_factory=list)
 
     def __call__(self, link: Link, data: bytes, from_server: bool) -> None:
-        if self.silenced and not from_server:
-            self.beats += BEAT in data
-            if CYCLE in data and not link.silent and not self.again:
-                self.again.append(self.beats)
         if self.armed and not self.silenced and self.cue(data, from_server):
             link.silent = True
             self.silenced += 1
@@ -62,33 +50,24 @@ def is_call(data: bytes, from_server: bool) -> bool:
 
 
 @pytest.mark.parametrize("lost", ["the answer to an idle worker", "the call that brings a result"])
-def test_a_lost_call_or_answer_is_repeated_within_an_interval(
-    own: EmbeddedServer, tmp_path: Path, gate: Gate, lost: str
+def test_a_lost_call_or_answer_is_repeated_on_a_new_connection(
+    own: EmbeddedServer, monkeypatch: pytest.MonkeyPatch, lost: str
 ) -> None:
+    monkeypatch.setattr(fast_lane, "LONGEST_BLOCK_S", 0.5)
+    monkeypatch.setattr(fast_lane, "SOCKET_SLACK_S", 0.5)
     redis = connect(own.url)
     loser = Loser(is_answer_with("scaletest_workers.entry.run") if "answer" in lost else is_call)
-    with (
-        Proxy(port_of(own.url), loser) as proxy,
-        Client(redis) as client,
-        workers(proxy.url, tmp_path) as launch,
-    ):
-        launch("w", "--heartbeat", str(INTERVAL_S), "--", *gate.command)
-        eventually(lambda: blocked(redis))
+    with Proxy(port_of(own.url), loser) as proxy, Client(redis) as client:
+        lane = lane_of(connect(proxy.url))
+        name = submit(client)
         # when a connection stops carrying anything, without a word to either end
-        if "answer" in lost:
-            loser.armed = True
-            name = submit(client)
-        else:
-            name = submit(client)
-            eventually(lambda: Queues(redis).state("q").running == 1)
-            loser.armed = True
-        gate.open()
+        loser.armed = "answer" in lost
+        taken = lane.cycle(None)
+        loser.armed = True
+        lane.cycle(done(taken))
         reply = wait_for(client, 1, 120)[name]
-    # expect the same call again after two heartbeats, or a third one where this machine is slow
-    assert loser.silenced == 1
-    assert loser.again[0] <= 3
-    # and the request run once, under its first lease
-    assert (reply.ok, reply.attempts, reply.worker) == (True, 1, "w")
+    # expect the same call again, and the request to count once
+    assert (loser.silenced, taken.attempt, reply.ok) == (1, 1, True)
     counters = Queues(redis).state("q").counters
     assert {name: counters.get(name, 0) for name in ("succeeded", "requeued", "stale")} == {
         "succeeded": 1,

@@ -47,7 +47,7 @@ def test_every_queue_with_its_counts_workers_and_histograms(
     assert (queue.waiting, queue.running, queue.paused) == (1, 1, False)
     assert queue.oldest_waiting_s is not None
     assert queue.counters["submitted"] == 3
-    assert (queue.wait, queue.run) == ({bucket_of(0.5): 1}, {bucket_of(2.0): 1})
+    assert (queue.ended.wait, queue.ended.run) == ({bucket_of(0.5): 1}, {bucket_of(2.0): 1})
     worker = queue.workers[0]
     assert (worker.name, worker.busy, worker.suspect, worker.pod, worker.node) == (
         "w",

@@ -367,7 +367,7 @@ def test_agents_divide_a_load_and_their_samples_are_merged(
     assert sorted(sample.due_s for sample in first) == pytest.approx(pace, abs=1e-6)
     assert Counter(sample.agent for sample in first) == {"1": 4, "2": 4, "3": 4}
     assert len({sample.request for sample in first}) == 12 and all(sample.ok for sample in first)
-    assert list(redis.scan_iter(match="scaletest:agents:*")) == []
+    assert list(redis.scan_iter(match="scaletest:agents:*:plan")) == []
 
 
 def test_an_agent_that_dies_ends_the_run_with_its_reason(url: str) -> None:

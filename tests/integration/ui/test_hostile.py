@@ -117,7 +117,7 @@ def of_another_type(hostile: Hostile) -> list[Command]:
 
 def a_worker(hostile: Hostile) -> list[Command]:
     name = bytes_of(hostile.text(b"w"))
-    fields = ("state", "answer", "pod", "node", "device", "last_heartbeat")
+    fields = ("state", "answer", "pod", "node", "device")
     row = {field: hostile.text() for field in fields if hostile.random() < 0.5}
     row = {"state": "busy", "answer": "r-1:1:1800000000000000", **row}
     return [

@@ -154,7 +154,7 @@ def test_a_worker_without_a_free_device_says_which_option_shares_one(
     )
     second = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
     assert second.returncode == 2
-    assert "no device is free: 1 of 1 slots of 1 device are leased" in second.stderr
+    assert "no device is free: 1 of 1 slots are leased" in second.stderr
     assert "--per-device 2" in second.stderr
     start("--device-glob", device, "--per-device", "2")
 

@@ -16,7 +16,7 @@ from scaletest_workers.devices import DeviceOptions
 from scaletest_workers.runtime import Runtime
 from scaletest_workers.settings import Settings
 from scaletest_workers.workloads.base import ProgramOptions, Result
-from scaletest_workers.workloads.transcode.media import CODECS
+from scaletest_workers.workloads.transcode.options import CODECS
 from tests.conftest import need, wait_for
 
 SAMPLES = Path(__file__).parents[2] / "unit/samples"
@@ -116,7 +116,7 @@ def test_the_frame_rate_is_the_rate_that_ffmpeg_prints(wake: Wake, tmp_path: Pat
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (("--input", "/nonexistent.h264"), "cannot be read"),
+        (("--input", "/nonexistent.h264"), "is not a plain file"),
         (("--input", "README.md", "--codec", "h264"), "returned error code"),
         (("--input", "README.md", "--acceleration", "vaapi"), "vaapi needs a device"),
         (("--input", "README.md", "--program", "/nonexistent"), "cannot be started"),

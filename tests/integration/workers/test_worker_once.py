@@ -125,7 +125,7 @@ def test_figures_of_a_transcode_are_shown_apart_from_their_names(tmp_path: Path)
     stream, tool = tmp_path / "in.h264", tmp_path / "ffmpeg"
     stream.write_bytes(b"stream")
     # the answers of FFmpeg to -progress
-    tool.write_text("#!/bin/sh\nprintf 'frame=50\\nfps=25\\ndup_frames=7\\nprogress=end\\n'\n")
+    tool.write_text("#!/bin/sh\nprintf 'frame=50\\nfps=25\\nprogress=end\\n'\n")
     tool.chmod(0o755)
     arguments = ("--program", str(tool), "--input", str(stream), "--output-codec", "h264")
     done = call("worker", "--once", "--", "transcode", *arguments)
@@ -133,7 +133,7 @@ def test_figures_of_a_transcode_are_shown_apart_from_their_names(tmp_path: Path)
     figures = dict(line.split() for line in done.stdout.splitlines() if len(line.split()) == 2)
     assert figures["frames"] == "50"
     # the longest name
-    assert figures["repeated_frames"] == "7"
+    assert figures["encode_errors"] == "0"
 
 
 def test_once_says_that_nothing_was_sampled_with_no_causes() -> None:
@@ -204,8 +204,6 @@ class Workload:
             case "exit": os._exit(4)
             case "kill": os.kill(os.getpid(), signal.SIGKILL)
             case "memory": bytearray(1 << 40)
-            case "output":
-                while True: print("x" * 1000)
             case "slow": time.sleep(600)
         return {"width": self.width, "pid": os.getpid()}
 """
@@ -215,7 +213,6 @@ ENDS = {
     "exit": (Outcome.FAILED, Reason.EXIT),
     "kill": (Outcome.FAILED, Reason.SIGNAL),
     "memory": (Outcome.FAILED, Reason.EXIT),
-    "output": (Outcome.FAILED, Reason.EXIT),
     "slow": (Outcome.TIMED_OUT, Reason.NONE),
 }
 # An own limit of the process, which a container's does not have to be.

@@ -13,8 +13,8 @@ def test_a_dead_workers_slot_of_a_device_is_free_when_its_lease_is_over(
     redis: VirtualRedis, clock: Clock
 ) -> None:
     # given two workers and a device with one slot, and that somebody beats
-    def beat() -> object:
-        return Watcher(redis, INTERVAL_S, 3).tick()
+    def beat() -> None:
+        Watcher(redis, INTERVAL_S, 3).tick()
 
     dead, other = (
         DeviceLeases(redis, "node", name, interval_s=INTERVAL_S, nonce=name)

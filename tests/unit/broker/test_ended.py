@@ -40,8 +40,8 @@ def test_every_request_is_counted_once_in_each_way(
     # expect them in outcomes and histograms, the balance kept, and the row no longer than
     # documented
     (queue,) = read_snapshot(redis).queues
-    assert queue.wait == {bucket_of(wait_s): 1 for wait_s, _ in times}
-    assert queue.run == {bucket_of(run_s): 1 for _, run_s in times}
+    assert queue.ended.wait == {bucket_of(wait_s): 1 for wait_s, _ in times}
+    assert queue.ended.run == {bucket_of(run_s): 1 for _, run_s in times}
     assert sum(slot.failed for slot in queue.slots) == 2
     state = queues.state("q")
     assert (state.counters["timed_out"], state.balance) == (1, 0)

@@ -6,7 +6,6 @@ workers, outages, steps of the clock.
 import logging
 import time
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 from redis.exceptions import ResponseError
@@ -15,7 +14,7 @@ from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, Queues, jobs, keys
 from scaletest.broker.devices import DeviceLeases, Slot
-from scaletest.broker.fast_lane import FastLane, NothingTaken, PendingCall, TakenRequest
+from scaletest.broker.fast_lane import FastLane, NothingTaken, TakenRequest
 from scaletest.broker.heartbeat import (
     DEFAULT_INTERVAL_S,
     LEASE_INTERVALS,
@@ -23,7 +22,7 @@ from scaletest.broker.heartbeat import (
     MAX_ATTEMPTS,
     Heartbeat,
 )
-from scaletest.broker.reaping import ReapCounts, Watcher, reap
+from scaletest.broker.reaping import Watcher, reap
 from scaletest.broker.retrying import Retrying
 from scaletest.model import Outcome, Reason, Request
 from tests.conftest import eventually, wait_for
@@ -88,62 +87,12 @@ def lane(line: Heartbeat, redis: VirtualRedis) -> FastLane:
     return line.lane
 
 
-@pytest.fixture
-def broken(lane: FastLane, monkeypatch: pytest.MonkeyPatch) -> Mock:
-    """What breaks the lane's connection off."""
-    break_off = Mock(return_value=True)
-    monkeypatch.setattr(lane, "break_off", break_off)
-    return break_off
-
-
-def test_a_call_that_two_beats_find_unanswered_is_broken_off(
-    line: Heartbeat, lane: FastLane, broken: Mock
-) -> None:
-    # another call each time, or none: the lane gets on
-    for call in (
-        PendingCall("1", 0.0, ""),
-        PendingCall("2", 0.0, ""),
-        None,
-        PendingCall("3", 0.0, ""),
-    ):
-        lane.pending = call
-        line._beat()
-    assert broken.call_count == 0
-    line._beat()
-    assert broken.call_count == 1
-
-
-def test_a_call_that_waits_for_a_request_is_broken_off_only_when_it_was_answered(
-    line: Heartbeat, lane: FastLane, redis: VirtualRedis, broken: Mock
-) -> None:
-    lane.pending = PendingCall("1", 3600.0, "")
-    for _ in range(5):
-        line._beat()
-    assert broken.call_count == 0
-    # when Redis has answered it, expect one more beat to be waited for: the answer may be on its
-    # way
-    redis.hset("rq:worker:w", "call", "1")
-    line._beat()
-    assert broken.call_count == 0
-    line._beat()
-    assert broken.call_count == 1
-
-
-def test_a_call_that_waits_longer_than_it_may_is_broken_off(
-    line: Heartbeat, lane: FastLane, broken: Mock
-) -> None:
-    lane.pending = PendingCall("1", 1e-9, "")
-    line._beat()
-    line._beat()
-    assert broken.call_count == 1
-
-
 def test_the_lease_of_a_request_lives_while_its_result_is_on_its_way(
     line: Heartbeat, lane: FastLane, redis: VirtualRedis
 ) -> None:
     # given a result whose call has no answer yet, and a lease that is nearly over
     redis.zadd(keys.leases("q"), {"r:1:w": 1})
-    lane.pending = PendingCall("1", 0.0, "r:1:w")
+    lane.delivering = "r:1:w"
     line._beat()
     assert redis.zscore(keys.leases("q"), "r:1:w") == redis.zscore(keys.workers("q"), "w")
     # and none is made for what Redis has taken in
@@ -157,11 +106,11 @@ def test_a_lease_that_ends_with_its_request_is_no_loss(
 ) -> None:
     # the program lets nobody else have its log; another test may have run it
     monkeypatch.setattr(logging.getLogger("scaletest"), "propagate", True)
-    line.note_start("r", 1, slow=True)
+    line.note_start("r", 1, by_rq=True)
     line.note_settling()
     line._beat()
     assert "lost its lease" not in caplog.text
-    line.note_start("r", 1, slow=True)
+    line.note_start("r", 1, by_rq=True)
     line._beat()
     assert "lost its lease" in caplog.text
 
@@ -357,7 +306,7 @@ def test_no_lease_ends_while_no_worker_could_send_heartbeats(
     state = queues.state("q")
     assert ("requeued" in state.counters, state.workers) == (False, 2)
     # and its next deadline as far away as always
-    assert reap(redis, "q", 3, int(SHORT_S * 1e6)).next_s == pytest.approx(
+    assert reap(redis, "q", 3, int(SHORT_S * 1e6)) == pytest.approx(
         LEASE_INTERVALS * SHORT_S, abs=1e-6
     )
     assert devices.renew()
@@ -374,7 +323,7 @@ def test_a_dead_workers_lease_lasts_no_longer_than_its_own_interval_says(
     clock.step(seconds)
     # expect no more than the dead one's own lease until its request goes back, and no less than
     # half of it
-    next_s = reap(redis, "q", 3, int(SHORT_S * 1e6)).next_s
+    next_s = reap(redis, "q", 3, int(SHORT_S * 1e6))
     assert next_s is not None
     assert LEASE_INTERVALS * SHORT_S / 2 < next_s <= LEASE_INTERVALS * SHORT_S
     # and that it does go back then, when somebody beats
@@ -427,7 +376,7 @@ def test_one_worker_of_a_queue_reaps_a_period(
     other = Heartbeat(redis, "other", "other")
     reaped: list[str] = []
 
-    def counted(client: Any, queue: str, *arguments: int) -> ReapCounts:
+    def counted(client: Any, queue: str, *arguments: int) -> float | None:
         reaped.append(queue)
         return reap(client, queue, *arguments)
 
@@ -516,65 +465,14 @@ def test_foreign_data_under_the_key_of_reap_turns_stops_no_worker(
     assert redis.zcard(keys.leases("q")) == 0
 
 
-def test_a_heartbeat_sends_changed_details_and_all_after_redis_lost_them(
-    redis: VirtualRedis, queues: Queues, clock: Clock
-) -> None:
-    # given a worker that told its details
-    details: dict[str, str | int | float] = {"pod": "pod-1", "successful_job_count": 0}
-    line = Heartbeat(redis, "w", "q", details=lambda: details)
-    line._beat()
-    saved = redis.dump(keys.rq_worker("w"))
-    # expect what stays the same not to be told again
-    redis.hset(keys.rq_worker("w"), "pod", "as somebody wrote it")
-    details["successful_job_count"] = 1
-    line._beat()
-    assert redis.hmget(keys.rq_worker("w"), "pod", "successful_job_count") == [
-        b"as somebody wrote it",
-        b"1",
-    ]
-    # and the change again when Redis starts with what was saved before
-    redis.restore(keys.rq_worker("w"), 0, saved, replace=True)
-    line._beat()
-    assert redis.hget(keys.rq_worker("w"), "successful_job_count") == b"1"
-    # and everything when Redis lost the worker, or its hash was begun anew by somebody else
-    redis.flushall()
-    redis.hset(keys.rq_worker("w"), "state", "busy")
-    line._beat()
-    assert redis.hmget(keys.rq_worker("w"), "pod", "successful_job_count") == [b"pod-1", b"1"]
-
-
-def test_a_worker_tells_all_again_after_a_namesake_told_its_own(
+def test_a_heartbeat_tells_all_details_also_after_redis_lost_them(
     redis: VirtualRedis, queues: Queues
 ) -> None:
-    # given a worker that was frozen while another took its name
-    frozen = Heartbeat(redis, "w", "q", details=lambda: {"node": "first", "pod": "pod-1"})
-    frozen._beat()
-    Heartbeat(redis, "w", "q", details=lambda: {"node": "second", "pod": "pod-2"})._beat()
-    # when it beats again, expect its own details
-    frozen._beat()
-    assert redis.hmget(keys.rq_worker("w"), "node", "pod") == [b"first", b"pod-1"]
-
-
-def test_after_a_heartbeat_whose_answer_is_lost_all_details_are_sent_again(
-    redis: VirtualRedis, queues: Queues, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # given a worker that Redis forgets, and whose next heartbeat arrives there but is not answered
-    line = Heartbeat(redis, "w", "q", details=lambda: {"pod": "pod-1"})
+    line = Heartbeat(redis, "w", "q", details=lambda: {"pod": "pod-1", "successful_job_count": 1})
     line._beat()
     redis.flushall()
-    call_beat = line._call_beat
-
-    def unanswered(*arguments: Any) -> Any:
-        call_beat(*arguments)
-        raise ConnectionError
-
-    monkeypatch.setattr(line, "_call_beat", unanswered)
-    with pytest.raises(ConnectionError):
-        line._beat()
-    monkeypatch.setattr(line, "_call_beat", call_beat)
-    # when it beats again, expect Redis to know its details
     line._beat()
-    assert redis.hget(keys.rq_worker("w"), "pod") == b"pod-1"
+    assert redis.hmget(keys.rq_worker("w"), "pod", "successful_job_count") == [b"pod-1", b"1"]
 
 
 @pytest.mark.parametrize("years", [-5, 0, 5])

@@ -1,18 +1,15 @@
-"""Simulated devices: the law of sharing, metrics, and runs that meet in a folder."""
+"""Simulated devices: the law of sharing, and runs that meet in a folder."""
 
 import os
 import subprocess
 import sys
 import threading
-import urllib.request
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.broker.embedded import free_port
 from scaletest.model import Outcome
 from scaletest.model.errors import InvalidValue
 from scaletest.processes.wake import Wake
@@ -24,7 +21,7 @@ from scaletest_workers.workloads.fakedev import (
     FakeWork,
     from_words,
     meeting_folder,
-    running_uses,
+    read_memory_of_runs,
 )
 from tests.conftest import eventually
 
@@ -41,31 +38,27 @@ def run(wake: Wake, *arguments: str, limit_s: float = 0.0) -> Result:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("options", "expected"),
     [
-        ("linear", [1, 2, 4, 8]),
-        ("capped:3", [1, 2, 3, 3]),
-        ("amdahl:0.5", [1, 2 / 1.5, 4 / 2.5, 8 / 4.5]),
-        ("usl:0.1:0.01", [1, 2 / 1.12, 4 / 1.42, 8 / 2.26]),
+        ("", [1, 2, 4, 8]),
+        ("--ceiling 3", [1, 2, 3, 3]),
+        ("--contention 0.5", [1, 2 / 1.5, 4 / 2.5, 8 / 4.5]),
+        ("--contention 0.1 --coherency 0.01", [1, 2 / 1.12, 4 / 1.42, 8 / 2.26]),
     ],
 )
-def test_throughput_follows_the_law(text: str, expected: list[float]) -> None:
-    law = from_words(["--law", text]).law
-    assert [runs * law.speed(runs) for runs in (1, 2, 4, 8)] == pytest.approx(expected)
+def test_throughput_follows_the_law(options: str, expected: list[float]) -> None:
+    work = from_words(options.split())
+    assert [runs * work.speed(runs) for runs in (1, 2, 4, 8)] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "--law cubic",
-        "--law capped:0",
-        "--law usl:1",
-        "--law linear:1",
+        "--contention 2",
+        "--coherency x",
+        "--ceiling -1",
         "--seconds -1",
         "--jitter 2",
-        "--activity x",
-        "--activity 101",
-        "--metrics 9400",
         "--device-memory 0",
         "--failure-rate nan",
         "--unknown",
@@ -114,7 +107,7 @@ def in_background(wake: Wake, *arguments: str) -> threading.Thread:
 def test_memory_that_does_not_fit_fails_the_run(wake: Wake, place: Path) -> None:
     other = Wake()
     thread = in_background(other, "--seconds", "600", "--memory", "600", "--device-memory", "1000")
-    eventually(lambda: running_uses(place))
+    eventually(lambda: read_memory_of_runs(place))
     result = run(wake, "--seconds", "0", "--memory", "600", "--device-memory", "1000")
     other.set()
     thread.join()
@@ -136,36 +129,9 @@ def test_a_killed_run_is_not_counted(place: Path) -> None:
         "600",
     ]
     process = subprocess.Popen(line, env=dict(os.environ))
-    eventually(lambda: running_uses(place))
+    eventually(lambda: read_memory_of_runs(place))
     assert list(place.iterdir())
     process.kill()
     process.wait()
-    assert running_uses(place) == []
+    assert read_memory_of_runs(place) == []
     assert list(place.iterdir()) == []
-
-
-def test_metrics_of_all_runs_of_a_machine_are_served(
-    place: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    # given runs of two workers that serve metrics at the same address
-    address = f"127.0.0.1:{free_port()}"
-    wake = Wake()
-    runs = [in_background(wake, "--seconds", "600", "--memory", "5") for _ in range(2)]
-    eventually(lambda: len(running_uses(place)) == 2)
-    settings = Settings(command=("fakedev", "--metrics", address))
-    with closing(Runtime(settings, wake)) as first, closing(Runtime(settings, wake)) as second:
-        first.prepare()
-        second.prepare()
-        with urllib.request.urlopen(f"http://{address}/metrics", timeout=60) as answer:
-            text = answer.read().decode()
-        node = first.node
-    wake.set()
-    for run_of_worker in runs:
-        run_of_worker.join()
-    wake.close()
-    # expect what they take together, and one of them to serve
-    labels = f'{{device="none",node="{node}"}}'
-    assert f"scaletest_fakedev_busy_ratio{labels} 1.0\n" in text
-    assert f"scaletest_fakedev_memory_used_bytes{labels} 1.048576e+07\n" in text
-    assert f"scaletest_fakedev_memory_bytes{labels} " in text
-    assert caplog.text.count(f"metrics are not served on {address}") == 1

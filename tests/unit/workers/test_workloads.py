@@ -20,10 +20,10 @@ from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.json_schema import json_type
 from scaletest.model.writing import document_members
 from scaletest.processes.wake import Wake
-from scaletest_workers.devices import DeviceOptions
+from scaletest_workers.devices import DeviceChooser, DeviceOptions
 from scaletest_workers.runtime import Runtime
 from scaletest_workers.settings import Settings
-from scaletest_workers.workloads.base import Interrupted, ProgramOptions, Result
+from scaletest_workers.workloads.base import Interrupted, ProgramOptions, Result, WorkloadSetup
 from scaletest_workers.workloads.bench import BenchWorkload
 from scaletest_workers.workloads.program import Program, ProgramEnd
 from tests.conftest import eventually, processes_with
@@ -52,6 +52,23 @@ class FakeProgram(Program):
         return ProgramEnd(Result(Outcome.SUCCEEDED, exit_code=0), "", "")
 
 
+def bench(program: Program, *, allow_commands: bool = False) -> BenchWorkload:
+    """The workload of a worker that starts its programs by this one."""
+    workload = BenchWorkload(
+        WorkloadSetup(
+            command=("bench",),
+            interrupt=Wake(),
+            devices=DeviceChooser(DeviceOptions()),
+            program=ProgramOptions(),
+            sampler=None,
+            allow_commands=allow_commands,
+        )
+    )
+    workload.close()
+    workload._program = program
+    return workload
+
+
 def document(kind: str, **spec: Any) -> str:
     return json.dumps(
         {
@@ -78,9 +95,7 @@ def test_a_benchmark_decides_what_runs_only_where_that_is_allowed(
 ) -> None:
     for allowed in (False, True):
         program = FakeProgram()
-        result = BenchWorkload(program, allow_commands=allowed).run(
-            (document(kind, **spec),), 60.0, None
-        )
+        result = bench(program, allow_commands=allowed).run((document(kind, **spec),), 60.0, None)
         assert bool(program.lines) == (allowed or not refused)
         if not program.lines:
             assert (result.outcome, result.reason) == (Outcome.FAILED, Reason.EXIT)
@@ -112,7 +127,7 @@ def test_every_field_of_a_command_is_known() -> None:
 )
 def test_a_request_without_a_document_never_reaches_a_command_line(argument: str) -> None:
     program = FakeProgram()
-    result = BenchWorkload(program, allow_commands=True).run((argument,), 60.0, None)
+    result = bench(program, allow_commands=True).run((argument,), 60.0, None)
     assert (result.outcome, program.lines) == (Outcome.FAILED, [])
     assert result.error
 
@@ -120,7 +135,7 @@ def test_a_request_without_a_document_never_reaches_a_command_line(argument: str
 def test_a_document_is_written_anew_for_the_child() -> None:
     program = FakeProgram()
     twice = document("IPerf", duration=1).replace('"spec"', '"spec": {"duration": 2}, "spec"')
-    BenchWorkload(program).run((twice,), 60.0, None)
+    bench(program).run((twice,), 60.0, None)
     assert json.loads(program.lines[0][-1])["spec"] == {"duration": 1}
 
 
@@ -303,9 +318,13 @@ def test_no_device_is_a_failure_that_names_the_pattern(wake: Wake, tmp_path: Pat
     assert run(wake, Settings(command=("true", "FILENAME"))).reason is Reason.NO_DEVICE
 
 
-def test_names_come_from_the_named_variables_else_the_host(wake: Wake) -> None:
+def test_names_come_from_the_named_variables_else_the_host(
+    wake: Wake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NODE", "n1")
+    monkeypatch.delenv("POD", raising=False)
     settings = Settings(node_env="NODE", pod_env="POD")
-    runtime = Runtime(settings, wake, {"NODE": "n1"})
+    runtime = Runtime(settings, wake)
     assert runtime.node == "n1"
     assert runtime.pod == os.uname().nodename
 

@@ -109,8 +109,6 @@ class WorkloadSetup:
     program: ProgramOptions
     sampler: RequestSampler | None  # None to leave out where the time went
     allow_commands: bool  # let a benchmark's document decide what runs on this node
-    node: str  # names of where the worker runs
-    pod: str
 
     @property
     def options(self) -> tuple[str, ...]:

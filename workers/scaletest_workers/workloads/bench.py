@@ -23,8 +23,8 @@ from scaletest.model.errors import InvalidValue
 from scaletest.model.wording import as_options
 from scaletest.processes.children import python_module
 from scaletest_workers.devices import ChosenDevice
-from scaletest_workers.workloads.base import Result, ServedWorkload, WorkloadSetup, failed_result
-from scaletest_workers.workloads.program import Program
+from scaletest_workers.workloads.base import Result, failed_result
+from scaletest_workers.workloads.program import ProgramWorkload
 
 _REASONS = {Failure.NO_DEVICE: Reason.NO_DEVICE, Failure.NO_BINARY: Reason.NO_BINARY}
 _TRUST = (
@@ -33,37 +33,25 @@ _TRUST = (
 )
 
 
-def make(setup: WorkloadSetup) -> BenchWorkload:
-    """Make the workload of a worker."""
-    return BenchWorkload(
-        Program(setup.program, setup.interrupt, setup.sampler),
-        allow_commands=setup.allow_commands,
-    )
-
-
-class BenchWorkload(ServedWorkload):
+class BenchWorkload(ProgramWorkload):
     """Runs `scaletest bench execute DOCUMENT`."""
-
-    def __init__(self, program: Program, *, allow_commands: bool = False) -> None:
-        """Prepare to run. allow_commands: also documents that decide what runs."""
-        self._program = program
-        self._allow_commands = allow_commands
 
     def run(
         self, arguments: tuple[str, ...], limit_s: float, device: ChosenDevice | None
     ) -> Result:
         """Run one benchmark to its end. Raises Interrupted."""
-        if len(arguments) != 1:
+        words = (*self._setup.options, *arguments)
+        if len(words) != 1:
             return Result(
                 Outcome.FAILED,
                 Reason.EXIT,
                 error="a benchmark has one argument: its document as JSON",
             )
         try:
-            benchmark = read_benchmark(wire.load(arguments[0], "the document"))
+            benchmark = read_benchmark(wire.load(words[0], "the document"))
         except InvalidValue as error:
             return failed_result(error)
-        if benchmark.trusted and not self._allow_commands:
+        if benchmark.trusted and not self._setup.allow_commands:
             refusal = BenchmarkResult(
                 benchmark.name,
                 BenchmarkPhase.FAILED,
@@ -81,10 +69,6 @@ class BenchWorkload(ServedWorkload):
         if measured is None:
             return ended.result
         return _framed_result(measured, ended.result.exit_code)
-
-    def close(self) -> None:
-        """End the guard of its programs."""
-        self._program.close()
 
 
 def _framed_result(ended: BenchmarkResult, exit_code: int | None) -> Result:

@@ -8,6 +8,7 @@ is child_answers.py.
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -25,25 +26,23 @@ from scaletest.observe.tree import Tree
 from scaletest.processes.children import end_group, end_handle, wait_child, wait_ready
 from scaletest.processes.guard import Guard
 from scaletest.processes.orphans import end_orphans, own_children
-from scaletest.processes.wake import Wake
-from scaletest_workers.child_answers import ANSWERS_CLOSED, PEAK_MEMORY
+from scaletest_workers.child_answers import PEAK_MEMORY
 from scaletest_workers.devices import ChosenDevice
 from scaletest_workers.workloads.base import Interrupted, Result, WorkloadSetup, timed_out_result
 from scaletest_workers.workloads.program import OutputTail, last_words, signal_name, why_not_started
 
-# What a process may write while it runs one request, and how long its answer may be.
-MOST_OUTPUT_BYTES = 16 * 1024 * 1024
+# How long an answer may be.
 MOST_ANSWER_BYTES = 1024 * 1024
-# How long it may take to end by itself.
+# How long a process may take to end by itself, after it closed its output.
 EXIT_LIMIT_S = 2.0
 # How long a new process may take to get ready, where requests have a time limit.
 READY_LIMIT_S = 600.0
-# Why a process gave no answer that has lost its way of answering.
-CLOSED = "closed the descriptor that its answers go to, as os.closerange does"
+# Reasons why a request got no answer, of which the result says more.
+TIMED_OUT = "timed out"
+ENDED = "ended"
 
-# What a request got: its answer; or why there is none, which is "" when the process ended; or None
-# when it took too long.
-AnswerOrReason = dict[str, Any] | str | None
+# What a request got: its answer, or why there is none.
+AnswerOrReason = dict[str, Any] | str
 
 
 class PersistentChild:
@@ -60,9 +59,8 @@ class PersistentChild:
         # the process, while there is one
         self._process: subprocess.Popen[bytes] | None = None
         self._environment: Mapping[str, str] = {}
-        # what it writes to its standard error, and whether that is too much for one request
+        # what it writes to its standard error
         self._output = OutputTail(None, None)
-        self._too_much = Wake()
         # the end of what the last process wrote
         self._errors = ""
         # children that the worker had before it started the process
@@ -97,7 +95,7 @@ class PersistentChild:
             requests.insert(0, (first, READY_LIMIT_S if limit_s else 0.0))
         answers: list[AnswerOrReason] = []
         for question, limit_s in requests:
-            answer: AnswerOrReason = None
+            answer: AnswerOrReason = ""
             try:
                 answer = self._ask(process, question, limit_s, watch)
             finally:
@@ -125,7 +123,6 @@ class PersistentChild:
         ):
             self._end_process()
         if self._process is None:
-            self._too_much = Wake()
             self._earlier_children = own_children()
             self._process = subprocess.Popen(
                 self._argv,
@@ -141,8 +138,6 @@ class PersistentChild:
             self._output = OutputTail(
                 self._process.stderr,
                 None if self._setup.program.null_output else sys.stderr,
-                most_bytes=MOST_OUTPUT_BYTES,
-                full=self._too_much,
             )
             if self._setup.sampler:
                 self._tree = Tree(self._process.pid, self._setup.sampler.blocking)
@@ -164,28 +159,26 @@ class PersistentChild:
             process.stdin.write(json.dumps([self._number, request]).encode() + b"\n")
             process.stdin.flush()
         except OSError:
-            return ""
-        stdout, interrupt = process.stdout.fileno(), self._setup.interrupt.fileno()
+            return ENDED
+        stdout = process.stdout.fileno()
+        interrupt = self._setup.interrupt.fileno()
         line = b""
         while not line.endswith(b"\n"):
             # wait for the end of the process, too: what it forked may keep its output open
             with end_handle(process) as end:
-                handles = [stdout, interrupt, self._too_much.fileno(), *end]
-                ready = wait_ready(handles, deadline, watch)
+                ready = wait_ready([stdout, interrupt, *end], deadline, watch)
             if not ready:
-                return None
+                return TIMED_OUT
             if stdout not in ready:
-                if self._too_much.is_set():
-                    return f"wrote more than {MOST_OUTPUT_BYTES} bytes in one request"
                 if interrupt in ready:
                     raise Interrupted
-                return ""
+                return ENDED
             chunk = os.read(stdout, 65536)
             line += chunk
             if not chunk:
                 # it closes its output before it ends
-                has_ended = wait_child(process, min(deadline, time.monotonic() + EXIT_LIMIT_S))
-                return "" if has_ended else CLOSED
+                wait_child(process, min(deadline, time.monotonic() + EXIT_LIMIT_S))
+                return ENDED
             if len(line) > MOST_ANSWER_BYTES:
                 return f"answered with more than {MOST_ANSWER_BYTES} bytes"
         with suppress(ValueError):
@@ -214,20 +207,10 @@ class PersistentChild:
 
     def _make_result(self, answer: AnswerOrReason, limit_s: float, code: int) -> Result:
         """Return how a request ended. code: of the process, when it ended."""
-        if answer is None:
+        if answer == TIMED_OUT:
             return timed_out_result(limit_s, self._name)
-        if answer == "":
-            # the process died, by a crash or for lack of memory
-            reason, end = Reason.EXIT, f"ended by itself with code {code}{last_words(self._errors)}"
-            if code == UNAVAILABLE:
-                reason, end = Reason.NO_BINARY, f"cannot be used here{last_words(self._errors)}"
-            elif code == ANSWERS_CLOSED:
-                end = CLOSED
-            elif code < 0:
-                why = "; the memory limit of its container may be the reason" if code == -9 else ""
-                reason = Reason.SIGNAL
-                end = f"was ended by {signal_name(-code)}{why}{last_words(self._errors)}"
-            return Result(Outcome.FAILED, reason, code, f"{self._name} {end}")
+        if answer == ENDED:
+            return self._explain_end(code)
         if isinstance(answer, str):
             return Result(Outcome.FAILED, Reason.EXIT, error=f"{self._name} {answer}")
         figures = answer.get("figures", {})
@@ -238,6 +221,20 @@ class PersistentChild:
         if answer.get("unavailable"):
             reason = Reason.NO_BINARY
         return Result(Outcome.FAILED, reason, error=cut_text(answer["error"]), figures=figures)
+
+    def _explain_end(self, code: int) -> Result:
+        """Return the result of a request whose process ended before it answered."""
+        reason = Reason.EXIT
+        end = f"ended by itself with code {code}"
+        if code == UNAVAILABLE:
+            reason = Reason.NO_BINARY
+            end = "cannot be used here"
+        elif code < 0:
+            reason = Reason.SIGNAL
+            end = f"was ended by {signal_name(-code)}"
+            if code == -signal.SIGKILL:
+                end += "; the memory limit of its container may be the reason"
+        return Result(Outcome.FAILED, reason, code, f"{self._name} {end}{last_words(self._errors)}")
 
 
 def _sum_usage(answers: Sequence[Any]) -> resource.struct_rusage | None:

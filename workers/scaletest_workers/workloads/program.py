@@ -77,7 +77,8 @@ class Program:
         Raises Interrupted.
         """
         watch = self._sampler.draw(environment.get(DEVICE_VARIABLE, "")) if self._sampler else None
-        options, name = self._options, argv[0]
+        options = self._options
+        name = argv[0]
         children_before = own_children()
 
         # start it, with readers of its output
@@ -184,23 +185,18 @@ class OutputTail:
         self,
         stream: IO[bytes] | None,
         echo: IO[str] | None,
-        *,
-        most_bytes: float = float("inf"),
-        full: Wake | None = None,
     ) -> None:
-        """Forward `stream` to `echo`, where given. full: set by more than most_bytes."""
+        """Forward `stream` to `echo`, where both are given."""
         self._stream = stream
         self._echo = echo
         self._end = b""
-        self._most_bytes = self._left = most_bytes
-        self._full = full
         self._thread = threading.Thread(target=self._read, name="scaletest-output", daemon=True)
         if stream is not None:
             self._thread.start()
 
     def begin(self) -> None:
-        """Forget what was kept and counted so far, as a new request begins."""
-        self._end, self._left = b"", self._most_bytes
+        """Forget what was kept so far, as a new request begins."""
+        self._end = b""
 
     def close(self) -> str:
         """Return the end of the output. The process group is dead, so the pipe is at its end.
@@ -218,10 +214,6 @@ class OutputTail:
         assert self._stream is not None
         with contextlib.suppress(OSError, ValueError):
             while chunk := os.read(self._stream.fileno(), 65536):
-                self._left -= len(chunk)
-                if self._left < 0 and self._full is not None:
-                    self._full.set()
-                    continue
                 if self._echo is not None:
                     try:
                         self._echo.buffer.write(chunk)  # type: ignore[attr-defined]

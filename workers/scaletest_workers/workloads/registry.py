@@ -18,7 +18,7 @@ GROUP = "scaletest.workloads"
 SLEEP = "sleep"
 # The function or class that makes each, as MODULE:NAME; it is imported when a worker runs it.
 BUILT_IN: Mapping[str, str] = {
-    "bench": "scaletest_workers.workloads.bench:make",
+    "bench": "scaletest_workers.workloads.bench:BenchWorkload",
     "fakedev": "scaletest_workers.workloads.fakedev:FakeDevice",
     SLEEP: "scaletest_workers.workloads.sleep:Sleep",
     "torch": "scaletest_workers.workloads.torch:TorchWorkload",

@@ -23,13 +23,13 @@ class Sleep(ServedWorkload):
     """Sleeps for the seconds in its first argument, the worker's if given, else the request's."""
 
     def __init__(self, setup: WorkloadSetup) -> None:
-        self._setup, self._arguments = setup, setup.options
+        self._setup = setup
 
     def run(
         self, arguments: tuple[str, ...], limit_s: float, device: ChosenDevice | None
     ) -> Result:
         """Sleep; timed out after `limit_s` when that is shorter."""
-        arguments = self._arguments or arguments
+        arguments = self._setup.options or arguments
         try:
             seconds = float(arguments[0]) if arguments else math.nan
         except ValueError:

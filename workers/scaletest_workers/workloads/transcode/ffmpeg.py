@@ -8,7 +8,6 @@ import re
 
 from scaletest.model import checks
 from scaletest.model.record import Figures
-from scaletest_workers.workloads.transcode.media import FFMPEG_CODECS
 from scaletest_workers.workloads.transcode.options import (
     NULL,
     Acceleration,
@@ -20,6 +19,8 @@ from scaletest_workers.workloads.transcode.options import (
 from scaletest_workers.workloads.transcode.reading import TranscodeReading, frames_per_s
 
 _LOG = ("-loglevel", "level+info", "-nostats", "-benchmark", "-progress", "pipe:1")
+# FFmpeg's names of the codecs.
+FFMPEG_CODECS = {"h264": "h264", "h265": "hevc", "av1": "av1", "mpeg2": "mpeg2video", "vp9": "vp9"}
 _SOFTWARE = {
     "h264": "libx264",
     "h265": "libx265",
@@ -100,7 +101,8 @@ def _encoder_options(transcode: Transcode, output: EncodedOutput) -> list[str]:
     """Return options of the encoder; none to decode only."""
     if output.codec == NULL:
         return []
-    acceleration, threads = transcode.acceleration, transcode.threads
+    acceleration = transcode.acceleration
+    threads = transcode.threads
     if acceleration is Acceleration.SOFTWARE:
         encoder = _SOFTWARE[output.codec]
     elif acceleration is Acceleration.NVENC:
@@ -124,8 +126,9 @@ def _encoder_options(transcode: Transcode, output: EncodedOutput) -> list[str]:
         line += option_words("-async_depth", transcode.depth)
     if threads and encoder == "libx265":
         # its thread pool does not follow FFmpeg's option
-        pools = f"pools={'none' if threads == 1 else threads}:frame-threads={min(threads, 16)}"
-        line += ["-x265-params", f"{pools}:log-level=error"]
+        pools = "none" if threads == 1 else threads
+        frames = min(threads, 16)
+        line += ["-x265-params", f"pools={pools}:frame-threads={frames}:log-level=error"]
     if threads and encoder == "libsvtav1":
         line += ["-svtav1-params", f"lp={threads}"]
     return line
@@ -141,7 +144,8 @@ def read_output(output: str, errors: str) -> TranscodeReading:
     # frames and rate of the first output
     start = output.rfind("frame=")
     progress: dict[str, str] = dict(_PROGRESS.findall(output[start:])) if start >= 0 else {}
-    count, rate = progress.get("frame", ""), progress.get("fps", "")
+    count = progress.get("frame", "")
+    rate = progress.get("fps", "")
     status = _STATS.findall(errors)
     if not progress and status:
         count, rate = status[-1]
@@ -157,7 +161,4 @@ def read_output(output: str, errors: str) -> TranscodeReading:
     if fps > 0:
         figures["fps"] = round(fps * streams, 3)
     figures["encode_errors"] = len(_FAULT.findall(errors))
-    for name, ours in (("drop_frames", "dropped_frames"), ("dup_frames", "repeated_frames")):
-        if progress.get(name, "").isdigit():
-            figures[ours] = int(progress[name][:15])
     return TranscodeReading.explain(figures, errors)

@@ -96,7 +96,8 @@ def _source_options(transcode: Transcode, device: str) -> list[str]:
 
 
 def _encoder_options(transcode: Transcode, output: EncodedOutput, path: str) -> list[str]:
-    line = [f"-o::{'raw' if output.codec == NULL else output.codec}", path]
+    codec = "raw" if output.codec == NULL else output.codec
+    line = [f"-o::{codec}", path]
     if output.codec != NULL:
         line += ["-u", _USAGE[transcode.quality], *option_words("-b", transcode.bitrate_kbps)]
     if output.width:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import PurePath
 from typing import Annotated
 
 from msgspec import Meta
@@ -17,8 +18,16 @@ from scaletest.model.checks import one_of, raise_first_mistake, show_value
 from scaletest.model.declared import choice, named_in_files, parsed_by
 from scaletest.model.document import check_fields
 from scaletest.model.errors import InvalidValue
-from scaletest_workers.workloads.transcode.media import CODECS, codec_of_name
 
+CODECS = ("h264", "h265", "av1", "mpeg2", "vp9")
+# Suffixes of files that hold nothing but one stream of a codec.
+STREAM_SUFFIXES = {
+    "h264": (".h264", ".264", ".avc"),
+    "h265": (".h265", ".265", ".hevc"),
+    "av1": (".av1", ".obu"),
+    "mpeg2": (".m2v", ".mpeg2", ".mpg2"),
+    "vp9": (".vp9",),
+}
 # The codec of an output that is decoded only.
 NULL = "null"
 _SIZE = re.compile(r"(\d{2,5})x(\d{2,5})")
@@ -141,7 +150,11 @@ class Transcode:
     def known_codec(self) -> str:
         """The codec of the input. InvalidValue when it is unknown."""
         raise_first_mistake(
-            (not self.codec, f"the codec of {self.input} is unknown", "set it with --codec")
+            (
+                not self.codec,
+                f"the codec of {self.input} is unknown",
+                "set it with --codec; oneVPL's tool reads elementary streams, no containers",
+            )
         )
         return self.codec
 
@@ -149,6 +162,15 @@ class Transcode:
 def option_words(name: str, setting: object) -> list[str]:
     """Return an option with its setting; nothing where it is not set."""
     return [name, str(setting)] if setting else []
+
+
+def codec_of_name(name: str) -> str:
+    """Return the codec that a file's suffix names; "" if unknown."""
+    suffix = PurePath(name).suffix.lower()
+    for codec, suffixes in STREAM_SUFFIXES.items():
+        if suffix in suffixes:
+            return codec
+    return ""
 
 
 def from_words(own: Sequence[str], requested: Sequence[str] = ()) -> Transcode:
@@ -164,7 +186,8 @@ def from_words(own: Sequence[str], requested: Sequence[str] = ()) -> Transcode:
         )
     )
     options = {"input": "", **words.values(own), **changes}
-    options["codec"] = options.get("codec") or codec_of_name(options["input"])
+    if not options.get("codec"):
+        options["codec"] = codec_of_name(options["input"])
     if options.get("engine") is TranscodeEngine.ONEVPL:
         options.setdefault("acceleration", Acceleration.QSV)
     return Transcode(**options)

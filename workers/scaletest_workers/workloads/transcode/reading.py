@@ -1,7 +1,7 @@
 """What the output of a tool that transcodes tells: figures, and why it failed.
 
 Figures are frames (encoded, of all outputs), fps (the tool's own rate, also summed), sessions
-(encoders), encode_errors and dropped_frames. Unknown numbers are left out.
+(encoders) and encode_errors. Unknown numbers are left out.
 """
 
 from __future__ import annotations

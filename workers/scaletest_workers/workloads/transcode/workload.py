@@ -13,7 +13,6 @@ from scaletest_workers.workloads.base import Result, WorkloadSetup, failed_resul
 from scaletest_workers.workloads.command import result_with_figures
 from scaletest_workers.workloads.program import ProgramWorkload
 from scaletest_workers.workloads.transcode import ffmpeg, onevpl
-from scaletest_workers.workloads.transcode.media import HEAD_BYTES, codec_of_head, refuse_container
 from scaletest_workers.workloads.transcode.options import (
     Acceleration,
     Transcode,
@@ -35,14 +34,17 @@ class TranscodeWorkload(ProgramWorkload):
     ) -> Result:
         """Transcode once. Raises Interrupted."""
         try:
-            work = self._read_head(from_words(self._setup.options, arguments))
-            path = (
-                device.device.path
-                if device and work.acceleration is not Acceleration.SOFTWARE
-                else ""
-            )
+            work = from_words(self._setup.options, arguments)
+            file = Path(self._setup.program.directory, work.input)
+            if not file.is_file():  # no pipe, and no device
+                raise InvalidValue(
+                    f"the input {file} is not a plain file", hint="give a media file"
+                )
+            path = ""
+            if device and work.acceleration is not Acceleration.SOFTWARE:
+                path = device.device.path
+            environment = self._setup.devices.environment(device) if device else {}
             with _command_line(work, path) as argv:
-                environment = self._setup.devices.environment(device) if device else {}
                 ended = self._program.run(argv, limit_s, environment, capture=True, quiet=True)
         except InvalidValue as error:
             return failed_result(error)
@@ -56,28 +58,6 @@ class TranscodeWorkload(ProgramWorkload):
                 error=f"{work.command} encoded no frame",
             )
         return result
-
-    def _read_head(self, work: Transcode) -> Transcode:
-        """Return the description with the codec that the file's first bytes name.
-
-        InvalidValue for a file that the engine cannot use.
-        """
-        file = Path(self._setup.program.directory, work.input)
-        try:
-            if file.exists() and not file.is_file():
-                # reading a pipe could block without a limit, and a device never ends
-                raise InvalidValue(
-                    f"the input {file} is not a plain file", hint="give a media file"
-                )
-            with file.open("rb") as stream:
-                head = stream.read(HEAD_BYTES)
-        except OSError as error:
-            raise InvalidValue(f"the input {file} cannot be read: {error.strerror}") from error
-        if not head:
-            raise InvalidValue(f"the input {file} is empty")
-        if work.engine is TranscodeEngine.ONEVPL:
-            refuse_container(work.input, head, work.codec)
-        return work if work.codec else replace(work, codec=codec_of_head(head))
 
 
 @contextmanager
