@@ -70,7 +70,6 @@ FIGURES: Mapping[str, Mapping[str, str]] = {
         "frequency": "1",  # clock over its highest
         "throttled": "1",  # 1 while heat, power or another limit lowers the clock
         "temperature": "Cel",
-        "awake": "1",  # part of the interval outside of its sleep; says little of how busy it was
     },
 }
 MAX_RESOURCES = 64

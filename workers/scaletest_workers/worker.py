@@ -236,7 +236,7 @@ class Worker(OutageProofWorker):
             queue, self._runtime.node, self.name, interval_s=settings.sample_interval_s
         )
         devices = DeviceReader(
-            lambda _, text: logger.warning("worker %s: %s", self.name, text),
+            lambda text: logger.warning("worker %s: %s", self.name, text),
             self._runtime.devices.paths,  # for the names that replies use
         )
         self._sampler = NodeSampler(

@@ -24,8 +24,6 @@ _MAJORS = (226, 261)
 # Of one process: of more devices the first ones count.
 _MOST_FILES = 16
 _MOST_DESCRIPTORS = 512
-# Kernels before 6.2 do not count a process's descriptors: there the first looks list them all.
-_FIRST_LOOKS = 8
 # A shorter time says too little about how fast a device's clock runs.
 _LEAST_CLOCK_S = 0.05
 
@@ -116,7 +114,7 @@ class Clients:
         memory: dict[Key, int] = {}  # of the clients that were read: each is read once
         for pid in living:
             files = self._processes.setdefault(pid, _Files())
-            self._find(pid, files)
+            self._list_devices(pid, files)
             numbers = []
             for number in files.numbers[:_MOST_FILES]:
                 client = self._read(pid, number)
@@ -166,14 +164,15 @@ class Clients:
                     sums[f"{device} {name}"] += count.grown / per_s / count.capacity
         return dict(sums)
 
-    def _find(self, pid: int, files: _Files) -> None:
+    def _list_devices(self, pid: int, files: _Files) -> None:
         """List the descriptors again when there are more or fewer, and rarely otherwise."""
         folder = f"{self._procfs}/{pid}/fd"
         files.looks += 1
         try:
             open_files = os.stat(folder).st_size  # noqa: PTH116 - a path of /proc
-            often = files.looks <= _FIRST_LOOKS and not open_files
-            if open_files == files.open_files and files.looks & (files.looks - 1) and not often:
+            # one may be closed and another opened: at looks 1, 2, 4, 8 and so on all are listed
+            is_power_of_two = files.looks & (files.looks - 1) == 0
+            if open_files == files.open_files and not is_power_of_two:
                 return
             files.open_files = open_files
             numbers = proc.list_numbers(folder)[:_MOST_DESCRIPTORS]
