@@ -323,7 +323,6 @@ def _on_cpu(pair: ComparedResources, _: str) -> Evidence:
     clock = pair.after.lowest(CPU, "frequency")
     was = pair.was(lambda step: step.lowest(CPU, "frequency"))
     stolen, cores = pair.after.total(CPU, "steal"), pair.after.cores
-    heat = pair.after.highest(CPU, "heat_throttled")
     lines, signs = [], []
     if stolen is not None and cores and stolen >= STOLEN * cores:
         lines += _steal(pair)
@@ -334,9 +333,6 @@ def _on_cpu(pair: ComparedResources, _: str) -> Evidence:
             "clocks fall as more cores work: compare with a fixed clock rate, and look at cooling"
             " and power"
         )
-    if heat:
-        lines.append(f"heat lowered a clock {heat:.1f} times per second")
-        signs.append("look at the cooling of the machine")
     if signs:
         return Evidence(tuple(lines), True, signs[0])
     busy = pair.after.cores_busy

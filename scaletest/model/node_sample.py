@@ -25,31 +25,20 @@ FIGURES: Mapping[str, Mapping[str, str]] = {
         "cores": "cores",  # that are online
         "user": "s/s",
         "system": "s/s",
-        "iowait": "s/s",
         "steal": "s/s",  # taken by the hypervisor
-        "load": "threads",  # mean of the last minute
         "frequency": "1",  # mean of the cores' clocks over their highest
-        "heat_throttled": "/s",  # how often heat lowered a clock
     },
     MEMORY: {"total": "B", "available": "B", "swap_in": "B/s", "swap_out": "B/s"},
-    # part of the interval in which some thread (full: every thread) waited for the resource
-    PRESSURE: {
-        "cpu_some": "1",
-        "memory_some": "1",
-        "memory_full": "1",
-        "io_some": "1",
-        "io_full": "1",
-    },
+    # part of the interval in which some thread waited for the resource
+    PRESSURE: {"cpu_some": "1", "memory_some": "1", "io_some": "1"},
     # the container of the worker that reads; limits are absent where there are none
     CONTAINER: {
         "cpu_limit": "cores",
         "cpu_used": "s/s",
-        "throttled": "s/s",
-        "throttled_periods": "1",  # part of the limit's periods
+        "throttled_periods": "1",  # part of the CPU limit's periods
         "memory_limit": "B",
         "memory_used": "B",
         "reclaims": "/s",  # how often memory was reclaimed because of the limit
-        "oom_kills": "/s",
     },
     DISK: {
         "busy": "1",

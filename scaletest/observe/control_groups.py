@@ -12,13 +12,9 @@ from scaletest.processes import proc
 
 CGROUPS = Path("/sys/fs/cgroup")
 OWN = Path("/proc/self/cgroup")
-CPU, MEMORY, CPU_TIME = "cpu", "memory", "cpuacct"
+CPU, MEMORY = "cpu", "memory"
 # Where a controller of version 1 may be mounted.
-MOUNTS = {
-    CPU: ("cpu", "cpu,cpuacct", "cpuacct,cpu"),
-    CPU_TIME: ("cpuacct", "cpu,cpuacct", "cpuacct,cpu"),
-    MEMORY: ("memory",),
-}
+MOUNTS = {CPU: ("cpu", "cpu,cpuacct", "cpuacct,cpu"), MEMORY: ("memory",)}
 # Version 1 writes this without a limit of memory: the largest number of bytes, in whole pages.
 _NO_MEMORY_LIMIT = 2**60
 # The kernel's own choice where nobody made another.
@@ -89,7 +85,11 @@ class Throttling:
     """Counts from its creation, for the limits at that time; reads nothing without a limit."""
 
     def __init__(self, root: Path = CGROUPS, own_cgroup: Path = OWN) -> None:
-        self._files = limited_cpu_stats(root, own_cgroup)
+        self._files = [
+            folder / "cpu.stat"
+            for folder in group_folders(CPU, root, own_cgroup)
+            if cpu_limit(folder) is not None
+        ]
         self._began_s = self._sum_s()
         self._periods = [_periods(path) for path in self._files]
 
@@ -108,15 +108,6 @@ class Throttling:
 
     def _sum_s(self) -> float:
         return sum(proc.parse_throttled_s(proc.read_text(path)) or 0.0 for path in self._files)
-
-
-def limited_cpu_stats(root: Path, own_cgroup: Path) -> list[Path]:
-    """Return the cpu.stat of every control group around us that has a CPU limit."""
-    return [
-        folder / "cpu.stat"
-        for folder in group_folders(CPU, root, own_cgroup)
-        if cpu_limit(folder) is not None
-    ]
 
 
 def _periods(path: Path) -> tuple[int, int]:

@@ -209,13 +209,6 @@ TRUTH: list[tuple[str, Resources, Resources, bool | None, str]] = [
         "clocks fell to 70% of the highest (98%",
     ),
     ("caches", cpu(1, 16), cpu(4, 16, steal=2.0), True, "the hypervisor takes 2.0 of 16 cores"),
-    (
-        "caches",
-        cpu(1, 16),
-        cpu(4, 16, heat_throttled=3.0),
-        True,
-        "heat lowered a clock 3.0 times per second",
-    ),
     ("caches", cpu(1, 16), cpu(4, 16, frequency=0.9, steal=0.0), None, "4.0 of 16 cores are busy"),
     ("idle workers", cpu(1.0), cpu(2.0), True, "2.0 of 2 cores are busy"),
     ("idle workers", cpu(1.0, 16), cpu(2.0, 16), None, "2.0 of 16 cores are busy"),
@@ -594,12 +587,6 @@ def test_a_tester_that_costs_a_notable_part_is_not_taken_for_another_program() -
     [
         ("steal", cpu(1.0), cpu(1.0, steal=0.4), "the hypervisor took 0.4 of 2 cores"),
         (
-            "heat",
-            cpu(1.0),
-            cpu(1.0, heat_throttled=2.0),
-            "heat lowered a CPU's clock 2.0 times per second",
-        ),
-        (
             "clock",
             cpu(1.0, frequency=0.9),
             cpu(1.0, frequency=0.6),
@@ -685,7 +672,6 @@ def test_the_costliest_disturbance_of_a_time_is_chosen() -> None:
 BUSY = [
     (cpu(1.3), "other programs used 1.3 of 2 cores"),
     (cpu(0.1, steal=0.5), "the hypervisor took 0.5 of 2 cores"),
-    (cpu(0.1, heat_throttled=1.0), "heat lowered a CPU's clock 1.0 times per second"),
     ({"pressure": {"memory_some": 0.3}}, "the pressure on memory was 30%"),
     ({DEVICE: {"throttled": 1.0}}, "limit lowered the clock of /dev/dri/renderD128"),
 ]
