@@ -222,7 +222,6 @@ def attribute_causes(
         headline=headline,
         slow=slow,
         times=tuple(times_by_step),
-        pinned_cpus=after.pinned_cpus,
     )
 
 

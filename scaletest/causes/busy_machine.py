@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from scaletest.causes.resource_texts import cores_text
+from scaletest.causes.resources import cores_text
 from scaletest.model.node_sample import CPU, DEVICE, PRESSURE
 
 # Parts of the cores that other programs may use, or a hypervisor take, without a warning.

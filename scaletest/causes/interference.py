@@ -4,11 +4,12 @@ import itertools
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated
 
 from scaletest.causes.foreign_cpu import Span, begin_of, foreign_cores
 from scaletest.causes.node_use import samples_by_node
-from scaletest.causes.resource_texts import clock_text, cores_text
+from scaletest.causes.resources import cores_text
 from scaletest.causes.steps import MeasuredStep, Rows
 from scaletest.model import Record
 from scaletest.model.declared import choice
@@ -54,6 +55,14 @@ class Interference(Written):
     def clock_span(self) -> str:
         """From when to when, by the clock in UTC."""
         return f"{clock_text(self.begin_s)} to {clock_text(self.end_s)} UTC"
+
+
+def clock_text(at_s: float) -> str:
+    """Return a time of Redis's clock in UTC, as in "12:03:10"."""
+    try:
+        return f"{datetime.fromtimestamp(at_s, UTC):%H:%M:%S}"
+    except (OverflowError, ValueError, OSError):  # samples may hold any time
+        return "an unknown time"
 
 
 def find_interferences(

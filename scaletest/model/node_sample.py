@@ -34,10 +34,7 @@ FIGURES: Mapping[str, Mapping[str, str]] = {
     # the container of the worker that reads; limits are absent where there are none
     CONTAINER: {
         "cpu_limit": "cores",
-        "cpu_used": "s/s",
         "throttled_periods": "1",  # part of the CPU limit's periods
-        "memory_limit": "B",
-        "memory_used": "B",
         "reclaims": "/s",  # how often memory was reclaimed because of the limit
     },
     DISK: {

@@ -15,8 +15,6 @@ OWN = Path("/proc/self/cgroup")
 CPU, MEMORY = "cpu", "memory"
 # Where a controller of version 1 may be mounted.
 MOUNTS = {CPU: ("cpu", "cpu,cpuacct", "cpuacct,cpu"), MEMORY: ("memory",)}
-# Version 1 writes this without a limit of memory: the largest number of bytes, in whole pages.
-_NO_MEMORY_LIMIT = 2**60
 # The kernel's own choice where nobody made another.
 _PERIOD_US = 100_000
 
@@ -66,19 +64,6 @@ def parse_cpu_limit(text: str) -> float | None:
     except (IndexError, ValueError):
         return None
     return quota / period if quota > 0 and period > 0 else None
-
-
-def memory_limit(folder: Path) -> float | None:
-    """Return the bytes that a control group's processes may use; None without a readable limit."""
-    return parse_memory_limit(
-        proc.read_text(folder / "memory.max") or proc.read_text(folder / "memory.limit_in_bytes")
-    )
-
-
-def parse_memory_limit(text: str) -> float | None:
-    """Parse bytes, of memory.max or memory.limit_in_bytes; None without a limit."""
-    size = proc.parse_first_number(text)
-    return None if size is None or size >= _NO_MEMORY_LIMIT else size
 
 
 class Throttling:

@@ -5,14 +5,13 @@ while no program does. Looks are rarer where they cost more, and a look that fai
 of that request and nothing else.
 """
 
-import os
 import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from resource import struct_rusage
 
-from scaletest.model.activity import MAX_CPUS, Activity, State
+from scaletest.model.activity import Activity, State
 from scaletest.observe.devices.clients import devices_present
 from scaletest.observe.sampling import FOLLOW_S, SETTLE_S, SHARE, Sampling
 from scaletest.observe.time_by_state import TimeByState
@@ -66,8 +65,6 @@ class ProgramWatch:
         self._first = NOTHING_RAN
         self._tree: Tree | None = None
         self._keeps_tree = True
-        # that what ran may use
-        self._cpus: set[int] = set()
         self.due = NEVER
 
     def start(self, pid: int) -> None:
@@ -144,10 +141,6 @@ class ProgramWatch:
             else:
                 look = self._tree.look()
                 self._spent.add_interval(passed_s, look, self._unchanged_s)
-                if look is not None and look.doing.state is None:
-                    # a command in a script may be pinned to CPUs by itself
-                    with suppress(OSError):
-                        self._cpus |= os.sched_getaffinity(look.thread[1])
                 self._looked_s, self._unchanged_s = now_s, 0.0
             # a device may be busy while nobody runs
             if self._clients is not None:
@@ -181,9 +174,6 @@ class ProgramWatch:
         """Note how long the first process ran: the program has ended, and is not yet reaped."""
         if self._tree is not None:
             self._first = self._tree.look_at_end()
-            if not self._cpus:
-                with suppress(OSError):
-                    self._cpus = os.sched_getaffinity(self._tree.root)
 
     def _spend(self, since_s: float) -> None:
         """Count the CPU time of this thread since then as that of a look, with the waking up."""
@@ -277,11 +267,6 @@ class ProgramWatch:
             self._spent.longest_waits(),
             throttled_s=throttled_s,
             waited_before_s=self._sampling.waited_between_s,
-            cpus=(
-                tuple(sorted(self._cpus))
-                if len(self._cpus) < min(os.cpu_count() or 0, MAX_CPUS + 1)
-                else ()
-            ),
         )
         if usage is None:
             return activity

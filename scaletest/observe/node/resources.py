@@ -5,7 +5,7 @@ Parsers are pure.
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,8 +25,8 @@ _STALLED = re.compile(r"^some .*\btotal=(\d{1,20})$", re.MULTILINE | re.ASCII)
 _SECTOR_BYTES = 512
 _NO_DISK = re.compile(r"(loop|ram|zram|fd|sr|dm-|md)\d+")
 _BYTES_PER_MEGABIT = 125_000
-# Of both versions of control groups; those of the other one are absent.
-_MEMORY_FILES = ("memory.current", "memory.events", "memory.usage_in_bytes", "memory.failcnt")
+# Stands for a control group that there is not: its files cannot be read.
+_NOWHERE = Path("/nonexistent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,14 +236,12 @@ class NetworkReader:
         return self._speeds[name]
 
 
-def parse_cpu(text: str) -> ResourceReading:
-    """Parse the CPU seconds of version 2, and the limit's periods of both, of cpu.stat."""
+def parse_periods(text: str) -> tuple[int, int] | None:
+    """Parse how many periods of a CPU limit throttled and how many there were, of cpu.stat."""
     rows = proc.parse_table(text)
-    used = {"cpu_used": rows["usage_usec"] / 1e6} if "usage_usec" in rows else {}
-    quotients = {}
-    if {"nr_periods", "nr_throttled"} <= rows.keys():
-        quotients["throttled_periods"] = (rows["nr_throttled"], rows["nr_periods"])
-    return ResourceReading(counters=used, quotients=quotients)
+    if not {"nr_periods", "nr_throttled"} <= rows.keys():
+        return None
+    return rows["nr_throttled"], rows["nr_periods"]
 
 
 def parse_reclaims(text: str) -> int | None:
@@ -257,45 +255,27 @@ class ContainerReader:
     """Reads the control groups and knows the limits that there are when it is made."""
 
     def __init__(self, root: Path, own_cgroup: Path) -> None:
-        cpu_groups = control_groups.group_folders(control_groups.CPU, root, own_cgroup)
-        memory_groups = control_groups.group_folders(control_groups.MEMORY, root, own_cgroup)
-        cpu_group = _tightest(cpu_groups, control_groups.cpu_limit)
-        memory_group = _tightest(memory_groups, control_groups.memory_limit)
-        self._limits = _known(
-            {
-                "cpu_limit": control_groups.cpu_limit(cpu_group) if cpu_group else None,
-                "memory_limit": control_groups.memory_limit(memory_group) if memory_group else None,
-            }
-        )
-        self._cpu = _opened(cpu_group, "cpu.stat")
-        self._memory = {name: _opened(memory_group, name) for name in _MEMORY_FILES}
+        # the group with the lowest CPU limit, the innermost of equals
+        folders = control_groups.group_folders(control_groups.CPU, root, own_cgroup)
+        limits = [(control_groups.cpu_limit(folder), folder) for folder in folders]
+        limited = [(limit, folder) for limit, folder in limits if limit is not None]
+        lowest, folder = min(limited, key=lambda row: row[0], default=(None, _NOWHERE))
+        self._levels = _known({"cpu_limit": lowest})
+        self._cpu = proc.OpenFile(folder / "cpu.stat")
+        own_groups = control_groups.group_folders(control_groups.MEMORY, root, own_cgroup)
+        own_group = next(iter(own_groups), _NOWHERE)
+        self._events = proc.OpenFile(own_group / "memory.events")
+        self._failures = proc.OpenFile(own_group / "memory.failcnt")  # the same in version 1
 
     def read(self) -> ResourceReading:
         """Return what can be read of it."""
-        memory = {name: file.text() for name, file in self._memory.items()}
-        used = memory["memory.current"] or memory["memory.usage_in_bytes"]
-        levels = {**self._limits, **_known({"memory_used": proc.parse_first_number(used)})}
-        reclaims = parse_reclaims(memory["memory.events"])
+        reclaims = parse_reclaims(self._events.text())
         if reclaims is None:
-            reclaims = proc.parse_first_number(memory["memory.failcnt"])
-        cpu = parse_cpu(self._cpu.text())
-        counters = {**cpu.counters, **_known({"reclaims": reclaims})}
-        return ResourceReading(levels, counters, cpu.quotients if "cpu_limit" in levels else {})
-
-
-def _opened(folder: Path | None, name: str) -> proc.OpenFile:
-    return proc.OpenFile((folder or Path("/nonexistent")) / name)
+            reclaims = proc.parse_first_number(self._failures.text())
+        periods = parse_periods(self._cpu.text())
+        quotients = {"throttled_periods": periods} if periods else {}
+        return ResourceReading(self._levels, _known({"reclaims": reclaims}), quotients)
 
 
 def _known(values: Mapping[str, float | None]) -> dict[str, float]:
     return {name: float(value) for name, value in values.items() if value is not None}
-
-
-def _tightest(folders: Sequence[Path], limit: Callable[[Path], float | None]) -> Path | None:
-    """Return the control group with the lowest limit, the innermost of equals.
-
-    Else the innermost.
-    """
-    limits = {folder: limit(folder) for folder in folders}
-    limited = {folder: value for folder, value in limits.items() if value is not None}
-    return min(limited, key=lambda folder: limited[folder], default=next(iter(folders), None))

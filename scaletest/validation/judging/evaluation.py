@@ -123,7 +123,7 @@ def evaluate(
     shared = compare_sharing(plan, steps)
     missed = any(threshold.kind is VerdictKind.FAIL for threshold in thresholds)
     # what their nodes did, and where requests spent the time that more workers added
-    used, odd = resources_by_step(steps, records, samples)
+    used = resources_by_step(steps, records, samples)
     throttled = {
         step.workers: part for step in used if (part := step.throttled_periods) is not None
     }
@@ -164,7 +164,6 @@ def evaluate(
             *missing_samples(damaged),
             *find_warnings(steps, disturbed, worst),
             *warn_of_trend(trend_per_s),
-            *odd,
         ],
         verdict=judge(
             plan,

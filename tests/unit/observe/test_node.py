@@ -19,7 +19,7 @@ from scaletest.observe.node.reader import MOST_DISKS, MOST_NETWORKS, NodeReader
 from scaletest.observe.node.resources import (
     ResourceReading,
     interval_figures,
-    parse_cpu,
+    parse_periods,
     parse_reclaims,
 )
 from scaletest.processes import proc
@@ -101,7 +101,6 @@ class Node:
             self.write(f"cgroup/{folder}cgroup.procs", "")
         self.write("cgroup/kubepods/pod1/cpu.max", "20000 100000\n")
         rows = {
-            "usage_usec": 5_000_000 + 190_000 * grown,
             "nr_periods": 10 + 20 * grown,
             "nr_throttled": 4 + 15 * grown,
             "throttled_usec": 700_000 + 800_000 * grown,
@@ -110,9 +109,6 @@ class Node:
             "cgroup/kubepods/pod1/cpu.stat",
             "".join(f"{name} {value}\n" for name, value in rows.items()),
         )
-        self.write("cgroup/kubepods/memory.max", "max\n")
-        self.write("cgroup/kubepods/pod1/memory.max", "1073741824\n")
-        self.write("cgroup/kubepods/pod1/memory.current", "4096000\n")
         self.write(
             "cgroup/kubepods/pod1/memory.events",
             f"low 0\nhigh 1\nmax {3 + 6 * grown}\noom 0\n",
@@ -130,8 +126,6 @@ class Node:
         throttled_ns = 700_000_000 + 800_000_000 * grown
         periods = f"nr_periods {10 + 20 * grown}\nnr_throttled {4 + 15 * grown}\n"
         self.write(f"{cpu}/cpu.stat", f"{periods}throttled_time {throttled_ns}\n")
-        self.write(f"{memory}/memory.limit_in_bytes", "1073741824\n")
-        self.write(f"{memory}/memory.usage_in_bytes", "4096000\n")
         self.write(f"{memory}/memory.failcnt", f"{4 + 6 * grown}\n")
 
     def cpu(self, number: int, clock: int) -> None:
@@ -195,29 +189,25 @@ def test_the_first_reading_gives_levels_and_the_second_the_rates_of_its_interval
 def test_the_container_is_read_by_both_versions(node: Node, version: Callable[..., None]) -> None:
     version(node)
     reader = node.reader()
-    levels = {"cpu_limit": 0.2, "memory_limit": 1073741824.0, "memory_used": 4096000.0}
+    levels = {"cpu_limit": 0.2}
     assert reader.read()["container"] == levels
     version(node, 1)
     node.now += 2.0
     rates = {"throttled_periods": 0.75, "reclaims": 3.0}
-    if version is Node.version_2:
-        rates["cpu_used"] = 0.095
     assert reader.read()["container"] == pytest.approx({**levels, **rates})
 
 
 def test_a_container_without_a_limit_has_no_figure_of_it(node: Node) -> None:
     node.version_2()
     node.write("cgroup/kubepods/pod1/cpu.max", "max 100000\n")
-    node.write("cgroup/kubepods/pod1/memory.max", "max\n")
     reader = node.reader()
     reader.read()
     node.version_2(1)
     node.now += 1.0
-    assert set(reader.read()["container"]) == {"memory_used", "cpu_used", "reclaims"}
+    assert set(reader.read()["container"]) == {"reclaims"}
     node.version_1()
     node.write("cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n")
-    node.write("cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n")
-    assert set(node.reader().read()["container"]) == {"memory_used"}
+    assert "container" not in node.reader().read()
 
 
 def test_the_tightest_limit_counts(node: Node) -> None:
@@ -254,7 +244,7 @@ def test_counters_that_go_backwards_give_no_figure(node: Node) -> None:
     assert set(sample["cpu"]) == {"cores", "system"}
     assert set(sample["memory"]) == {"total", "available", "swap_out"}
     assert "pressure" not in sample
-    assert set(sample["container"]) == {"cpu_limit", "memory_limit", "memory_used"}
+    assert set(sample["container"]) == {"cpu_limit"}
     assert set(sample["disk:nvme0n1"]) == {"written"}
     assert set(sample["network:eth0"]) == {"sent", "speed"}
 
@@ -315,11 +305,10 @@ def test_long_files_are_read_to_their_end(tmp_path: Path) -> None:
 
 PARSERS: list[Callable[[str], Any]] = [
     *(resources.parse_stat, resources.parse_memory, resources.parse_swap),
-    *(resources.parse_pressure, parse_cpu, parse_reclaims),
+    *(resources.parse_pressure, parse_periods, parse_reclaims),
     *(resources.parse_disks, resources.parse_networks, resources.parse_speed),
     *(
         control_groups.parse_cpu_limit,
-        control_groups.parse_memory_limit,
         proc.parse_first_number,
         proc.parse_table,
     ),
