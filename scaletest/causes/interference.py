@@ -122,11 +122,11 @@ def _disturbances(
     cores = max(0.0, samples[-1].value(CPU, "cores") or 0.0)
     if cores:
         for span in _long_disturbances(foreign_cores(samples, rows, cores, tester_share)):
-            used = cores_text(span.value, cores)
-            add("other programs", span, span.value / cores, f"other programs used {used}{where}")
+            text = f"other programs used {cores_text(span.value, cores)}{where}"
+            add("other programs", span, span.value / cores, text)
         for span in _long_disturbances(_spans(samples, CPU, "steal", STOLEN_PART * cores)):
-            taken = cores_text(span.value, cores)
-            add("steal", span, span.value / cores, f"the hypervisor took {taken}{where}")
+            text = f"the hypervisor took {cores_text(span.value, cores)}{where}"
+            add("steal", span, span.value / cores, text)
     # clocks and pressure are compared with the usual of this measurement
     usual = _usual(samples, CPU, "frequency")
     if usual > 0:

@@ -81,12 +81,12 @@ class RequestTime:
     cycle_s: Mapping[int, float]  # workers / throughput, by repeat
 
     @property
-    def covered(self) -> float:
-        """The part of the requests whose worker reports where time went."""
-        whole = sum(total.requests for total in self.totals.values())
-        telling = {cycle.reply.worker for cycle in self.cycles}
-        counts = [total.requests for (_, name), total in self.totals.items() if name in telling]
-        return sum(counts) / (whole or 1)
+    def sampled_share(self) -> float:
+        """The part of the requests whose workers report where time went; it needs a request."""
+        reporting = {cycle.reply.worker for cycle in self.cycles}
+        all_requests = sum(total.requests for total in self.totals.values())
+        sampled = [total for (_, name), total in self.totals.items() if name in reporting]
+        return sum(total.requests for total in sampled) / all_requests
 
     @property
     def spare_requests(self) -> int:

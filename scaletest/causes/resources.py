@@ -35,11 +35,6 @@ class Energy(Written):
         """Joules that the device used for each request of the step."""
         return self.joules / self.requests
 
-    @property
-    def power_w(self) -> Annotated[float, "the mean, from the counter"]:
-        """The mean power, from the counter."""
-        return self.joules / self.seconds
-
 
 @dataclass(frozen=True, slots=True)
 class NodeUse(NodeFigures, Written):

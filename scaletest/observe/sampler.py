@@ -13,16 +13,13 @@ from resource import struct_rusage
 
 from scaletest.model.activity import Activity, State
 from scaletest.observe.devices.clients import devices_present
-from scaletest.observe.sampling import FOLLOW_S, SETTLE_S, SHARE, Sampling
+from scaletest.observe.sampling import FOLLOW_S, SETTLE_S, SHORT_S, Sampling
 from scaletest.observe.time_by_state import TimeByState
 from scaletest.observe.tree import NOTHING_RAN, Tree
 
 NEVER = float("inf")
 # CPU time that following one program may take, beside some times as much as others took.
 MOST_FOLLOW_S = 0.005
-# Of requests that typically take less than this a random part is sampled: what sampling needs
-# before and after each of them would otherwise cost 8 workers more than 1 % of a core.
-SHORT_S, SAMPLED_PART = 1.0, 0.5
 
 
 class ProgramWatch:
@@ -284,11 +281,6 @@ class ProgramWatch:
 
 class RequestSampler(Sampling):
     """Samples programs, for one thread."""
-
-    def __init__(self, share: float = SHARE, sampled_part: float = SAMPLED_PART) -> None:
-        """share: the part of a core that looks may take. sampled_part: of short requests."""
-        super().__init__(share)
-        self._sampled_part = sampled_part
 
     def begin(self, device: str = "") -> ProgramWatch:
         """Watch a program that is about to start."""

@@ -24,8 +24,7 @@ _COUNTED = (State.ON_CPU, State.CPU_WAIT, State.THROTTLED)
 _ALONE_S = 0.002
 # Seconds of one state that are kept for later requests, or given to them in advance, at most.
 MOST_KEPT_S = 1.0
-# States with an object for which seconds are kept: requests may each wait for a file or an address
-# of its own.
+# States and objects for which seconds are kept.
 MOST_KEPT = 64
 
 
@@ -332,12 +331,10 @@ class Balance:
         self._last = {doing: seconds / total_s for doing, seconds in blocked.items()}
         for doing, part in self._last.items():
             self._keep(doing, part * (stands_for_s - total_s))
-        # where too many objects have something kept, those with the least of it become one without
-        # a name
-        objects = [doing for doing in self._kept if doing.object]
-        least = len(objects) - MOST_KEPT // 2 if len(objects) > MOST_KEPT else 0
-        for doing in heapq.nsmallest(least, objects, key=lambda doing: abs(self._kept[doing])):
-            self._keep(Doing(doing.state), self._kept.pop(doing))
+        # requests may each wait for an object of its own: then these have one sum without a name
+        if len(self._kept) > MOST_KEPT:
+            for doing in [doing for doing in self._kept if doing.object]:
+                self._keep(Doing(doing.state), self._kept.pop(doing))
 
     def _keep(self, doing: Doing, seconds: float) -> None:
         self._kept[doing] = max(-MOST_KEPT_S, min(MOST_KEPT_S, self._kept[doing] + seconds))

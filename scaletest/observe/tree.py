@@ -1,7 +1,6 @@
 """The processes of one request: what each did since the last look at them, and what it does now."""
 
 import os
-import resource
 import time
 from collections.abc import Collection, Iterator
 from contextlib import suppress
@@ -15,7 +14,7 @@ from scaletest.observe.doing import Doing
 from scaletest.processes import proc
 
 # Threads beyond these are not looked at, so that a look stays cheap whatever a request starts. Each
-# takes two files, and a process one more.
+# takes two files, and a process one more: half of the 1024 that a process usually may open.
 MOST_THREADS = 256
 # select() takes no higher descriptor.
 MOST_HANDLE = 1024
@@ -30,13 +29,6 @@ ENDING_SLICES = 2
 FAULTING_PART = 0.5
 
 Key = tuple[int, int]
-
-
-def most_threads(open_files: int) -> int:
-    """Return the threads to look at: they need half of the files that a process may open."""
-    return (
-        MOST_THREADS if open_files == resource.RLIM_INFINITY else min(MOST_THREADS, open_files // 4)
-    )
 
 
 class ThreadShare(NamedTuple):
@@ -109,7 +101,6 @@ class Tree:
         self._threads = 0
         # of processes that ended since the last look
         self._last_shares: list[ThreadShare] = []
-        self._most_threads = most_threads(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
     def is_unchanged(self) -> bool:
         """Return whether no thread ran since the last look, so that nothing can be new.
@@ -134,7 +125,7 @@ class Tree:
         waiting = [self.root]
         while waiting:
             pid = waiting.pop()
-            may_visit = pid in self._processes or self._threads < self._most_threads
+            may_visit = pid in self._processes or self._threads < MOST_THREADS
             if pid in visited or not may_visit:
                 continue
             visited.add(pid)
@@ -236,7 +227,7 @@ class Tree:
             folder = f"/proc/{pid}/task"
             is_alone = os.stat(folder).st_nlink == 3  # noqa: PTH116 - a path of /proc
             for tid in [pid] if is_alone else proc.list_numbers(folder):
-                if tid not in process.threads and self._threads < self._most_threads:
+                if tid not in process.threads and self._threads < MOST_THREADS:
                     try:
                         handle = os.open(f"{folder}/{tid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
                     except OSError:
@@ -265,7 +256,7 @@ class Tree:
                 has_ended = True
         if has_ended:  # another thread, which need not have run, is the parent of its children now
             for tid, thread in process.threads.items():
-                thread.children = self._children(pid, tid)
+                thread.children = proc.read_children(pid, tid)
         return has_run or has_ended
 
     def _look_at(self, pid: int, tid: int, thread: _Thread, shares: list[ThreadShare]) -> bool:
@@ -295,15 +286,8 @@ class Tree:
         if thread.is_spare and thread.last.doing.state is State.LOCK:
             thread.last = thread.last._replace(doing=Doing(State.IDLE))
         if ran or before is None:
-            thread.children = self._children(pid, tid)
+            thread.children = proc.read_children(pid, tid)
         return ran or before is None
-
-    def _children(self, pid: int, tid: int) -> list[int]:
-        try:
-            return proc.read_children(pid, tid)
-        except OSError:
-            # the thread is gone, or the kernel does not tell
-            return []
 
     def _drop(self, process: _Process, tid: int) -> None:
         thread = process.threads.pop(tid)

@@ -91,14 +91,11 @@ def pci_address(text: str) -> str:
 def _name(pynvml: ModuleType, handle: Any, index: int, dev: Path, names: Mapping[str, str]) -> str:
     try:
         number = pynvml.nvmlDeviceGetMinorNumber(handle)
-    except pynvml.NVMLError:
-        number = index
-    path = dev / f"nvidia{number}"
-    node_name = f"/dev/{path.name}" if path.exists() else path.name
-    try:
         address = pci_address(pynvml.nvmlDeviceGetPciInfo(handle).busId)
     except pynvml.NVMLError:
-        return node_name
+        number, address = index, ""
+    path = dev / f"nvidia{number}"
+    node_name = f"/dev/{path.name}" if path.exists() else path.name
     return names.get(address, node_name)
 
 
