@@ -19,8 +19,6 @@ from scaletest.processes import proc
 PROCFS = "/proc"
 FOLDERS = ("/dev/dri", "/dev/accel")
 _PREFIXES = tuple(f"{folder}/" for folder in FOLDERS)
-# Of /dev/dri and /dev/accel.
-_MAJORS = (226, 261)
 # Of one process: of more devices the first ones count.
 _MOST_FILES = 16
 _MOST_DESCRIPTORS = 512
@@ -82,19 +80,17 @@ class Clients:
         self._procfs = procfs
         self._denied = denied
         self._clocks = CycleClocks()
-        self._device = ""
         self._processes: dict[int, _Files] = {}
         self._counts: dict[Key, dict[str, _Count]] = {}
         self._seen: set[Key] = set()
         # most that its clients had at one look
         self.memory_bytes = 0
 
-    def begin(self, device: str = "") -> None:
-        """Begin a request. device: a file to take for a device, whatever its name.
+    def begin(self) -> None:
+        """Begin a request.
 
         Clients that the request before had and that still live continue from where they were.
         """
-        self._device = device
         self._processes = {}
         self._counts = {key: self._counts[key] for key in self._seen}
         for counts in self._counts.values():
@@ -177,22 +173,13 @@ class Clients:
             files.open_files = open_files
             numbers = proc.list_numbers(folder)[:_MOST_DESCRIPTORS]
             paths = {number: proc.read_link(f"{folder}/{number}") for number in numbers}
-            files.numbers = [
-                number
-                for number, path in paths.items()
-                if path.startswith(_PREFIXES) or path == self._device != ""
-            ]
+            files.numbers = [number for number, path in paths.items() if path.startswith(_PREFIXES)]
         except PermissionError:
             self._denied("fdinfo")
         except OSError:  # it is gone
             files.numbers = []
 
 
-def devices_present(device: str = "") -> bool:
-    """Return whether this machine shows such devices, or this file is one."""
-    if any(os.path.isdir(folder) for folder in FOLDERS):  # noqa: PTH112 - asked before every program
-        return True
-    try:
-        return bool(device) and os.major(os.stat(device).st_rdev) in _MAJORS  # noqa: PTH116
-    except OSError:
-        return False
+def devices_present() -> bool:
+    """Return whether this machine shows such devices."""
+    return any(os.path.isdir(folder) for folder in FOLDERS)  # noqa: PTH112 - asked before every program
