@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from scaletest.causes.places import GAP, seconds_text
+from scaletest.causes.places import GAP
 from scaletest.causes.resources import NodeResource, StepResources, cores_text
 from scaletest.model import State
 from scaletest.model.node_sample import CONTAINER, CPU, DEVICE, DISK, MEMORY, NETWORK, PRESSURE
@@ -102,15 +102,10 @@ def _throttled(pair: ComparedResources, _: str) -> Evidence:
 
 def _disk(pair: ComparedResources, _: str) -> Evidence:
     disk, pressure = pair.after.busiest(DISK), pair.after.highest(PRESSURE, "io_some")
-    pressure_lines = _pressure_lines(pair, "io_some")
+    lines = _pressure_lines(pair, "io_some")
     if disk is None:
-        return Evidence(tuple(pressure_lines), _agreement(_is_high(pressure)))
+        return Evidence(tuple(lines), _agreement(_is_high(pressure)))
     place = f"{disk.name}{pair.after.on_node(disk)}"
-    lines = []
-    wait_s = disk.figures.get("wait_s")
-    if wait_s:
-        lines.append(f"a read or write there takes {seconds_text(wait_s)}")
-    lines += pressure_lines
     rates = {name: disk.figures.get(name) for name in ("read", "written")}
     moved = [f"{format_quantity(per_s, 'B/s', 3)} {name}" for name, per_s in rates.items() if per_s]
     if moved:
@@ -216,15 +211,10 @@ def _on_cpu(pair: ComparedResources, _: str) -> Evidence:
             "clocks fall as more cores work: compare with a fixed clock rate, and look at cooling"
             " and power",
         )
-    lines = []
     cores, busy = pair.after.cores, pair.after.cores_busy
-    if cores and busy is not None:
-        lines.append(_busy_cores_line(pair, busy, cores))
-    if clock is not None and pair.after.total(CPU, "steal") is not None:
-        lines.append(
-            "clocks and steal did not change: caches, memory bandwidth or hyper-threads are left"
-        )
-    return Evidence(tuple(lines))
+    if not cores or busy is None:
+        return Evidence()
+    return Evidence((_busy_cores_line(pair, busy, cores),))
 
 
 def _gap(pair: ComparedResources, _: str) -> Evidence:

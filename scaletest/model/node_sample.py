@@ -37,12 +37,7 @@ FIGURES: Mapping[str, Mapping[str, str]] = {
         "throttled_periods": "1",  # part of the CPU limit's periods
         "reclaims": "/s",  # how often memory was reclaimed because of the limit
     },
-    DISK: {
-        "busy": "1",
-        "read": "B/s",
-        "written": "B/s",
-        "wait_s": "s",  # mean of one read or write
-    },
+    DISK: {"busy": "1", "read": "B/s", "written": "B/s"},
     NETWORK: {"received": "B/s", "sent": "B/s", "speed": "B/s", "dropped": "/s"},
     # as OpenTelemetry's hw.gpu.*; engines by name: "busy.video"
     DEVICE: {

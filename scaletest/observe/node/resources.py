@@ -161,10 +161,7 @@ def parse_disks(text: str) -> dict[str, ResourceReading]:
                     "busy": numbers[9] / 1e3,
                     "read": float(numbers[2] * _SECTOR_BYTES),
                     "written": float(numbers[6] * _SECTOR_BYTES),
-                },
-                quotients={
-                    "wait_s": ((numbers[3] + numbers[7]) / 1e3, float(numbers[0] + numbers[4]))
-                },
+                }
             )
     return readings
 

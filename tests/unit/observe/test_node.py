@@ -174,7 +174,7 @@ def test_the_first_reading_gives_levels_and_the_second_the_rates_of_its_interval
     # io: three seconds of stalls in two: the clocks differ
     pressures = {"cpu_some": 0.45, "memory_some": 0.05, "io_some": 1.0}
     assert second["pressure"] == pytest.approx(pressures)
-    disk = {"busy": 0.35, "read": 512_000.0, "written": 0.0, "wait_s": 0.0005}
+    disk = {"busy": 0.35, "read": 512_000.0, "written": 0.0}
     assert {name for name in second if name.startswith("disk:")} == {"disk:nvme0n1"}
     assert second["disk:nvme0n1"] == pytest.approx(disk)
     assert second["network:eth0"] == {
