@@ -158,9 +158,7 @@ class SimulatedProcesses:
         begin_s = self._end_of(index - 1)
         age_s = (self._now_s - begin_s) // 0.01 * 0.01 if self._forks else float("inf")
         doing = RUNNABLE if state in COUNTED else Doing(state)
-        return TreeLook(
-            doing, key, age_s, [self._share()], frozenset({key}), None, in_sequence=True
-        )
+        return TreeLook(doing, age_s, [self._share()], frozenset({key}), None, in_sequence=True)
 
     def look_at_end(self) -> ThreadShare:
         """Return what the last process ran since the last look."""

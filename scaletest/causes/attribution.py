@@ -24,10 +24,10 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from scaletest.causes.causes import (
-    ALONE,
-    AS_WANTED,
+    GREW_AS_WANTED,
     LEAST_SHARE,
     NOTHING_GREW,
+    ONLY_ONE_STEP,
     Cause,
     Causes,
     StepTime,
@@ -44,19 +44,18 @@ from scaletest.stats.student import NORMAL_95, t95
 RESAMPLES = 300
 # A cause is looked for when a cycle grew by at least so many standard errors: one linear run in
 # 2000 does by chance.
-CERTAIN = 3.3
+LEAST_STANDARD_ERRORS = 3.3
 # What was not seen in n looks may be up to 3/n of the whole (at 95 % confidence).
 RULE_OF_THREE = 3.0
 # An object is named when it holds more of a place's growth than all others together.
-MOST_OF_GROWTH = 0.5
+LEAST_OBJECT_SHARE = 0.5
 # A CPU limit is the cause when throttled seconds grew by this part of the wait for a CPU.
-THROTTLED_PART = 0.5
-# So it is where the container is throttled in the first part of its periods, and in no less than
-# before, minus the second part.
-BOUND_PERIODS, FEWER_PERIODS = 0.5, 0.1
-# With more requests than this part that do not report where their time went, the others represent
-# too few.
-MOST_UNCOVERED = 0.5
+LEAST_THROTTLED_PART = 0.5
+# So it is where the container is throttled in this share of its periods, if that fell by no more
+# than the second figure.
+BOUND_PERIODS_SHARE, PERIODS_TOLERANCE = 0.5, 0.1
+# Where workers of fewer requests report where the time went, these do not represent the others.
+LEAST_SAMPLED_SHARE = 0.5
 # Seconds of a mean cycle by place; where it is measured, also by CPU_S and THROTTLED_S.
 Seconds = Mapping[str, float]
 StepPair = tuple[MeasuredStep, MeasuredStep]
@@ -79,7 +78,7 @@ class _Growth:
         return sum(self.by_place.values())
 
     @property
-    def unobserved(self) -> float:
+    def unobserved_share(self) -> float:
         """The part of the growth that no look saw; below 0 where more was seen than before."""
         return _part(self.by_place[State.NOT_OBSERVED], self.total_s)
 
@@ -90,7 +89,7 @@ class _Growth:
         # the difference of two steps, each with that spread
         after_s = _cycle_s(self.before_s) + self.total_s
         between_s = math.sqrt(2.0) * SPREAD_BETWEEN_STEPS * after_s
-        return self.total_s > CERTAIN * math.hypot(error_s, between_s)
+        return self.total_s > LEAST_STANDARD_ERRORS * math.hypot(error_s, between_s)
 
     def share(self, place: str) -> Estimate:
         """Return the part of one place in the growth, all of it where other places shrank."""
@@ -164,18 +163,21 @@ def attribute_causes(
     throttled: by workers, the part of its periods in which a CPU limit throttled the container,
     where samples have it.
     """
-    known, times, times_by_step = [], {}, []
+    # where each step spent its time, of those whose requests report it
+    reporting: list[MeasuredStep] = []
+    times: dict[int, RequestTime] = {}
+    step_times: list[StepTime] = []
     for step in steps:
         time = request_time(step, records)
         if time.cycles:
             means = time.means()
             seconds = {str(place): means[place] for place in PLACES if means[place] > 0}
-            known.append(step)
+            reporting.append(step)
             times[step.workers] = time
-            times_by_step.append(StepTime(time.workers, time.per_device, seconds))
-    if not known:
+            step_times.append(StepTime(time.workers, time.per_device, seconds))
+    if not reporting:
         return None
-    if failed is None and len(known) == 1:
+    if failed is None and len(reporting) == 1:
         (alone,) = times.values()
         return Causes(
             before=alone.workers,
@@ -183,12 +185,14 @@ def attribute_causes(
             causes=(),
             grown_s=Estimate(0.0, 0.0, 0.0),
             observed=1.0,
-            covered=alone.covered,
-            headline=ALONE,
+            sampled_share=alone.sampled_share,
+            headline=ONLY_ONE_STEP,
             slow=None,
-            times=tuple(times_by_step),
+            times=tuple(step_times),
         )
-    first, second = failed or (known[0], known[-1])
+
+    # the two steps that are compared
+    first, second = failed or (reporting[0], reporting[-1])
     if first.workers not in times or second.workers not in times:
         return None
     # of steps that were measured several times, the repeats that both have
@@ -198,18 +202,19 @@ def attribute_causes(
     if not before.cycles or not after.cycles:
         return None
 
+    # what grew, and whether it can be named
     growth = _measure_growth(before, after, chance, throttled or {})
-    covered = min(before.covered, after.covered)
+    sampled_share = min(before.sampled_share, after.sampled_share)
     causes: tuple[Cause, ...] = ()
     slow = None
     if as_wanted:
-        headline = AS_WANTED
+        headline = GREW_AS_WANTED
     elif failed is None and not growth.is_certain:
         # a doubling that failed needs no such proof: throughput says that the cycle grew
         headline = NOTHING_GREW
     else:
         causes = _rank_causes(growth)
-        headline = _why_unknown(growth, causes, covered)
+        headline = _why_unknown(growth, causes, sampled_share)
         if growth.total_s > 2.0 * growth.by_place[GAP]:  # it is the run that grew
             slow = slow_member(before, after)
     return Causes(
@@ -217,12 +222,11 @@ def attribute_causes(
         after=after.workers,
         causes=causes,
         grown_s=growth.estimate_total_s(),
-        observed=1.0 - min(1.0, max(0.0, growth.unobserved)),
-        covered=covered,
+        observed=1.0 - min(1.0, max(0.0, growth.unobserved_share)),
+        sampled_share=sampled_share,
         headline=headline,
         slow=slow,
-        times=tuple(times_by_step),
-        pinned_cpus=after.pinned_cpus,
+        times=tuple(step_times),
     )
 
 
@@ -258,9 +262,10 @@ def _measure_growth(
     grown = _grown_by_place(before_s, after_s, in_turn=in_turn, limited=False)
     waits_s = grown[State.CPU_WAIT] + grown[State.THROTTLED]
     throttled_s = max(after_s[THROTTLED_S] - before_s[THROTTLED_S], grown[State.THROTTLED])
-    limited = throttled_s >= THROTTLED_PART * waits_s
+    limited = throttled_s >= LEAST_THROTTLED_PART * waits_s
     if part_before is not None and part_after is not None:
-        limited = limited or part_after >= max(BOUND_PERIODS, part_before - FEWER_PERIODS)
+        least_part = max(BOUND_PERIODS_SHARE, part_before - PERIODS_TOLERANCE)
+        limited = limited or part_after >= least_part
     limited = limited and grown[State.CPU_WAIT] > 0
 
     return _Growth(
@@ -371,19 +376,21 @@ def _main_object(growth: _Growth, place: str) -> str:
             if wait.state == place and wait.object:
                 added_s[wait.object] += sign * wait.seconds / len(time.cycles)
     largest = max(added_s, key=lambda name: added_s[name], default="")
-    holds_most = added_s.get(largest, 0.0) > MOST_OF_GROWTH * growth.by_place[place]
+    holds_most = added_s.get(largest, 0.0) > LEAST_OBJECT_SHARE * growth.by_place[place]
     return largest if holds_most else ""
 
 
-def _why_unknown(growth: _Growth, causes: Sequence[Cause], covered: float) -> str:
+def _why_unknown(growth: _Growth, causes: Sequence[Cause], sampled_share: float) -> str:
     """Return why no cause can be named; "" when one can.
 
-    covered: the part of the requests that report where their time went.
+    sampled_share: the part of the requests whose workers report where their time went.
     """
     added = seconds_text(growth.total_s)
-    largest = causes[0].share.value if causes else 0.0
-    if 1.0 - covered > MOST_UNCOVERED:
-        return f"unknown: {1.0 - covered:.0%} of the requests do not report where their time went"
-    if growth.unobserved >= max(LEAST_SHARE, largest):
-        return f"unknown: {min(1.0, growth.unobserved):.0%} of the added {added} was not observed"
+    if sampled_share < LEAST_SAMPLED_SHARE:
+        silent = 1.0 - sampled_share
+        return f"unknown: {silent:.0%} of the requests do not report where their time went"
+    largest_share = causes[0].share.value if causes else 0.0
+    if growth.unobserved_share >= max(LEAST_SHARE, largest_share):
+        unobserved = min(1.0, growth.unobserved_share)
+        return f"unknown: {unobserved:.0%} of the added {added} was not observed"
     return "" if causes else f"unknown: no state stands out in the added {added}"

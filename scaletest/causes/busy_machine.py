@@ -1,8 +1,8 @@
-"""Whether a machine is busy before a run: other programs, pressure, steal and heat distort it."""
+"""Whether a machine is busy before a run, so that its figures cannot be trusted."""
 
 from collections.abc import Mapping
 
-from scaletest.causes.resource_texts import cores_text
+from scaletest.causes.resources import cores_text
 from scaletest.model.node_sample import CPU, DEVICE, PRESSURE
 
 # Parts of the cores that other programs may use, or a hypervisor take, without a warning.
@@ -32,8 +32,6 @@ def busy_machine_warnings(resources: Resources, own_cores: float) -> list[str]:
             signs.append(f"other programs used {cores_text(foreign, cores)}")
         if cpu.get("steal", 0.0) >= STOLEN_PART * cores:
             signs.append(f"the hypervisor took {cores_text(cpu['steal'], cores)}")
-    if cpu.get("heat_throttled"):
-        signs.append(f"heat lowered a CPU's clock {cpu['heat_throttled']:.1f} times per second")
     signs += [
         f"the pressure on {name} was {pressure[figure]:.0%}"
         for figure, (name, most) in PRESSED.items()

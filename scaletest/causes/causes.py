@@ -13,13 +13,13 @@ from scaletest.model.declared import Count, Positive, choice
 from scaletest.model.writing import Written
 from scaletest.stats.estimate import Estimate
 
-# A state with a smaller share does not explain the growth alone.
-MAIN_SHARE = 0.5
+# A cause with a smaller share does not explain the growth alone.
+SUFFICIENT_SHARE = 0.5
 NOTHING_GREW = "nothing grew by more than chance explains"
-AS_WANTED = "nothing grew more than is wanted"
-ALONE = "one step does not show what grows"
+GREW_AS_WANTED = "nothing grew more than is wanted"
+ONLY_ONE_STEP = "one step does not show what grows"
 # Headlines of runs without a cause to look for.
-NO_CAUSE = (NOTHING_GREW, AS_WANTED, ALONE)
+NO_CAUSE_HEADLINES = (NOTHING_GREW, GREW_AS_WANTED, ONLY_ONE_STEP)
 # A smaller share of the growth is no cause worth naming.
 LEAST_SHARE = 0.03
 
@@ -85,15 +85,14 @@ class Causes(Written):
         Estimate, "by how much the time of a request grew, the gap before it included"
     ]
     observed: Annotated[float, "the part of the growth that was observed"]
-    covered: Annotated[float, "the part of the requests whose states were sampled"]
+    sampled_share: Annotated[
+        float, "the part of the requests whose workers report where their time went"
+    ]
     headline: Annotated[str, "why no cause is named; empty when one is"]
     slow: Annotated[
         SlowMember | None, "the only worker, device or node whose requests became slower"
     ]
     times: Annotated[tuple[StepTime, ...], "where the requests of every step spent their time"]
-    pinned_cpus: Annotated[
-        Count, "CPUs to which the processes of all requests are pinned; 0 where they are not"
-    ] = 0
 
     @property
     def not_observed(self) -> str:
@@ -104,25 +103,27 @@ class Causes(Written):
     @property
     def sentence(self) -> Annotated[str, "the cause in one line; empty when nothing grew"]:
         """The causes in a few words; "" when nothing grew."""
-        if self.headline in NO_CAUSE:
+        if self.headline in NO_CAUSE_HEADLINES:
             return ""
-        beginning, parts = "Cause", [self.headline]
-        if not self.headline:
+        if self.headline:
+            parts = [f"Cause {self.headline}"]
+        else:
             first, *others = self.causes
-            beginning, parts = "Cause:", [first.sentence, *first.evidence[:1]]
-            if others and first.share.value < MAIN_SHARE:
+            parts = [f"Cause: {first.sentence}", *first.evidence[:1]]
+            if others and first.share.value < SUFFICIENT_SHARE:
                 parts.append(others[0].sentence)
-            parts += filter(None, [self.not_observed])
+            if self.not_observed:
+                parts.append(self.not_observed)
         if self.slow:
             parts.append(self.slow.sentence)
-        return f"{beginning} {'; '.join(parts)}"
+        return "; ".join(parts)
 
     @property
     def of_others(self) -> bool:
         """Whether most of the added time is a wait for what other programs or the tester took."""
         if self.headline or self.slow:
             return False
-        return self.causes[0].of_others and self.causes[0].share.value >= MAIN_SHARE
+        return self.causes[0].of_others and self.causes[0].share.value >= SUFFICIENT_SHARE
 
     @property
     def remedy(self) -> str:

@@ -21,9 +21,9 @@ from scaletest.model.node_sample import CPU, NodeSample
 # Cores that other programs use: part of all cores, and number of cores, from which they disturb.
 FOREIGN_PART, FOREIGN_CORES = 0.15, 0.25
 # The tester is one of the other programs beyond this part of a request's time, as in the warning.
-TESTER = 0.02
-LEAST_SPAN_S = 2.0
-RUNS_IN_SPAN = 4.0
+TESTER_SHARE = 0.02
+# A span is so long at least, and so many run times.
+LEAST_SPAN_S, RUNS_IN_SPAN = 2.0, 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,61 +38,63 @@ class Span:
 
 
 def foreign_cores(
-    samples: Sequence[NodeSample], rows: Sequence[Record], cores: float, tester: float
+    samples: Sequence[NodeSample], rows: Sequence[Record], cores: float, tester_share: float
 ) -> Iterator[Span]:
-    """Cores of a node that other programs use, in spans as long as requests need."""
+    """Yield the cores of a node that other programs use, in spans as long as requests need.
+
+    samples: of that node. rows: what it served. tester_share: the part of a request's time that the
+    tester costs.
+    """
     rates = _cpu_rates(rows)
     if not cores or any(record.reply.worker not in rates for record in rows):
         return
-    own = _OwnCpu(rows, rates)
-    run_s = rows[0].reply.run_s
-    if len(rows) > 1:
-        run_s = statistics.quantiles([record.reply.run_s for record in rows], n=10)[-1]
-    spans = list(_spans(samples, max(LEAST_SPAN_S, RUNS_IN_SPAN * run_s)))
+    requests_cpu = _RequestsCpu(rows, rates)
+    run_times_s = sorted(record.reply.run_s for record in rows)
+    long_run_s = run_times_s[int(0.9 * len(run_times_s))]
+    spans = list(_long_spans(samples, max(LEAST_SPAN_S, RUNS_IN_SPAN * long_run_s)))
     if not spans:
         return
-    used = [(busy, *own.between(begin_of(first), last.at_s)) for first, _, last, busy in spans]
+    # the cores that are busy beyond those of requests: their most likely number, and the fewest
+    likely, least = [], []
+    for span in spans:
+        busy = _mean_busy_cores(span)
+        fewest, most = requests_cpu.cores_between(begin_of(span[0]), span[-1].at_s)
+        likely.append(busy - (fewest + most) / 2.0)
+        least.append(busy - most)
     limit = max(FOREIGN_PART * cores, FOREIGN_CORES)
-    if tester > TESTER:
-        limit += max(
-            0.0, statistics.median(busy - (least + most) / 2.0 for busy, least, most in used)
-        )
-    begins = [begin_of(middle) for _, middle, _, _ in spans]
-    ends = [middle.at_s for _, middle, _, _ in spans]
-    begins[0], ends[-1] = begin_of(spans[0][0]), spans[-1][2].at_s
-    for begin_s, end_s, (busy, least, most) in zip(begins, ends, used, strict=True):
-        others = busy - (least + most) / 2.0
-        yield Span(begin_s, end_s, min(cores, others), others >= limit, busy - most >= limit)
+    if tester_share > TESTER_SHARE:
+        limit += max(0.0, statistics.median(likely))
+    # a span overlaps the next ones, and stands for the sample in its middle
+    middles = [span[len(span) // 2] for span in spans]
+    begins = [begin_of(spans[0][0]), *(begin_of(sample) for sample in middles[1:])]
+    ends = [*(sample.at_s for sample in middles[:-1]), spans[-1][-1].at_s]
+    for begin_s, end_s, others, surely in zip(begins, ends, likely, least, strict=True):
+        yield Span(begin_s, end_s, min(cores, others), others >= limit, surely >= limit)
 
 
-def _spans(
-    samples: Sequence[NodeSample], seconds: float
-) -> Iterator[tuple[NodeSample, NodeSample, NodeSample, float]]:
-    """Neighbouring samples that cover so many seconds: first, middle, last, and mean of busy cores.
-
-    One from each sample on that has a figure of busy cores.
-    """
+def _long_spans(samples: Sequence[NodeSample], seconds: float) -> Iterator[Sequence[NodeSample]]:
+    """Yield neighbouring samples that cover so many seconds, one such span from each sample on."""
     known = [
         sample
         for sample in samples
         if sample.interval_s > 0 and sample.value(CPU, "user") is not None
     ]
-    # the cores of all programs and the kernel
-    busy_s = (
-        ((sample.value(CPU, "user") or 0.0) + (sample.value(CPU, "system") or 0.0))
-        * sample.interval_s
-        for sample in known
-    )
-    used_s = [0.0, *itertools.accumulate(busy_s)]
-    whole_s = [0.0, *itertools.accumulate(sample.interval_s for sample in known)]
-    last = 0
+    end = 0
     for first, sample in enumerate(known):
-        while last < len(known) and known[last].at_s - begin_of(sample) < seconds:
-            last += 1
-        if last == len(known):
+        while end < len(known) and known[end].at_s - begin_of(sample) < seconds:
+            end += 1
+        if end == len(known):
             return
-        busy = (used_s[last + 1] - used_s[first]) / (whole_s[last + 1] - whole_s[first])
-        yield sample, known[(first + last + 1) // 2], known[last], busy
+        yield known[first : end + 1]
+
+
+def _mean_busy_cores(samples: Sequence[NodeSample]) -> float:
+    """Return the cores that ran programs or the kernel."""
+    busy_s = 0.0
+    for sample in samples:
+        cores = (sample.value(CPU, "user") or 0.0) + (sample.value(CPU, "system") or 0.0)
+        busy_s += cores * sample.interval_s
+    return busy_s / sum(sample.interval_s for sample in samples)
 
 
 def begin_of(sample: NodeSample) -> float:
@@ -100,7 +102,7 @@ def begin_of(sample: NodeSample) -> float:
     return sample.at_s - sample.interval_s
 
 
-class _OwnCpu:
+class _RequestsCpu:
     """The CPU time of requests: of those that ended, or had started, by some time, as sums."""
 
     def __init__(self, rows: Sequence[Record], rates: Mapping[str, float]) -> None:
@@ -112,7 +114,7 @@ class _OwnCpu:
         self._starts = _Sums((reply.started_s, cpu_s) for reply, cpu_s in used)
         self._ends = _Sums((reply.ended_s, cpu_s) for reply, cpu_s in used)
 
-    def between(self, begin_s: float, end_s: float) -> tuple[float, float]:
+    def cores_between(self, begin_s: float, end_s: float) -> tuple[float, float]:
         """Return the fewest and the most cores that requests can have used then."""
         most = self._starts.before(end_s) - self._ends.before(begin_s)
         at_begin = self._starts.before(begin_s) - self._ends.before(begin_s)

@@ -10,7 +10,6 @@ from scaletest.causes.resources import ENERGY_J, Energy, NodeUse, StepResources
 from scaletest.causes.steps import MeasuredStep, Rows
 from scaletest.model import Record, Reply
 from scaletest.model.node_sample import DEVICE, NodeSample
-from scaletest.render.numbers import plural
 from scaletest.stats.completions import Completions
 
 # A sample lies in a step when more than this part of its interval lies there; less where the rest
@@ -81,23 +80,19 @@ def windows_of(step: MeasuredStep, records: Rows) -> list[MeasuredWindow]:
 
 def resources_by_step(
     steps: Sequence[MeasuredStep], records: Rows, samples: Sequence[NodeSample]
-) -> tuple[list[StepResources], list[str]]:
-    """Return the resources of every step that has samples, and warnings about unusable counters."""
+) -> list[StepResources]:
+    """Return the resources of every step that has samples."""
     by_node = samples_by_node(samples)
-    used: list[StepResources] = []
-    warnings: list[str] = []
+    resources: list[StepResources] = []
     for step in steps:
         windows = windows_of(step, records)
         rows = itertools.chain.from_iterable(window.rows for window in windows)
-        nodes = []
-        for name in sorted({record.reply.node for record in rows} & by_node.keys()):
-            node, lines = _node_use(name, by_node[name], windows)
-            if node.samples:
-                nodes.append(node)
-            warnings += [f"{plural(step.workers, 'worker')}: {line}" for line in lines]
-        if nodes:
-            used.append(StepResources(step.workers, step.per_device, tuple(nodes)))
-    return used, warnings
+        served_by = sorted({record.reply.node for record in rows} & by_node.keys())
+        nodes = [_node_use(name, by_node[name], windows) for name in served_by]
+        sampled = tuple(node for node in nodes if node.samples)
+        if sampled:
+            resources.append(StepResources(step.workers, step.per_device, sampled))
+    return resources
 
 
 def samples_by_node(samples: Iterable[NodeSample]) -> dict[str, list[NodeSample]]:
@@ -110,41 +105,40 @@ def samples_by_node(samples: Iterable[NodeSample]) -> dict[str, list[NodeSample]
 
 def _node_use(
     name: str, samples: Sequence[NodeSample], windows: Sequence[MeasuredWindow]
-) -> tuple[NodeUse, list[str]]:
-    """Return one node in a step, and warnings. samples: of that node, in the order of time."""
+) -> NodeUse:
+    """Return one node in a step. samples: of that node, in the order of time."""
     inside = samples_inside(samples, windows)
-    energy, warnings = energies(name, samples, windows)
     # the mean of each figure over the samples that have it, weighted with their seconds
-    sums: dict[tuple[str, str], tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
-    for sample, weight in inside:
+    sums: dict[tuple[str, str], float] = defaultdict(float)
+    seconds: dict[tuple[str, str], float] = defaultdict(float)
+    for sample, weight_s in inside:
         for resource, values in sample.resources.items():
             for figure, value in values.items():
-                total, whole = sums[resource, figure]
-                sums[resource, figure] = total + weight * value, whole + weight
+                sums[resource, figure] += weight_s * value
+                seconds[resource, figure] += weight_s
     figures: dict[str, dict[str, float]] = defaultdict(dict)
-    for (resource, figure), (total, whole) in sums.items():
-        if figure != ENERGY_J:
-            figures[resource][figure] = total / whole
+    for (resource, figure), total in sums.items():
+        if figure != ENERGY_J:  # a counter, of which a mean says nothing
+            figures[resource][figure] = total / seconds[resource, figure]
     # devices that no sample calls busy: the requests' own use of their engines counts
-    for device, parts in _engines(name, windows).items():
+    for device, engine_shares in _engine_shares(name, windows).items():
         sampled = figures.get(f"{DEVICE}:{device}", {})
         if "busy" not in sampled:
             figures[f"{DEVICE}:{device}"] = {
-                **{f"busy.{engine}": part for engine, part in parts.items()},
+                **{f"busy.{engine}": share for engine, share in engine_shares.items()},
                 **sampled,
-                "busy": max(parts.values()),
+                "busy": max(engine_shares.values()),
             }
     records = itertools.chain.from_iterable(window.rows for window in windows)
     devices = {record.reply.device for record in records if record.reply.node == name}
-    use = NodeUse(
+    return NodeUse(
         node=name,
         samples=len(inside),
         resources=dict(figures),
-        energy=energy,
+        energy=_energies(samples, windows),
         requests_cpu=_requests_cpu(name, windows),
-        devices=frozenset(filter(None, devices)),
+        devices=frozenset(devices - {""}),
     )
-    return use, warnings
 
 
 def samples_inside(
@@ -177,15 +171,13 @@ def _covered(
     return covered
 
 
-def _engines(node: str, windows: Sequence[MeasuredWindow]) -> dict[str, dict[str, float]]:
-    """Return the part of the time in which requests of a node kept each engine of a device busy.
+def _engine_shares(node: str, windows: Sequence[MeasuredWindow]) -> dict[str, dict[str, float]]:
+    """Return for which share of the time requests of a node kept each engine of a device busy.
 
     A device has the name that replies carry where they report its PCI address, else that address.
     """
     whole_s = math.fsum(window.seconds for window in windows)
-    if whole_s <= 0:
-        return {}
-    busy: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    shares: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for reply, seconds in _served(node, windows):
         if reply.activity is None:
             continue
@@ -194,11 +186,10 @@ def _engines(node: str, windows: Sequence[MeasuredWindow]) -> dict[str, dict[str
             device, _, engine = name.partition(" ")
             if reply.device_info.get("pci") == device:
                 device = reply.device
-            busy[device][engine] += busy_s * part
-    parts: dict[str, dict[str, float]] = {}
-    for device, engines in busy.items():
-        parts[device] = {name: min(1.0, busy_s / whole_s) for name, busy_s in engines.items()}
-    return parts
+            engines = shares[device]
+            # parts of requests are estimated: together they may be more than there was
+            engines[engine] = min(1.0, engines[engine] + busy_s * part / whole_s)
+    return shares
 
 
 def _served(node: str, windows: Sequence[MeasuredWindow]) -> Iterator[tuple[Reply, float]]:
@@ -227,45 +218,39 @@ def _requests_cpu(node: str, windows: Sequence[MeasuredWindow]) -> float | None:
             cpu_s[reply.worker] += (
                 reply.activity.cpu_s * seconds / (reply.ended_s - reply.started_s)
             )
-    whole_s = math.fsum(window.seconds for window in windows)
-    if whole_s <= 0 or ran_s.keys() - reported_s.keys():
+    if ran_s.keys() - reported_s.keys():
         return None
+    whole_s = math.fsum(window.seconds for window in windows)
     used_s = [cpu_s[worker] * ran_s[worker] / reported_s[worker] for worker in ran_s]
     return math.fsum(used_s) / whole_s
 
 
-def energies(
-    node: str, samples: Sequence[NodeSample], windows: Sequence[MeasuredWindow]
-) -> tuple[dict[str, Energy], list[str]]:
-    """Return the energy of every device with a counter, and a warning for each unusable counter."""
-    # device -> (time, joules) of every reading
-    readings: dict[str, list[tuple[float, float]]] = defaultdict(list)
+def _energies(
+    samples: Sequence[NodeSample], windows: Sequence[MeasuredWindow]
+) -> dict[str, Energy]:
+    """Return the energy of every device of a node whose counter was read twice in some window.
+
+    A device whose counter fell meanwhile, as after a reset, has none.
+    """
+    readings: dict[str, list[tuple[float, float]]] = defaultdict(list)  # times and joules
     for sample in samples:
         for name, figures in sample.of_kind(DEVICE).items():
             if ENERGY_J in figures:
                 readings[name].append((sample.at_s, figures[ENERGY_J]))
-    by_name: dict[str, Energy] = {}
-    warnings: list[str] = []
-    for name in sorted(readings):
-        inside = [
-            [each for each in readings[name] if window.includes(each[0])] for window in windows
-        ]
-        # where a counter fell, the difference of its ends is not the energy used
-        falls = (
-            after[1] < before[1] for part in inside for before, after in itertools.pairwise(part)
-        )
-        if any(falls):
-            warnings.append(
-                f"the energy counter of {name} on {node} was reset: no joules are reported"
-            )
-            continue
-        joules, seconds, requests = [], [], []
-        for part, window in zip(inside, windows, strict=True):
-            if len(part) > 1:
-                (first_s, first_j), (last_s, last_j) = part[0], part[-1]
-                joules.append(last_j - first_j)
-                seconds.append(last_s - first_s)
-                requests.append(sum(window.completions.progress((first_s, last_s))))
-        if math.fsum(requests) > 0:
-            by_name[name] = Energy(math.fsum(joules), math.fsum(seconds), math.fsum(requests))
-    return by_name, warnings
+    by_device: dict[str, Energy] = {}
+    for name, device_readings in sorted(readings.items()):
+        joules = seconds = requests = 0.0
+        has_fallen = False
+        for window in windows:
+            inside = [reading for reading in device_readings if window.includes(reading[0])]
+            if len(inside) < 2:
+                continue
+            (first_s, first_j), (last_s, last_j) = inside[0], inside[-1]
+            joules += last_j - first_j
+            seconds += last_s - first_s
+            requests += sum(window.completions.progress((first_s, last_s)))
+            counter = [reading[1] for reading in inside]
+            has_fallen = has_fallen or counter != sorted(counter)
+        if requests > 0 and not has_fallen:
+            by_device[name] = Energy(joules, seconds, requests)
+    return by_device

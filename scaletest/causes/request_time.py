@@ -25,9 +25,6 @@ COLUMNS: tuple[str, ...] = (*PLACES, CPU_S, THROTTLED_S)
 # Neighbouring requests of a step are joined to this many units at most, so that the bootstrap of
 # 50,000 requests takes no longer.
 MOST_UNITS = 250
-# The part of the requests that must be pinned to CPUs: the others may not have been looked at when
-# what they start was.
-MOSTLY = 0.5
 # repeat and worker
 Stratum = tuple[int, str]
 # Rows of COLUMNS, each the sums over some requests, and their number
@@ -84,24 +81,17 @@ class RequestTime:
     cycle_s: Mapping[int, float]  # workers / throughput, by repeat
 
     @property
-    def covered(self) -> float:
-        """The part of the requests whose worker reports where time went."""
-        whole = sum(total.requests for total in self.totals.values())
-        telling = {cycle.reply.worker for cycle in self.cycles}
-        counts = [total.requests for (_, name), total in self.totals.items() if name in telling]
-        return sum(counts) / (whole or 1)
+    def sampled_share(self) -> float:
+        """The part of the requests whose workers report where time went; it needs a request."""
+        reporting = {cycle.reply.worker for cycle in self.cycles}
+        all_requests = sum(total.requests for total in self.totals.values())
+        sampled = [total for (_, name), total in self.totals.items() if name in reporting]
+        return sum(total.requests for total in sampled) / all_requests
 
     @property
     def spare_requests(self) -> int:
         """The requests that tell, beyond the first of each worker: degrees of freedom."""
         return len(self.cycles) - len({(cycle.repeat, cycle.reply.worker) for cycle in self.cycles})
-
-    @property
-    def pinned_cpus(self) -> int:
-        """How many CPUs all requests together may use, where most may not use all; else 0."""
-        pinned = [cycle for cycle in self.cycles if cycle.activity.cpus]
-        cpus = {(cycle.reply.node, cpu) for cycle in pinned for cpu in cycle.activity.cpus}
-        return len(cpus) if len(pinned) > MOSTLY * len(self.cycles) else 0
 
     def of(self, repeats: Collection[int]) -> RequestTime:
         """Return the time of some measurements alone."""

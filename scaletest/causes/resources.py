@@ -17,6 +17,11 @@ ENERGY_J = "energy_j"
 Figures = Mapping[str, float]
 
 
+def cores_text(busy: float, cores: float) -> str:
+    """Return busy cores of all, as in "2.0 of 2 cores"."""
+    return f"{busy:.1f} of {cores:g} cores"
+
+
 @dataclass(frozen=True, slots=True)
 class Energy(Written):
     """Energy that a device used in a step, by the difference of its counter."""
@@ -29,11 +34,6 @@ class Energy(Written):
     def per_request_j(self) -> Annotated[float, named_in_documents("joules_per_request")]:
         """Joules that the device used for each request of the step."""
         return self.joules / self.requests
-
-    @property
-    def power_w(self) -> Annotated[float, "the mean, from the counter"]:
-        """The mean power, from the counter."""
-        return self.joules / self.seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,14 @@ class NodeUse(NodeFigures, Written):
         parts = [self.value(CPU, name) for name in ("user", "system")]
         known = [part for part in parts if part is not None]
         return math.fsum(known) if known else None
+
+    @property
+    def cores_taken_share(self) -> float | None:
+        """The part of its cores that programs, the kernel or a hypervisor use; None for unknown."""
+        busy, cores = self.cores_busy, self.value(CPU, "cores")
+        if busy is None or not cores:
+            return None
+        return (busy + (self.value(CPU, "steal") or 0.0)) / cores
 
     def used_devices(self) -> dict[str, Figures]:
         """Return the devices that requests ran on.
@@ -112,6 +120,12 @@ class StepResources(Written):
         return _sum([node.cores_busy for node in self.nodes])
 
     @property
+    def busiest_cores_share(self) -> float | None:
+        """The part of the cores in use on the node where it is largest: its requests wait."""
+        shares = [node.cores_taken_share for node in self.nodes]
+        return max([share for share in shares if share is not None], default=None)
+
+    @property
     def requests_cpu(self) -> float | None:
         """Cores that the requests themselves used on all nodes; None where some report none."""
         return _sum([node.requests_cpu for node in self.nodes])
@@ -151,6 +165,10 @@ class StepResources(Written):
         return next(
             (place for place in self.places(kind) if (place.node, place.name) == (node, name)), None
         )
+
+    def on_node(self, place: NodeResource) -> str:
+        """Return where a place is, as in " on node-a"; "" where there is only one node."""
+        return f" on {place.node}" if len(self.nodes) > 1 else ""
 
     @property
     def devices(self) -> int:

@@ -9,7 +9,7 @@ import itertools
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -20,11 +20,9 @@ from scaletest.model.writing import Written
 
 # At least this part of the run time that all requests added is its own, and the run time of the
 # others grew by at most that part of what its own grew by.
-LEAST_PART = 0.75
-MOST_OF_OTHERS = 0.25
+LEAST_SHARE, MOST_OF_OTHERS = 0.75, 0.25
 # It takes at least this many times as long as the others, by so many standard errors.
-LEAST_LONGER = 1.1
-CERTAIN = 4.0
+LEAST_LONGER, LEAST_STANDARD_ERRORS = 1.1, 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,50 +56,41 @@ class SlowMember(Written):
 
 def slow_member(before: RequestTime, after: RequestTime) -> SlowMember | None:
     """Return the worker, else device, else node, that got slower alone; None without one."""
-    base_s = _mean([cycle.reply.run_s for cycle in before.cycles if cycle.ok])
+    run_times_before_s = [cycle.reply.run_s for cycle in before.cycles if cycle.ok]
+    usual_s = statistics.fmean(run_times_before_s) if run_times_before_s else 0.0
     # repeats have workers of their own, so the first one stands for all
-    first = min((cycle.repeat for cycle in after.cycles), default=0)
+    first_repeat = min((cycle.repeat for cycle in after.cycles), default=0)
     for kind in ("worker", "device", "node"):
-        members: dict[str, list[float]] = defaultdict(list)  # run times
+        run_times: dict[str, list[float]] = defaultdict(list)
         for cycle in after.cycles:
-            member = getattr(cycle.reply, kind)
-            if cycle.ok and member and (kind != "worker" or cycle.repeat == first):
-                members[member].append(cycle.reply.run_s)
-        name = _slow(members, base_s) if len(members) > 1 else ""
-        if name:
-            place = _place(name, after.cycles) if kind == "worker" else ""
-            others_s = _mean(_others(members, name))
-            return SlowMember(kind, name, place, _mean(members[name]), others_s)
+            name = getattr(cycle.reply, kind)
+            if cycle.ok and name and (kind != "worker" or cycle.repeat == first_repeat):
+                run_times[name].append(cycle.reply.run_s)
+        if len(run_times) < 2:
+            continue
+        added_s = {name: sum(times) - len(times) * usual_s for name, times in run_times.items()}
+        slowest = max(added_s, key=lambda name: added_s[name])
+        own = run_times.pop(slowest)
+        others = list(itertools.chain.from_iterable(run_times.values()))
+        share = added_s[slowest] / sum(added_s.values()) if sum(added_s.values()) > 0 else 1.0
+        if share >= LEAST_SHARE and _is_slow_alone(own, others, usual_s):
+            place = _place(slowest, after.cycles) if kind == "worker" else ""
+            return SlowMember(kind, slowest, place, statistics.fmean(own), statistics.fmean(others))
     return None
 
 
-def _slow(members: Mapping[str, Sequence[float]], base_s: float) -> str:
-    """Return the member that added most of the run time while the others added hardly any.
-
-    "" for none.
-    """
-    added = {name: sum(times) - len(times) * base_s for name, times in members.items()}
-    name = max(added, key=lambda member: added[member])
-    own, others = members[name], _others(members, name)
-    grown_s, others_grown_s = _mean(own) - base_s, _mean(others) - base_s
-    alone = (
-        added[name] >= LEAST_PART * sum(added.values())
-        and others_grown_s <= MOST_OF_OTHERS * grown_s
-    )
-    if grown_s <= 0 or not alone or min(len(own), len(others)) < 2:
-        return ""
-    error = math.hypot(
+def _is_slow_alone(own: Sequence[float], others: Sequence[float], usual_s: float) -> bool:
+    """Return whether run times grew, and those of the others hardly did. usual_s: before that."""
+    if min(len(own), len(others)) < 2:
+        return False
+    own_s, others_s = statistics.fmean(own), statistics.fmean(others)
+    grown_s = own_s - usual_s
+    if grown_s <= 0 or others_s - usual_s > MOST_OF_OTHERS * grown_s:
+        return False
+    error_s = math.hypot(
         *(statistics.stdev(times) / math.sqrt(len(times)) for times in (own, others))
     )
-    longer = _mean(own) > LEAST_LONGER * _mean(others)
-    return name if longer and _mean(own) - _mean(others) > CERTAIN * error else ""
-
-
-def _others(members: Mapping[str, Sequence[float]], name: str) -> list[float]:
-    """Return the run times of all members but one."""
-    return list(
-        itertools.chain.from_iterable(times for other, times in members.items() if other != name)
-    )
+    return own_s > LEAST_LONGER * others_s and own_s - others_s > LEAST_STANDARD_ERRORS * error_s
 
 
 def _place(worker: str, cycles: Sequence[Cycle]) -> str:
@@ -116,7 +105,3 @@ def _place(worker: str, cycles: Sequence[Cycle]) -> str:
         if name and not shared:
             places.append(f"{kind} {name}")
     return ", ".join(places)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return statistics.fmean(values) if values else 0.0

@@ -1,6 +1,6 @@
 """The main cause of a run for people in a hurry: in one sentence, and in two or three words."""
 
-from scaletest.causes.causes import NO_CAUSE, Causes
+from scaletest.causes.causes import NO_CAUSE_HEADLINES, Causes
 from scaletest.causes.places import GAP, PLACE_TEXTS, seconds_text
 from scaletest.model import State
 from scaletest.model.activity import TOKENS
@@ -48,7 +48,7 @@ def cause_statement(causes: Causes) -> str:
 
 def short_cause(causes: Causes | None) -> str:
     """Return the main cause in a few words, as in "file lock the.lock"; "" where nothing grew."""
-    if causes is None or causes.headline in NO_CAUSE:
+    if causes is None or causes.headline in NO_CAUSE_HEADLINES:
         return ""
     if causes.slow:
         return f"slow {causes.slow.kind} {causes.slow.name}"

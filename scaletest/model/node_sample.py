@@ -25,38 +25,19 @@ FIGURES: Mapping[str, Mapping[str, str]] = {
         "cores": "cores",  # that are online
         "user": "s/s",
         "system": "s/s",
-        "iowait": "s/s",
         "steal": "s/s",  # taken by the hypervisor
-        "load": "threads",  # mean of the last minute
         "frequency": "1",  # mean of the cores' clocks over their highest
-        "heat_throttled": "/s",  # how often heat lowered a clock
     },
     MEMORY: {"total": "B", "available": "B", "swap_in": "B/s", "swap_out": "B/s"},
-    # part of the interval in which some thread (full: every thread) waited for the resource
-    PRESSURE: {
-        "cpu_some": "1",
-        "memory_some": "1",
-        "memory_full": "1",
-        "io_some": "1",
-        "io_full": "1",
-    },
+    # part of the interval in which some thread waited for the resource
+    PRESSURE: {"cpu_some": "1", "memory_some": "1", "io_some": "1"},
     # the container of the worker that reads; limits are absent where there are none
     CONTAINER: {
         "cpu_limit": "cores",
-        "cpu_used": "s/s",
-        "throttled": "s/s",
-        "throttled_periods": "1",  # part of the limit's periods
-        "memory_limit": "B",
-        "memory_used": "B",
+        "throttled_periods": "1",  # part of the CPU limit's periods
         "reclaims": "/s",  # how often memory was reclaimed because of the limit
-        "oom_kills": "/s",
     },
-    DISK: {
-        "busy": "1",
-        "read": "B/s",
-        "written": "B/s",
-        "wait_s": "s",  # mean of one read or write
-    },
+    DISK: {"busy": "1", "read": "B/s", "written": "B/s"},
     NETWORK: {"received": "B/s", "sent": "B/s", "speed": "B/s", "dropped": "/s"},
     # as OpenTelemetry's hw.gpu.*; engines by name: "busy.video"
     DEVICE: {
@@ -70,7 +51,6 @@ FIGURES: Mapping[str, Mapping[str, str]] = {
         "frequency": "1",  # clock over its highest
         "throttled": "1",  # 1 while heat, power or another limit lowers the clock
         "temperature": "Cel",
-        "awake": "1",  # part of the interval outside of its sleep; says little of how busy it was
     },
 }
 MAX_RESOURCES = 64

@@ -12,15 +12,9 @@ from scaletest.processes import proc
 
 CGROUPS = Path("/sys/fs/cgroup")
 OWN = Path("/proc/self/cgroup")
-CPU, MEMORY, CPU_TIME = "cpu", "memory", "cpuacct"
+CPU, MEMORY = "cpu", "memory"
 # Where a controller of version 1 may be mounted.
-MOUNTS = {
-    CPU: ("cpu", "cpu,cpuacct", "cpuacct,cpu"),
-    CPU_TIME: ("cpuacct", "cpu,cpuacct", "cpuacct,cpu"),
-    MEMORY: ("memory",),
-}
-# Version 1 writes this without a limit of memory: the largest number of bytes, in whole pages.
-_NO_MEMORY_LIMIT = 2**60
+MOUNTS = {CPU: ("cpu", "cpu,cpuacct", "cpuacct,cpu"), MEMORY: ("memory",)}
 # The kernel's own choice where nobody made another.
 _PERIOD_US = 100_000
 
@@ -72,24 +66,15 @@ def parse_cpu_limit(text: str) -> float | None:
     return quota / period if quota > 0 and period > 0 else None
 
 
-def memory_limit(folder: Path) -> float | None:
-    """Return the bytes that a control group's processes may use; None without a readable limit."""
-    return parse_memory_limit(
-        proc.read_text(folder / "memory.max") or proc.read_text(folder / "memory.limit_in_bytes")
-    )
-
-
-def parse_memory_limit(text: str) -> float | None:
-    """Parse bytes, of memory.max or memory.limit_in_bytes; None without a limit."""
-    size = proc.parse_first_number(text)
-    return None if size is None or size >= _NO_MEMORY_LIMIT else size
-
-
 class Throttling:
     """Counts from its creation, for the limits at that time; reads nothing without a limit."""
 
     def __init__(self, root: Path = CGROUPS, own_cgroup: Path = OWN) -> None:
-        self._files = limited_cpu_stats(root, own_cgroup)
+        self._files = [
+            folder / "cpu.stat"
+            for folder in group_folders(CPU, root, own_cgroup)
+            if cpu_limit(folder) is not None
+        ]
         self._began_s = self._sum_s()
         self._periods = [_periods(path) for path in self._files]
 
@@ -108,15 +93,6 @@ class Throttling:
 
     def _sum_s(self) -> float:
         return sum(proc.parse_throttled_s(proc.read_text(path)) or 0.0 for path in self._files)
-
-
-def limited_cpu_stats(root: Path, own_cgroup: Path) -> list[Path]:
-    """Return the cpu.stat of every control group around us that has a CPU limit."""
-    return [
-        folder / "cpu.stat"
-        for folder in group_folders(CPU, root, own_cgroup)
-        if cpu_limit(folder) is not None
-    ]
 
 
 def _periods(path: Path) -> tuple[int, int]:

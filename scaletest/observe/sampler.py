@@ -5,25 +5,24 @@ while no program does. Looks are rarer where they cost more, and a look that fai
 of that request and nothing else.
 """
 
-import os
 import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from resource import struct_rusage
 
-from scaletest.model.activity import MAX_CPUS, Activity, State
+from scaletest.model.activity import Activity, State
 from scaletest.observe.devices.clients import devices_present
-from scaletest.observe.sampling import FOLLOW_S, SETTLE_S, SHARE, Sampling
+from scaletest.observe.sampling import FOLLOW_S, SETTLE_S, SHORT_S, Sampling
 from scaletest.observe.time_by_state import TimeByState
 from scaletest.observe.tree import NOTHING_RAN, Tree
 
 NEVER = float("inf")
 # CPU time that following one program may take, beside some times as much as others took.
-MOST_FOLLOW_S = 0.005
-# Of requests that typically take less than this a random part is sampled: what sampling needs
-# before and after each of them would otherwise cost 8 workers more than 1 % of a core.
-SHORT_S, SAMPLED_PART = 1.0, 0.5
+MOST_FOLLOW_S, FOLLOW_COST_FACTOR = 0.005, 4.0
+# While a tree that has changed does not wait yet, each look comes after so many times the pause
+# before the last one.
+SETTLE_FACTOR = 3.0
 
 
 class ProgramWatch:
@@ -32,43 +31,47 @@ class ProgramWatch:
     `due`: when to look next, on the monotonic clock.
     """
 
-    def __init__(self, sampling: Sampling, device: str = "", *, follows: bool = False) -> None:
+    def __init__(self, sampling: Sampling, *, follows: bool = False) -> None:
         """follows: look also whenever a descendant of the program has ended."""
         self._sampling = sampling
         self._follows = follows
-        # after how long to look again at a tree that has just changed; 0 once it waits
+        self._spent = TimeByState()
+        # the processes, once there are some, and whether they live on after this
+        self._tree: Tree | None = None
+        self._keeps_tree = False
+        self._has_forked = False
+        # how long the first process ran and waited for a CPU between the last look and its end
+        self._root_share = NOTHING_RAN
+        self._clients = sampling.clients if devices_present() else None
+        if self._clients is not None:
+            self._clients.begin()
+
+        # when this began, the program began, and it was looked at last
+        self._began_s = self._started_s = self._looked_s = time.monotonic()
+        self.due = NEVER
+        # for how long nobody ran since the last look that counted
+        self._unchanged_s = 0.0
+        # after how long to look again at a tree that has just changed, 0 once it waits; and when it
+        # changed
         self._settle_s = 0.0
         self._changed_s = 0.0
-        self._forks = False
-        self._device = device
-        self._clients = sampling.clients if devices_present(device) else None
-        if self._clients is not None:
-            self._clients.begin(device)
-        self._began_s = self._looked_s = self._started_s = time.monotonic()
-        self._looks_s = 0.0
-        # since the last look that counted
-        self._unchanged_s = 0.0
+        # CPU time of the looks
+        self._looks_cost_s = 0.0
         # how long we waited for a CPU to look, while the program went on
         self._late_s = 0.0
+
         self._own_schedule = sampling.own_schedule()
         if self._own_schedule is not None and sampling.waited_s is not None:
             sampling.waited_between_s = max(0.0, self._own_schedule.wait_s - sampling.waited_s)
         self._throttled_s = sampling.throttling.seconds()
+
         self._interval_s = sampling.interval_s()
         self._is_short = sampling.typical_s < self._interval_s
-        self._first_s = sampling.moments.next_s(self._interval_s, anew=not self._is_short)
-        self._spent = TimeByState()
+        self._first_look_s = sampling.moments.next_s(self._interval_s, anew=not self._is_short)
         # the interval that the next look stands for, and the sum of those of looks that met
         # something blocked
-        self._look_s = self._interval_s
+        self._look_interval_s = self._interval_s
         self._stands_for_s = 0.0
-        # how long the first process ran and waited for a CPU since the last look that counted
-        self._first = NOTHING_RAN
-        self._tree: Tree | None = None
-        self._keeps_tree = True
-        # that what ran may use
-        self._cpus: set[int] = set()
-        self.due = NEVER
 
     def start(self, pid: int) -> None:
         """Begin to look at the program, which has started."""
@@ -90,20 +93,21 @@ class ProgramWatch:
         if not self._sampling.works:
             return
         began_s = time.thread_time()
-        with self._errors_told():
+        with self._warning_of_errors():
             look = tree.look()
             if self._clients is not None:  # what their counters show now is of before
                 self._clients.look(tree.processes)
-                self._clients.begin(self._device)
+                self._clients.begin()
             if look is not None:
                 self._spent.add_interval(0.0, look._replace(shares=[]))
-            self._tree, self._keeps_tree = tree, False
+            self._tree = tree
+            self._keeps_tree = True
             self._spend(began_s)
             self._plan_first_look()
 
     def _plan_first_look(self) -> None:
         self._started_s = time.monotonic()
-        self.due = self._started_s + self._first_s
+        self.due = self._started_s + self._first_look_s
 
     @property
     def end_handles(self) -> list[int]:
@@ -112,7 +116,7 @@ class ProgramWatch:
 
     def note_ends(self, handles: Collection[int]) -> None:
         """Take in that descendants have ended. Who waited for them goes on, maybe with another."""
-        with self._errors_told():
+        with self._warning_of_errors():
             assert self._tree is not None
             now_s = time.monotonic()
             if self._tree.note_ends(handles) and self._spent.waits_in_sequence:
@@ -123,10 +127,13 @@ class ProgramWatch:
 
     def _settle(self, now_s: float) -> None:
         """Look soon, and again until the tree waits for something, within the allowance."""
-        self._settle_s, self._changed_s = SETTLE_S, now_s
+        self._settle_s = SETTLE_S
+        self._changed_s = now_s
         self.due = min(self.due, now_s + SETTLE_S)
-        if self._looks_s > MOST_FOLLOW_S + 4.0 * self._sampling.follow_cost_s:
-            self._follows, self._settle_s = False, 0.0
+        usual_cost_s = FOLLOW_COST_FACTOR * self._sampling.follow_cost_s
+        if self._looks_cost_s > MOST_FOLLOW_S + usual_cost_s:
+            self._follows = False
+            self._settle_s = 0.0
 
     def look(self) -> None:
         """Look at the processes.
@@ -136,7 +143,7 @@ class ProgramWatch:
         now_s = time.monotonic()
         self._late_s += max(0.0, now_s - self.due)
         self.due = NEVER  # where this look fails, it is the last one
-        with self._errors_told():
+        with self._warning_of_errors():
             assert self._tree is not None
             passed_s = max(0.0, now_s - self._looked_s)
             if self._tree.is_unchanged():
@@ -144,55 +151,50 @@ class ProgramWatch:
             else:
                 look = self._tree.look()
                 self._spent.add_interval(passed_s, look, self._unchanged_s)
-                if look is not None and look.doing.state is None:
-                    # a command in a script may be pinned to CPUs by itself
-                    with suppress(OSError):
-                        self._cpus |= os.sched_getaffinity(look.thread[1])
-                self._looked_s, self._unchanged_s = now_s, 0.0
+                self._looked_s = now_s
+                self._unchanged_s = 0.0
             # a device may be busy while nobody runs
             if self._clients is not None:
                 self._clients.look(self._tree.processes)
-            self._stands_for_s += self._look_s if self._spent.ends_blocked else 0.0
+            if self._spent.ends_blocked:
+                self._stands_for_s += self._look_interval_s
             self._spend(self._sampling.cpu_s)
-            self._forks = self._forks or len(self._tree.processes) > 1
+            self._has_forked = self._has_forked or len(self._tree.processes) > 1
             self._plan_next_look(now_s)
 
     def _plan_next_look(self, now_s: float) -> None:
         """Plan the look after one: soon while a tree that has changed does not wait yet."""
         if self._settle_s and not self._spent.waits_in_sequence:
-            self._settle_s *= 3.0
+            self._settle_s *= SETTLE_FACTOR
             if self._settle_s < FOLLOW_S:
                 self.due = now_s + self._settle_s
                 return
         self._settle_s = 0.0
         if self._is_short:
-            self.due = max(
-                now_s,
-                self._started_s + self._sampling.moments.next_after_look_s(self._interval_s),
-            )
-        elif self._follows:
-            self._look_s = self._sampling.follow_after_s(now_s - self._changed_s)
-            self.due = now_s + self._look_s
+            next_s = self._sampling.moments.next_after_look_s(self._interval_s)
+            self.due = max(now_s, self._started_s + next_s)
+            return
+        if self._follows:
+            self._look_interval_s = self._sampling.follow_after_s(now_s - self._changed_s)
         else:
-            self._look_s = self._sampling.next_after_s(self._interval_s, now_s - self._began_s)
-            self.due = now_s + self._look_s
+            ran_s = now_s - self._began_s
+            self._look_interval_s = self._sampling.next_after_s(self._interval_s, ran_s)
+        self.due = now_s + self._look_interval_s
 
     def ended(self) -> None:
         """Note how long the first process ran: the program has ended, and is not yet reaped."""
         if self._tree is not None:
-            self._first = self._tree.look_at_end()
-            if not self._cpus:
-                with suppress(OSError):
-                    self._cpus = os.sched_getaffinity(self._tree.root)
+            self._root_share = self._tree.look_at_end()
 
     def _spend(self, since_s: float) -> None:
         """Count the CPU time of this thread since then as that of a look, with the waking up."""
         self._sampling.cpu_s = time.thread_time()
-        self._looks_s += self._sampling.cpu_s - since_s
-        self._sampling.allowance.count_look(self._sampling.cpu_s - since_s)
+        cost_s = self._sampling.cpu_s - since_s
+        self._looks_cost_s += cost_s
+        self._sampling.allowance.count_look(cost_s)
 
     @contextmanager
-    def _errors_told(self) -> Iterator[None]:
+    def _warning_of_errors(self) -> Iterator[None]:
         """Sample no further after an error, and tell of it: the request goes on."""
         try:
             yield
@@ -204,56 +206,64 @@ class ProgramWatch:
 
         usage: what it used, None when that is not known.
         """
-        activity = None
-        with self._errors_told():
-            if self._tree is not None and self._keeps_tree:
+        activity: Activity | None = None
+        with self._warning_of_errors():
+            if self._tree is not None and not self._keeps_tree:
                 self._tree.close()
             elif self._tree is not None and self._clients is not None:
-                # its processes live on, and can be read at the end
                 self._clients.look(self._tree.processes)
-            self._count_own(self._looks_s)
+            self._count_own(self._looks_cost_s)
             self._sampling.count_program(time.monotonic() - self._started_s)
             if self._follows:
-                self._sampling.count_followed(self._looks_s, self._forks)
-            self._sampling.forks = self._sampling.forks or self._forks
+                self._sampling.count_followed(self._looks_cost_s, self._has_forked)
+            self._sampling.forks = self._sampling.forks or self._has_forked
             ended_s = time.monotonic()
             self._spent.add_end(
                 max(0.0, ended_s - self._looked_s),
                 usage.ru_utime + usage.ru_stime if usage else 0.0,
                 self._unchanged_s,
-                self._first,
+                self._root_share,
             )
             stands_for_s = None if self._follows else self._stands_for_s
             self._sampling.balance.settle(self._spent, stands_for_s)
-            whole = self._activity(ended_s, usage)
+            activity = self._activity(ended_s)
+            if usage is not None:
+                activity = replace(
+                    activity,
+                    cpu_s=usage.ru_utime + usage.ru_stime,
+                    memory_bytes=usage.ru_maxrss * 1024,
+                    read_blocks=usage.ru_inblock,
+                    written_blocks=usage.ru_oublock,
+                    major_faults=usage.ru_majflt,
+                    switches=usage.ru_nvcsw,
+                    involuntary_switches=usage.ru_nivcsw,
+                )
             if self._clients is not None:
-                whole = replace(
-                    whole,
+                activity = replace(
+                    activity,
                     engines=self._clients.busy_s(),
                     device_memory_bytes=self._clients.memory_bytes,
                 )
-            activity = whole
         return activity
 
     def close_own(self, state: State, name: str = "") -> Activity | None:
         """Return the activity of this thread, where there was no program.
 
-        As long as it neither ran nor waited for a CPU it was in this state.
-
-        name: of what it waited for.
+        state: in which it was while it neither ran nor waited for a CPU. name: of what it waited
+        for.
         """
-        activity = None
-        with self._errors_told():
+        activity: Activity | None = None
+        with self._warning_of_errors():
             self._count_own(0.0)
             ended_s = time.monotonic()
             self._spent.add(state, ended_s - self._looked_s, name)
-            activity = self._activity(ended_s, None)
+            activity = self._activity(ended_s)
         return activity
 
     def _count_own(self, looks_s: float) -> None:
         """Count our own time: we need a CPU to start the program, and to see that it ended.
 
-        looks_s: of looks.
+        looks_s: the part of that time that looks took, which is not the program's.
         """
         schedule = self._sampling.own_schedule()
         if schedule is None or self._own_schedule is None:
@@ -269,56 +279,32 @@ class ProgramWatch:
         self._own_schedule = schedule
         self._sampling.waited_s = schedule.wait_s
 
-    def _activity(self, ended_s: float, usage: struct_rusage | None) -> Activity:
+    def _activity(self, ended_s: float) -> Activity:
         throttled_s = self._sampling.throttling.seconds() - self._throttled_s
         self._spent.count_throttled(throttled_s)
-        activity = Activity(
+        return Activity(
             self._spent.seconds_by_state(ended_s - self._began_s),
             self._spent.longest_waits(),
             throttled_s=throttled_s,
             waited_before_s=self._sampling.waited_between_s,
-            cpus=(
-                tuple(sorted(self._cpus))
-                if len(self._cpus) < min(os.cpu_count() or 0, MAX_CPUS + 1)
-                else ()
-            ),
-        )
-        if usage is None:
-            return activity
-        return replace(
-            activity,
-            cpu_s=usage.ru_utime + usage.ru_stime,
-            memory_bytes=usage.ru_maxrss * 1024,
-            read_blocks=usage.ru_inblock,
-            written_blocks=usage.ru_oublock,
-            major_faults=usage.ru_majflt,
-            switches=usage.ru_nvcsw,
-            involuntary_switches=usage.ru_nivcsw,
         )
 
 
 class RequestSampler(Sampling):
     """Samples programs, for one thread."""
 
-    def __init__(self, share: float = SHARE, sampled_part: float = SAMPLED_PART) -> None:
-        """share: the part of a core that looks may take. sampled_part: of short requests."""
-        super().__init__(share)
-        self._sampled_part = sampled_part
-
-    def begin(self, device: str = "") -> ProgramWatch:
+    def begin(self) -> ProgramWatch:
         """Watch a program that is about to start."""
-        self.blocking.use_device(device)
-        follows = self.chance.random() < self.part_to_follow()
-        return ProgramWatch(self, device, follows=follows)
+        return ProgramWatch(self, follows=self.chance.random() < self.part_to_follow())
 
     def draw(self, device: str = "") -> ProgramWatch | None:
         """Watch the program of a request that is about to start; None where chance leaves it out.
 
-        So it does with many short requests, and with such of these as take much to follow.
+        So it does with many short requests that use no device, and with such of these as take much
+        to follow.
         """
-        if device:
-            return self.begin(device)
-        is_short = self.has_typical and self.typical_s < SHORT_S
+        self.blocking.use_device(device)
+        is_short = not device and self.has_typical and self.typical_s < SHORT_S
         part = self._sampled_part if is_short else 1.0
         followed = self.part_to_follow()
         if followed and part < 1.0:
@@ -326,5 +312,5 @@ class RequestSampler(Sampling):
         if self.chance.random() >= part:
             self.waited_s = None
             return None
-        self.blocking.use_device(device)
-        return ProgramWatch(self, device, follows=self.chance.random() * part < followed)
+        # of those that are sampled as many as may be followed of all
+        return ProgramWatch(self, follows=self.chance.random() * part < followed)

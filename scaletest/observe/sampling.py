@@ -12,6 +12,9 @@ from scaletest.processes import proc
 # Part of a core that looks may take: where they cost more, as with many threads or cold caches,
 # they become rarer.
 SHARE = 0.002
+# Of requests that typically take less than this a random part is sampled: what sampling needs
+# before and after each of them would otherwise cost 8 workers more than 1 % of a core.
+SHORT_S, SAMPLED_PART = 1.0, 0.5
 # Multiples of the golden section, modulo 1, are spread evenly, however many there are.
 GOLDEN_SECTION = 0.6180339887498949
 
@@ -53,8 +56,9 @@ _DENIED = {
 class Sampling:
     """Readers, intervals and allowances for the programs of one thread."""
 
-    def __init__(self, share: float = SHARE) -> None:
-        """share: the part of a core that looks may take."""
+    def __init__(self, share: float = SHARE, sampled_part: float = SAMPLED_PART) -> None:
+        """share: the part of a core that looks may take. sampled_part: of short requests."""
+        self._sampled_part = sampled_part
         self._told: set[str] = set()
         self.blocking = Blocking(denied=self.tell)
         self.throttling = Throttling()

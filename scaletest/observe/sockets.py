@@ -8,7 +8,6 @@ no more often than a thousandth of a core allows.
 
 import ctypes
 import errno
-import ipaddress
 import os
 import re
 import socket
@@ -68,6 +67,8 @@ class Sockets:
         cached = self._cached.get(inode)
         if cached is not None:
             return cached
+        if len(self._cached) >= _MOST_KNOWN:
+            self._cached.clear()
         peer = self._by_duplicate(pid, descriptor) if self._duplicate else None
         if peer is None and not self._duplicate:
             with suppress(OSError, struct.error):
@@ -79,8 +80,6 @@ class Sockets:
                 or self._listed("tables", inode, lambda: self._of_tables(pid))
             )
         if peer is not None and (peer.name or peer.listening or peer.unnamed):
-            if len(self._cached) >= _MOST_KNOWN:
-                self._cached.clear()
             self._cached[inode] = peer
         return peer
 
@@ -116,8 +115,6 @@ class Sockets:
         if self._clock() < self._after.get(source, 0.0):
             return None
         began_s = time.thread_time()
-        if len(self._cached) >= _MOST_KNOWN:
-            self._cached.clear()
         with suppress(OSError, struct.error):
             self._cached.update({number: SocketPeer(peer) for number, peer in peers() if peer})
         self._after[source] = self._clock() + (time.thread_time() - began_s) / LISTS_SHARE
@@ -157,8 +154,6 @@ def is_here(host: str) -> bool:
     """Return whether a name or address is one of this machine."""
     with suppress(OSError, ValueError, UnicodeError):
         for family, _, _, _, place in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM):
-            if ipaddress.ip_address(str(place[0]).partition("%")[0]).is_loopback:
-                return True
             with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
                 probe.bind((place[0], 0))  # only an address of this machine can be had
                 return True

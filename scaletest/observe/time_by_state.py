@@ -18,14 +18,15 @@ from scaletest.model.activity import MAX_WAITS, State, Wait
 from scaletest.observe.doing import Doing
 from scaletest.observe.tree import FEW_SLICES, NOTHING_RAN, ThreadShare, TreeLook
 
-# The kernel counts these.
+# States whose time the kernel counts, or that are taken from such.
 _COUNTED = (State.ON_CPU, State.CPU_WAIT, State.THROTTLED)
-# With no more CPU time beside that of a request's first process no other one was there.
+# With no more CPU time than this beside that of a request's first process no other one was there.
 _ALONE_S = 0.002
+# What sums of floats are off by.
+_ROUNDING_S = 1e-9
 # Seconds of one state that are kept for later requests, or given to them in advance, at most.
 MOST_KEPT_S = 1.0
-# States with an object for which seconds are kept: requests may each wait for a file or an address
-# of its own.
+# States and objects for which seconds are kept.
 MOST_KEPT = 64
 
 
@@ -36,12 +37,13 @@ class TimeByState:
         self._seconds: dict[Doing, float] = defaultdict(float)
         # how much of the request the looks at each blocked state stand for
         self._weights: dict[Doing, float] = defaultdict(float)
-        # blocked, near a look at which something ran
+        # blocked near a look at which something ran, so that nobody knows in which state
         self._unknown_s = 0.0
         # the same, where somebody may have waited for a CPU whom nobody counted
         self._uncounted_s = 0.0
         # the same behind the last look
-        self._unseen_s = 0.0
+        self._uncounted_at_end_s = 0.0
+        # CPU time that looks saw
         self._seen_run_s = 0.0
         self._last: TreeLook | None = None
         # whether never more than one thread did anything
@@ -82,54 +84,64 @@ class TimeByState:
     ) -> None:
         """Add the time from the last look to the end.
 
-        cpu_s: of all processes since the begin. first: how long the first process ran and waited
-        for a CPU since that look.
+        cpu_s: of all processes since the begin. unchanged_s: as in `add_interval`. first: how long
+        the first process ran and waited for a CPU since that look.
         """
-        unseen_s = max(0.0, cpu_s - self._seen_run_s)
-        hidden_s = self._seconds[Doing(State.NOT_OBSERVED)]
-        run_s = min(seconds, unseen_s * seconds / (seconds + hidden_s)) if seconds > 0 else 0.0
-        wait_s = min(seconds - run_s, max(0.0, first.wait_s))
+        # of the CPU time that no look saw, this interval has the part that it has of all time that
+        # was not observed
+        unseen_run_s = max(0.0, cpu_s - self._seen_run_s)
+        run_s = wait_s = 0.0
+        if seconds > 0:
+            unobserved_s = self._seconds[Doing(State.NOT_OBSERVED)]
+            run_s = min(seconds, unseen_run_s * seconds / (seconds + unobserved_s))
+            wait_s = min(seconds - run_s, max(0.0, first.wait_s))
         self._add_earlier_wait(first.wait_s - wait_s)
         is_alone = self._last is not None and len(self._last.threads) == 1
-        self._divide(
-            seconds,
-            run_s,
-            wait_s,
-            unchanged_s,
-            None,
-            counted=is_alone and unseen_s <= first.run_s + _ALONE_S,
-        )
-        # What was blocked near a look at which something ran, by the looks at which nothing did: to
-        # each blocked state what it lacks of its part of all blocked time; when none lacks any, by
-        # these parts.
-        unknown_s = self._unknown_s + self._uncounted_s
-        blocked_s = unknown_s + sum(self._seconds[doing] for doing in self._weights)
-        total = sum(self._weights.values()) or 1.0
-        parts = {doing: blocked_s * weight / total for doing, weight in self._weights.items()}
-        lacking = {doing: max(0.0, part - self._seconds[doing]) for doing, part in parts.items()}
-        if sum(parts.values()) > 0:
-            self._spread(unknown_s, lacking if sum(lacking.values()) > 0 else parts)
-            self._unknown_s = self._uncounted_s = 0.0
-        # CPU time that no look saw is of processes that lived between two of them
-        hidden_run_s = min(max(0.0, unseen_s - run_s), self._uncounted_s)
-        self.add(State.ON_CPU, hidden_run_s)
-        self._uncounted_s -= hidden_run_s
+        is_counted = is_alone and unseen_run_s <= first.run_s + _ALONE_S
+        self._divide(seconds, run_s, wait_s, unchanged_s, None, counted=is_counted)
+        self._spread_unknown()
+
+        # the rest of that CPU time is of processes that lived between two looks: it was where
+        # somebody was not counted, else where nothing was observed
+        unseen_run_s -= run_s
+        hidden_s = min(max(0.0, unseen_run_s), self._uncounted_s)
+        self.add(State.ON_CPU, hidden_s)
+        self._uncounted_s -= hidden_s
         self._spread_or_hide(self._unknown_s, _COUNTED)
-        self._spread_or_hide(self._uncounted_s + self._unseen_s, (State.ON_CPU,))
-        missing_s = max(0.0, unseen_s - run_s - hidden_run_s)
-        moved_s = min(missing_s, self._seconds[Doing(State.NOT_OBSERVED)])
+        self._spread_or_hide(self._uncounted_s + self._uncounted_at_end_s, (State.ON_CPU,))
+        unseen_run_s = max(0.0, unseen_run_s - hidden_s)
+        moved_s = min(unseen_run_s, self._seconds[Doing(State.NOT_OBSERVED)])
         self._move(State.NOT_OBSERVED, State.ON_CPU, moved_s)
-        missing_s -= moved_s
-        if self._in_sequence and missing_s > 0:
+        unseen_run_s -= moved_s
+        if self._in_sequence and unseen_run_s > 0:
             # it ran, and waited for a CPU as others did, at the ends of what was blocked, since
             # nothing else went on meanwhile
             ran_s = self._seconds[Doing(State.ON_CPU)]
-            per_run = self._seconds[Doing(State.CPU_WAIT)] / ran_s if ran_s > 0 else 0.0
+            wait_per_run = self._seconds[Doing(State.CPU_WAIT)] / ran_s if ran_s > 0 else 0.0
             blocked = self.blocked_seconds()
-            taken_s = min(missing_s * (1.0 + per_run), sum(blocked.values()))
+            taken_s = min(unseen_run_s * (1.0 + wait_per_run), sum(blocked.values()))
             self._spread(-taken_s, blocked)
-            self.add(State.ON_CPU, taken_s / (1.0 + per_run))
-            self.add(State.CPU_WAIT, taken_s * per_run / (1.0 + per_run))
+            taken_run_s = taken_s / (1.0 + wait_per_run)
+            self.add(State.ON_CPU, taken_run_s)
+            self.add(State.CPU_WAIT, taken_s - taken_run_s)
+
+    def _spread_unknown(self) -> None:
+        """Divide what was blocked near a look at which something ran, by the other looks.
+
+        Each blocked state gets what it lacks of its part of all blocked time; when none lacks any,
+        by these parts.
+        """
+        unknown_s = self._unknown_s + self._uncounted_s
+        blocked_s = unknown_s + sum(self._seconds[doing] for doing in self._weights)
+        total_weight = sum(self._weights.values())
+        if total_weight <= 0 or blocked_s <= 0:
+            return
+        parts = {
+            doing: blocked_s * weight / total_weight for doing, weight in self._weights.items()
+        }
+        lacking = {doing: max(0.0, part - self._seconds[doing]) for doing, part in parts.items()}
+        self._spread(unknown_s, lacking if sum(lacking.values()) > 0 else parts)
+        self._unknown_s = self._uncounted_s = 0.0
 
     @property
     def ends_blocked(self) -> bool:
@@ -165,8 +177,7 @@ class TimeByState:
         for doing, seconds in self._seconds.items():
             sums[doing.state or State.NOT_OBSERVED] += seconds
         sums[State.NOT_OBSERVED] += max(0.0, total_s - sum(sums.values()))
-        # less than a nanosecond is what sums of floats are off by
-        return {state: sums[state] for state in State if sums[state] > 1e-9}
+        return {state: sums[state] for state in State if sums[state] > _ROUNDING_S}
 
     def longest_waits(self) -> tuple[Wait, ...]:
         """Return the longest waits for something that has a name."""
@@ -242,7 +253,7 @@ class TimeByState:
         elif counted:
             self._unknown_s += seconds
         elif at_end:
-            self._unseen_s += seconds
+            self._uncounted_at_end_s += seconds
         else:
             self._uncounted_s += seconds
 
@@ -312,32 +323,30 @@ class Balance:
         if total_s <= 0:
             return
         if stands_for_s <= 0:
-            # Take so much of what is kept; what is missing in advance, if not too much is given
-            # already.
-            seconds = blocked.get(Doing(State.NOT_OBSERVED), 0.0)
-            positive = {doing: kept_s for doing, kept_s in self._kept.items() if kept_s > 0}
-            positive_s = sum(positive.values())
-            part = min(1.0, seconds / positive_s) if positive_s > 0 else 0.0
-            granted = defaultdict(float, {doing: part * s for doing, s in positive.items()})
-            advance_s = min(
-                seconds - sum(granted.values()),
-                MOST_KEPT_S + sum(min(0.0, s) for s in self._kept.values()),
-            )
-            for doing, share in self._last.items():
-                granted[doing] += share * max(0.0, advance_s)
-            for doing, granted_s in granted.items():
-                self._kept[doing] -= granted_s
-            spent.assign_unobserved(granted)
+            self._grant_kept(spent, blocked.get(Doing(State.NOT_OBSERVED), 0.0))
             return
         self._last = {doing: seconds / total_s for doing, seconds in blocked.items()}
         for doing, part in self._last.items():
             self._keep(doing, part * (stands_for_s - total_s))
-        # where too many objects have something kept, those with the least of it become one without
-        # a name
-        objects = [doing for doing in self._kept if doing.object]
-        least = len(objects) - MOST_KEPT // 2 if len(objects) > MOST_KEPT else 0
-        for doing in heapq.nsmallest(least, objects, key=lambda doing: abs(self._kept[doing])):
-            self._keep(Doing(doing.state), self._kept.pop(doing))
+        # requests may each wait for an object of its own: then these have one sum without a name
+        if len(self._kept) > MOST_KEPT:
+            for doing in [doing for doing in self._kept if doing.object]:
+                self._keep(Doing(doing.state), self._kept.pop(doing))
+
+    def _grant_kept(self, spent: TimeByState, unobserved_s: float) -> None:
+        """Give a request that no look met so much of what is kept, and the rest in advance."""
+        kept = {doing: kept_s for doing, kept_s in self._kept.items() if kept_s > 0}
+        kept_s = sum(kept.values())
+        part = min(1.0, unobserved_s / kept_s) if kept_s > 0 else 0.0
+        granted = defaultdict(float, {doing: part * seconds for doing, seconds in kept.items()})
+        # not if too much is given already
+        given_s = -sum(seconds for seconds in self._kept.values() if seconds < 0)
+        advance_s = min(unobserved_s - part * kept_s, MOST_KEPT_S - given_s)
+        for doing, share in self._last.items():
+            granted[doing] += share * max(0.0, advance_s)
+        for doing, seconds in granted.items():
+            self._kept[doing] -= seconds
+        spent.assign_unobserved(granted)
 
     def _keep(self, doing: Doing, seconds: float) -> None:
         self._kept[doing] = max(-MOST_KEPT_S, min(MOST_KEPT_S, self._kept[doing] + seconds))

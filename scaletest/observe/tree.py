@@ -1,7 +1,6 @@
 """The processes of one request: what each did since the last look at them, and what it does now."""
 
 import os
-import resource
 import time
 from collections.abc import Collection, Iterator
 from contextlib import suppress
@@ -15,7 +14,7 @@ from scaletest.observe.doing import Doing
 from scaletest.processes import proc
 
 # Threads beyond these are not looked at, so that a look stays cheap whatever a request starts. Each
-# takes two files, and a process one more.
+# takes two files, and a process one more: half of the 1024 that a process usually may open.
 MOST_THREADS = 256
 # select() takes no higher descriptor.
 MOST_HANDLE = 1024
@@ -29,14 +28,8 @@ ENDING_SLICES = 2
 # it waited for.
 FAULTING_PART = 0.5
 
-Key = tuple[int, int]
-
-
-def most_threads(open_files: int) -> int:
-    """Return the threads to look at: they need half of the files that a process may open."""
-    return (
-        MOST_THREADS if open_files == resource.RLIM_INFINITY else min(MOST_THREADS, open_files // 4)
-    )
+# of its process, and its own
+ThreadId = tuple[int, int]
 
 
 class ThreadShare(NamedTuple):
@@ -54,10 +47,9 @@ class TreeLook(NamedTuple):
     """The processes at one moment."""
 
     doing: Doing  # what the most active thread does
-    thread: Key  # that thread
-    age_s: float  # of its process, infinite for the first process
+    age_s: float  # of that thread's process, infinite for the first process
     shares: list[ThreadShare]  # of the threads that ran or waited since the last look
-    threads: frozenset[Key]  # all that live
+    threads: frozenset[ThreadId]  # all that live
     # what the most active thread waited for many times since the last look, where that is known
     short_waits: Doing | None = None
     # whether all other threads wait for a child to end, as in a script that runs one command after
@@ -101,15 +93,14 @@ class Tree:
         was met, wait for a lock and have not run since, are spare ones of a pool: they wait for no
         request.
         """
-        self._serves = serves
         self.root = root
+        self._serves = serves
         self._watch_ends = watch_ends
         self._blocking = blocking
         self._processes: dict[int, _Process] = {}
-        self._threads = 0
-        # of processes that ended since the last look
-        self._last_shares: list[ThreadShare] = []
-        self._most_threads = most_threads(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        self._thread_count = 0
+        # of processes that ended since the last look, up to their end
+        self._ended_shares: list[ThreadShare] = []
 
     def is_unchanged(self) -> bool:
         """Return whether no thread ran since the last look, so that nothing can be new.
@@ -129,40 +120,45 @@ class Tree:
 
     def look(self) -> TreeLook | None:
         """Return what the processes did since the last look, and do now; None when none is left."""
-        shares, self._last_shares = self._last_shares, []
+        # look at the processes from the first one down to those that have no children
+        shares = self._ended_shares
+        self._ended_shares = []
         visited: set[int] = set()
-        waiting = [self.root]
-        while waiting:
-            pid = waiting.pop()
-            may_visit = pid in self._processes or self._threads < self._most_threads
+        to_visit = [self.root]
+        while to_visit:
+            pid = to_visit.pop()
+            may_visit = pid in self._processes or self._thread_count < MOST_THREADS
             if pid in visited or not may_visit:
                 continue
             visited.add(pid)
             try:
-                waiting += self._visit(pid, shares)
+                to_visit += self._visit(pid, shares)
             except OSError as error:  # it is gone, or hidden
                 if isinstance(error, PermissionError):
                     self._blocking.denied("stat")
                 self._forget(pid)
         for pid in self._processes.keys() - visited:
             self._forget(pid)
-        threads: dict[Key, Doing] = {}
+
+        # the most active of all threads says what the request does
+        doings: dict[ThreadId, Doing] = {}
         for pid, process in self._processes.items():
             for tid, thread in process.threads.items():
                 if thread.last is not None:
-                    threads[pid, tid] = thread.last.doing
-        if not threads:
+                    doings[pid, tid] = thread.last.doing
+        if not doings:
             return None
-        most_active = min(threads, key=lambda key: threads[key].rank)
-        process = self._processes[most_active[0]]
+        most_active = min(doings, key=lambda thread_id: doings[thread_id].rank)
+        pid, tid = most_active
+        process = self._processes[pid]
+        others = [doing for thread_id, doing in doings.items() if thread_id != most_active]
         return TreeLook(
-            threads[most_active],
-            most_active,
-            max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - process.began_s),
-            shares,
-            frozenset(threads),
-            Doing(State.MEMORY) if process.threads[most_active[1]].is_faulting else None,
-            all(doing.state is State.CHILD for key, doing in threads.items() if key != most_active),
+            doing=doings[most_active],
+            age_s=max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - process.began_s),
+            shares=shares,
+            threads=frozenset(doings),
+            short_waits=Doing(State.MEMORY) if process.threads[tid].is_faulting else None,
+            in_sequence=all(doing.state is State.CHILD for doing in others),
         )
 
     @property
@@ -184,8 +180,8 @@ class Tree:
             process.end_handle = -1
             for tid, thread in process.threads.items():
                 with suppress(OSError):
-                    self._look_at(pid, tid, thread, self._last_shares)
-        return all(share.slices <= ENDING_SLICES for share in self._last_shares)
+                    self._look_at(pid, tid, thread, self._ended_shares)
+        return all(share.slices <= ENDING_SLICES for share in self._ended_shares)
 
     @property
     def processes(self) -> Collection[int]:
@@ -222,37 +218,42 @@ class Tree:
         process = self._processes.get(pid)
         is_new = process is None
         if process is None:
-            began_s = float("-inf")  # the first process lives as long as the request
-            if pid != self.root:
-                status = proc.parse_status(proc.read(f"/proc/{pid}/stat"))
-                began_s = status.began_s if status else 0.0
-            process = self._processes[pid] = _Process(began_s)
-            if self._watch_ends and pid != self.root:
-                with suppress(OSError):
-                    process.end_handle = os.pidfd_open(pid)
+            process = self._processes[pid] = self._meet(pid)
         if is_new or self._look_at_known(pid, process, shares):
             # A folder and its parent are links to it, and a folder for each thread; a list costs
             # several times as much.
             folder = f"/proc/{pid}/task"
             is_alone = os.stat(folder).st_nlink == 3  # noqa: PTH116 - a path of /proc
             for tid in [pid] if is_alone else proc.list_numbers(folder):
-                if tid not in process.threads and self._threads < self._most_threads:
-                    try:
-                        handle = os.open(f"{folder}/{tid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-                    except OSError:
-                        continue
-                    process.threads[tid] = _Thread(
-                        handle,
-                        self._blocking.open(pid, tid),
-                        _NEVER_RAN,
-                        is_spare=self._serves and is_new,
-                    )
-                    self._threads += 1
-                    try:
-                        self._look_at(pid, tid, process.threads[tid], shares)
-                    except OSError:
-                        self._drop(process, tid)
+                if tid in process.threads or self._thread_count >= MOST_THREADS:
+                    continue
+                try:
+                    handle = os.open(f"{folder}/{tid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+                except OSError:
+                    continue
+                process.threads[tid] = _Thread(
+                    handle,
+                    self._blocking.open(pid, tid),
+                    _NEVER_RAN,
+                    is_spare=self._serves and is_new,
+                )
+                self._thread_count += 1
+                try:
+                    self._look_at(pid, tid, process.threads[tid], shares)
+                except OSError:
+                    self._drop(process, tid)
         return chain.from_iterable(thread.children for thread in process.threads.values())
+
+    def _meet(self, pid: int) -> _Process:
+        """Return a process that was not looked at before. Raises OSError."""
+        if pid == self.root:
+            return _Process(began_s=float("-inf"))  # it lives as long as the request
+        status = proc.parse_status(proc.read(f"/proc/{pid}/stat"))
+        process = _Process(began_s=status.began_s if status else 0.0)
+        if self._watch_ends:
+            with suppress(OSError):
+                process.end_handle = os.pidfd_open(pid)
+        return process
 
     def _look_at_known(self, pid: int, process: _Process, shares: list[ThreadShare]) -> bool:
         """Look at known threads; whether any of them ran, and so may have started others."""
@@ -265,7 +266,7 @@ class Tree:
                 has_ended = True
         if has_ended:  # another thread, which need not have run, is the parent of its children now
             for tid, thread in process.threads.items():
-                thread.children = self._children(pid, tid)
+                thread.children = proc.read_children(pid, tid)
         return has_run or has_ended
 
     def _look_at(self, pid: int, tid: int, thread: _Thread, shares: list[ThreadShare]) -> bool:
@@ -295,22 +296,15 @@ class Tree:
         if thread.is_spare and thread.last.doing.state is State.LOCK:
             thread.last = thread.last._replace(doing=Doing(State.IDLE))
         if ran or before is None:
-            thread.children = self._children(pid, tid)
+            thread.children = proc.read_children(pid, tid)
         return ran or before is None
-
-    def _children(self, pid: int, tid: int) -> list[int]:
-        try:
-            return proc.read_children(pid, tid)
-        except OSError:
-            # the thread is gone, or the kernel does not tell
-            return []
 
     def _drop(self, process: _Process, tid: int) -> None:
         thread = process.threads.pop(tid)
         os.close(thread.handle)
         if thread.call_handle >= 0:
             os.close(thread.call_handle)
-        self._threads -= 1
+        self._thread_count -= 1
 
     def _forget(self, pid: int) -> None:
         process = self._processes.pop(pid, _Process(0.0))

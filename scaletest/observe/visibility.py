@@ -28,16 +28,13 @@ def read_visibility(
         # it tells its system call and kernel function only once it sleeps
         pid = child.pid
         deadline = time.monotonic() + PATIENCE_S
-        call = function = ""
-        while not (call and function) and time.monotonic() < deadline:
+        is_asleep = False
+        while not is_asleep and time.monotonic() < deadline:
             time.sleep(LOOK_S)
             status = proc.read_status(f"/proc/{pid}")
-            if status is None or status.letter != "S":
-                continue
-            call = _text(f"/proc/{pid}/syscall", "running")
-            function = _text(f"/proc/{pid}/wchan", "0")
-            if not (call or function):  # hidden: it sleeps, and will go on to do so
-                break
+            is_asleep = status is not None and status.letter == "S"
+        call = _text(f"/proc/{pid}/syscall", "running")
+        function = _text(f"/proc/{pid}/wchan", "0")
         schedule = proc.parse_schedule(proc.read_text(f"/proc/{pid}/schedstat").encode())
     # the render nodes and NVIDIA devices here, each with its driver, "" when hidden
     drivers = {}

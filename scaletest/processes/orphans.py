@@ -35,8 +35,7 @@ def own_children() -> frozenset[int]:
     children: set[int] = set()
     with suppress(OSError):  # there is no /proc
         for thread in proc.list_numbers("/proc/self/task"):
-            with suppress(OSError):  # it has ended
-                children.update(proc.read_children(os.getpid(), thread))
+            children.update(proc.read_children(os.getpid(), thread))
     return frozenset(children)
 
 

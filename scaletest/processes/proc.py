@@ -4,6 +4,8 @@ import os
 import re
 import struct
 from collections.abc import Iterable
+from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,9 +14,6 @@ _MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \S+\s*(.*)")
 
 # Longer files are cut: of thousands of mappings or locks the first ones count.
 MOST_BYTES = 262_144
-# How much one read asks for. The kernel answers in whole lines, up to a page (4096 bytes) at a
-# time. An answer shorter than this left more than a line's room in its page, so it is the last one.
-_CHUNK_BYTES, _LAST_ANSWER_BYTES = 16_384, 3072
 # The kernel writes no number of more digits: those of 64 bits end at 18446744073709551615.
 _MOST_DIGITS = 20
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -83,29 +82,23 @@ class OpenFile:
 
     def __init__(self, path: Path) -> None:
         """Open the file, once: one that is absent, or denied, is so for good."""
-        try:
-            self._handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            self._handle = -1
+        self._file: FileIO | None = None
+        with suppress(OSError):
+            self._file = FileIO(path)
 
     def __del__(self) -> None:
-        if self._handle >= 0:
-            os.close(self._handle)
+        if self._file is not None:
+            self._file.close()
 
     def text(self) -> str:
-        """Return the text that the file holds now, cut near `MOST_BYTES`; "" when unreadable."""
-        if self._handle < 0:
+        """Return the whole text that the file holds now; "" when it cannot be read."""
+        if self._file is None:
             return ""
-        content = b""
         try:
-            while len(content) < MOST_BYTES:
-                part = os.pread(self._handle, _CHUNK_BYTES, len(content))
-                content += part
-                if len(part) < _LAST_ANSWER_BYTES:
-                    break
+            self._file.seek(0)
+            return self._file.readall().decode(errors="replace")
         except OSError:
             return ""
-        return content.decode(errors="replace")
 
 
 def read_link(path: str) -> str:
@@ -133,8 +126,11 @@ def list_folder(folder: Path) -> list[Path]:
 
 
 def read_children(pid: int, tid: int) -> list[int]:
-    """Return the ids of the processes that a thread started. Raises OSError."""
-    return parse_pids(read(f"/proc/{pid}/task/{tid}/children", limit=65_536))
+    """Return the ids of the processes that a thread started; none where it is gone, or hidden."""
+    try:
+        return parse_pids(read(f"/proc/{pid}/task/{tid}/children", limit=65_536))
+    except OSError:
+        return []
 
 
 def read_status(folder: str) -> Status | None:

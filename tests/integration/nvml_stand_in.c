@@ -119,12 +119,6 @@ int nvmlDeviceGetCurrentClocksEventReasons(void *handle, wide *reasons)
     return ask(handle, "event_reasons", reasons, &second);
 }
 
-int nvmlDeviceGetCurrentClocksThrottleReasons(void *handle, wide *reasons)
-{
-    wide second;
-    return ask(handle, "throttle_reasons", reasons, &second);
-}
-
 int nvmlDeviceGetEncoderUtilization(void *handle, unsigned *percent, unsigned *period)
 {
     *period = 1000000;

@@ -238,7 +238,7 @@ class Worker(OutageProofWorker):
     def _start_sampler(self, sampling: SamplerLease, loop: FastLoop) -> None:
         """Start the thread that samples this worker's node while it has that lease."""
         devices = DeviceReader(
-            lambda _, text: logger.warning("worker %s: %s", self.name, text),
+            lambda text: logger.warning("worker %s: %s", self.name, text),
             self._runtime.devices.paths,  # for the names that replies use
         )
         self._sampler = NodeSampler(sampling, lambda: loop.requests_begun, devices.read)

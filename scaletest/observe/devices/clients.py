@@ -19,13 +19,9 @@ from scaletest.processes import proc
 PROCFS = "/proc"
 FOLDERS = ("/dev/dri", "/dev/accel")
 _PREFIXES = tuple(f"{folder}/" for folder in FOLDERS)
-# Of /dev/dri and /dev/accel.
-_MAJORS = (226, 261)
 # Of one process: of more devices the first ones count.
 _MOST_FILES = 16
 _MOST_DESCRIPTORS = 512
-# Kernels before 6.2 do not count a process's descriptors: there the first looks list them all.
-_FIRST_LOOKS = 8
 # A shorter time says too little about how fast a device's clock runs.
 _LEAST_CLOCK_S = 0.05
 
@@ -84,19 +80,17 @@ class Clients:
         self._procfs = procfs
         self._denied = denied
         self._clocks = CycleClocks()
-        self._device = ""
         self._processes: dict[int, _Files] = {}
         self._counts: dict[Key, dict[str, _Count]] = {}
         self._seen: set[Key] = set()
         # most that its clients had at one look
         self.memory_bytes = 0
 
-    def begin(self, device: str = "") -> None:
-        """Begin a request. device: a file to take for a device, whatever its name.
+    def begin(self) -> None:
+        """Begin a request.
 
         Clients that the request before had and that still live continue from where they were.
         """
-        self._device = device
         self._processes = {}
         self._counts = {key: self._counts[key] for key in self._seen}
         for counts in self._counts.values():
@@ -116,7 +110,7 @@ class Clients:
         memory: dict[Key, int] = {}  # of the clients that were read: each is read once
         for pid in living:
             files = self._processes.setdefault(pid, _Files())
-            self._find(pid, files)
+            self._list_devices(pid, files)
             numbers = []
             for number in files.numbers[:_MOST_FILES]:
                 client = self._read(pid, number)
@@ -166,34 +160,26 @@ class Clients:
                     sums[f"{device} {name}"] += count.grown / per_s / count.capacity
         return dict(sums)
 
-    def _find(self, pid: int, files: _Files) -> None:
+    def _list_devices(self, pid: int, files: _Files) -> None:
         """List the descriptors again when there are more or fewer, and rarely otherwise."""
         folder = f"{self._procfs}/{pid}/fd"
         files.looks += 1
         try:
             open_files = os.stat(folder).st_size  # noqa: PTH116 - a path of /proc
-            often = files.looks <= _FIRST_LOOKS and not open_files
-            if open_files == files.open_files and files.looks & (files.looks - 1) and not often:
+            # one may be closed and another opened: at looks 1, 2, 4, 8 and so on all are listed
+            is_power_of_two = files.looks & (files.looks - 1) == 0
+            if open_files == files.open_files and not is_power_of_two:
                 return
             files.open_files = open_files
             numbers = proc.list_numbers(folder)[:_MOST_DESCRIPTORS]
             paths = {number: proc.read_link(f"{folder}/{number}") for number in numbers}
-            files.numbers = [
-                number
-                for number, path in paths.items()
-                if path.startswith(_PREFIXES) or path == self._device != ""
-            ]
+            files.numbers = [number for number, path in paths.items() if path.startswith(_PREFIXES)]
         except PermissionError:
             self._denied("fdinfo")
         except OSError:  # it is gone
             files.numbers = []
 
 
-def devices_present(device: str = "") -> bool:
-    """Return whether this machine shows such devices, or this file is one."""
-    if any(os.path.isdir(folder) for folder in FOLDERS):  # noqa: PTH112 - asked before every program
-        return True
-    try:
-        return bool(device) and os.major(os.stat(device).st_rdev) in _MAJORS  # noqa: PTH116
-    except OSError:
-        return False
+def devices_present() -> bool:
+    """Return whether this machine shows such devices."""
+    return any(os.path.isdir(folder) for folder in FOLDERS)  # noqa: PTH112 - asked before every program

@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 _ROW = re.compile(r"^(drm-[^:\n]*):(.*)$", re.MULTILINE)
+# drm-engine-capacity-NAME is not an engine.
+_ENGINE = re.compile(r"drm-(?:engine|cycles)-(?!capacity-)(.+)")
+# Resident memory, by its present name and the older one, which some drivers write beside it.
+_RESIDENT = re.compile(r"drm-(?:resident|memory)-(.+)")
 _UNITS = {"": 1, "B": 1, "KIB": 1024, "MIB": 1024**2, "GIB": 1024**3}
 # Memory of the device itself, as against memory of the machine that it uses.
 _OWN_MEMORY = re.compile(r"(?:stolen-)?(?:vram|local)\d*")
-# Resident memory, by its present name and the older one.
-_RESIDENT = ("drm-resident-", "drm-memory-")
 
 
 class Engine(NamedTuple):
@@ -46,7 +48,7 @@ def parse_fdinfo(text: str) -> DrmClient | None:
     client = rows.get("drm-client-id", "")
     if not device or not client:
         return None
-    names = _names_after("drm-engine-", rows) | _names_after("drm-cycles-", rows)
+    names = {match[1] for match in map(_ENGINE.fullmatch, rows) if match}
     engines = {
         name: Engine(
             busy_ns=_number(rows.get(f"drm-engine-{name}", ""), "ns"),
@@ -55,24 +57,18 @@ def parse_fdinfo(text: str) -> DrmClient | None:
             capacity=_number(rows.get(f"drm-engine-capacity-{name}", "1")) or 1,
         )
         for name in sorted(names)
-        if not name.startswith("capacity-")  # drm-engine-capacity-NAME is not an engine
     }
     resident: dict[str, int] = {}  # bytes by region of memory
-    for prefix in _RESIDENT:
-        for region in _names_after(prefix, rows):
-            number, _, unit = rows[f"{prefix}{region}"].partition(" ")
-            size = (_number(number) or 0) * _UNITS.get(unit.strip().upper(), 0)
-            resident.setdefault(region, size)
+    for label, row in rows.items():
+        if match := _RESIDENT.fullmatch(label):
+            number, _, unit = row.partition(" ")
+            resident[match[1]] = (_number(number) or 0) * _UNITS.get(unit.strip().upper(), 0)
     device_memory = {
         region: size for region, size in resident.items() if _OWN_MEMORY.fullmatch(region)
     }
     return DrmClient(
         device, client, engines, memory_bytes=sum((device_memory or resident).values())
     )
-
-
-def _names_after(prefix: str, rows: Mapping[str, str]) -> set[str]:
-    return {key.removeprefix(prefix) for key in rows if key.startswith(prefix)}
 
 
 def _number(text: str, unit: str = "") -> int | None:

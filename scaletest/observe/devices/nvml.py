@@ -1,168 +1,122 @@
 """NVIDIA's devices, by their driver's library (NVML) and the module nvidia-ml-py.
 
-It is imported only where there are some.
-
-What a device does not support, as utilisation while it is partitioned (MIG), is left out of its
-figures.
+The module is imported only where there are such devices. What a device does not support, as
+utilisation while it is partitioned (MIG), is left out of its figures.
 """
 
-import time
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from scaletest.observe.devices.readings import (
-    LOOK_EVERY_S,
-    DeviceNames,
-    Figures,
-    Tell,
-)
-
 # Not supported, no permission, function not found, deprecated: it will not be otherwise next time.
 _ABSENT = frozenset((3, 4, 13, 26))
-# Invalid argument, not found, timeout, in use, no data, not ready, invalid state, unknown.
-_PASSING = frozenset((2, 6, 10, 19, 21, 27, 29, 999))
-
 # Without one of these there is no driver: of Linux, and of Windows' subsystem for Linux.
-_NODES = ("nvidiactl", "dxg")
+_DRIVER_NODES = ("nvidiactl", "dxg")
 _MILLI, _PERCENT = 1e-3, 1e-2
 # Reasons for a lower clock that are none of a limit: idle, a clock that a user chose, a display.
 _NO_LIMIT = 0x1 | 0x2 | 0x100
+_PCI = re.compile(r"([0-9a-f]{4,}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])")
 
-Read = Callable[[ModuleType, Any], Figures]
+# Reads some figures of a device, by the module and the device's handle.
+Read = Callable[[ModuleType, Any], dict[str, float]]
 
 
-@dataclass(slots=True)
-class _Device:
-    """One device. readers: what is asked of it; what it does not support is dropped."""
+@dataclass(frozen=True, slots=True)
+class NvmlDevice:
+    """One device."""
 
-    name: str
+    name: str  # as replies call it, else the path of its node, else that node's name
+    pynvml: ModuleType
     handle: Any
+    # how its figures are read; what it does not support is dropped
     readers: list[Read] = field(default_factory=lambda: list(_READERS))
 
-
-class NvmlSource:
-    """All devices of NVIDIA's driver."""
-
-    def __init__(
-        self,
-        names: DeviceNames,
-        tell: Tell,
-        dev: Path = Path("/dev"),
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._names = names
-        self._tell = tell
-        self._dev = dev
-        self._clock = clock
-        self._next_s = float("-inf")
-        self._devices: list[_Device] = []
-        self._complete = False
-        self._module: ModuleType | None = None
-
-    def read(self) -> Mapping[str, Figures]:
-        """Look for devices now and then, unless all are there, and read those that are."""
-        now_s = self._clock()
-        if not self._complete and now_s >= self._next_s:
-            self._next_s = now_s + LOOK_EVERY_S
-            self._find()
-        return {device.name: self._ask(device) for device in list(self._devices)}
-
-    def _find(self) -> None:
-        if not any((self._dev / name).exists() for name in _NODES):
-            return
-        try:
-            import pynvml
-        except ImportError:
-            self._tell(
-                "nvidia-ml-py",
-                "there are NVIDIA devices, but nothing to read them with: pip install"
-                " 'scaletest[nvidia]'",
-            )
-            return
-        try:
-            if self._module is not None:
-                # handles of a device that was lost do not come back
-                self._module, self._devices = None, []
-                pynvml.nvmlShutdown()
-            pynvml.nvmlInit()
-            self._module = pynvml
-            count: int = pynvml.nvmlDeviceGetCount()
-            for index in range(count):
-                try:
-                    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-                    self._devices.append(_Device(self._name(pynvml, handle, index), handle))
-                except pynvml.NVMLError as error:
-                    self._tell(f"nvml {index}", f"NVIDIA's device {index} cannot be read: {error}")
-            self._complete = len(self._devices) == count > 0
-        except pynvml.NVMLError as error:
-            self._tell("nvml", f"NVIDIA's devices cannot be read: {error}")
-
-    def _name(self, pynvml: ModuleType, handle: Any, index: int) -> str:
-        """Return the path of its node, when it is there, and otherwise that node's name."""
-        try:
-            number = pynvml.nvmlDeviceGetMinorNumber(handle)
-        except pynvml.NVMLError:
-            number = index
-        path = self._dev / f"nvidia{number}"
-        node = f"/dev/{path.name}" if path.exists() else path.name
-        try:
-            address = pynvml.nvmlDeviceGetPciInfo(handle).busId
-        except pynvml.NVMLError:
-            return node
-        return self._names.name_of(
-            address if isinstance(address, str) else address.decode(errors="replace"), node
-        )
-
-    def _ask(self, device: _Device) -> Figures:
-        """Return its figures; none when it is lost, and it is looked for again some time later."""
-        assert self._module is not None
-        figures: Figures = {}
-        for read in list(device.readers):
+    def read(self) -> dict[str, float]:
+        """Return its figures now; those that it has no answer for are left out."""
+        figures: dict[str, float] = {}
+        for read in list(self.readers):
             try:
-                figures.update(read(self._module, device.handle))
-            except self._module.NVMLError as error:
+                figures.update(read(self.pynvml, self.handle))
+            except self.pynvml.NVMLError as error:
                 if error.value in _ABSENT:
-                    device.readers.remove(read)
-                elif error.value not in _PASSING:
-                    self._tell(
-                        f"nvml lost {device.name}", f"{device.name} is not read any more: {error}"
-                    )
-                    self._devices.remove(device)
-                    self._complete = False
-                    self._next_s = self._clock() + LOOK_EVERY_S
-                    return {}
+                    self.readers.remove(read)
         if "busy" in figures:
-            figures["busy"] = max(
-                value for name, value in figures.items() if name.partition(".")[0] == "busy"
-            )
+            # the busiest engine, or what the driver calls utilisation
+            engines = [share for name, share in figures.items() if name.startswith("busy")]
+            figures["busy"] = max(engines)
         return figures
 
 
-def _utilisation(pynvml: ModuleType, handle: Any) -> Figures:
+def find_nvml_devices(
+    dev: Path, names: Mapping[str, str], warn: Callable[[str], None]
+) -> list[NvmlDevice]:
+    """Return all devices of NVIDIA's driver; none without one.
+
+    dev: the folder of device nodes. names: as replies call devices, by PCI address. warn: hears of
+    each device that cannot be read.
+    """
+    if not any((dev / name).exists() for name in _DRIVER_NODES):
+        return []
+    try:
+        import pynvml
+    except ImportError:
+        warn(
+            "there are NVIDIA devices, but nothing to read them with: pip install"
+            " 'scaletest[nvidia]'"
+        )
+        return []
+    devices = []
+    try:
+        pynvml.nvmlInit()
+        for index in range(pynvml.nvmlDeviceGetCount()):
+            try:
+                handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+                devices.append(NvmlDevice(_name(pynvml, handle, index, dev, names), pynvml, handle))
+            except pynvml.NVMLError as error:
+                warn(f"NVIDIA's device {index} cannot be read: {error}")
+    except pynvml.NVMLError as error:
+        warn(f"NVIDIA's devices cannot be read: {error}")
+    return devices
+
+
+def pci_address(text: str) -> str:
+    """Return an address as sysfs writes it: small letters, a short domain where that is enough."""
+    match = _PCI.fullmatch(text.strip().lower())
+    return f"{int(match[1], 16):04x}:{match[2]}" if match else text
+
+
+def _name(pynvml: ModuleType, handle: Any, index: int, dev: Path, names: Mapping[str, str]) -> str:
+    try:
+        number = pynvml.nvmlDeviceGetMinorNumber(handle)
+        address = pci_address(pynvml.nvmlDeviceGetPciInfo(handle).busId)
+    except pynvml.NVMLError:
+        number, address = index, ""
+    path = dev / f"nvidia{number}"
+    node_name = f"/dev/{path.name}" if path.exists() else path.name
+    return names.get(address, node_name)
+
+
+def _utilisation(pynvml: ModuleType, handle: Any) -> dict[str, float]:
     rates = pynvml.nvmlDeviceGetUtilizationRates(handle)
     return {"busy": rates.gpu * _PERCENT, "memory_busy": rates.memory * _PERCENT}
 
 
-def _memory(pynvml: ModuleType, handle: Any) -> Figures:
+def _memory(pynvml: ModuleType, handle: Any) -> dict[str, float]:
     memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
     return {"memory_used": float(memory.used), "memory_total": float(memory.total)}
 
 
-def _clock(pynvml: ModuleType, handle: Any) -> Figures:
+def _clock(pynvml: ModuleType, handle: Any) -> dict[str, float]:
     highest = pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_SM)
-    actual = pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)
-    return {"frequency": actual / highest} if highest else {}
+    present = pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)
+    return {"frequency": present / highest} if highest else {}
 
 
-def _throttled(pynvml: ModuleType, handle: Any) -> Figures:
-    """Read whether a limit lowers the clock. Drivers before 535 know the older name only."""
-    try:
-        reasons = pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle)
-    except pynvml.NVMLError_FunctionNotFound:
-        reasons = pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
+def _throttled(pynvml: ModuleType, handle: Any) -> dict[str, float]:
+    reasons = pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle)
     return {"throttled": float(bool(reasons & ~_NO_LIMIT))}
 
 

@@ -5,7 +5,7 @@ Parsers are pure.
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,24 +14,19 @@ from scaletest.processes import proc
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 # The first columns of /proc/stat, in clock ticks.
-_COLUMNS = {"user": (0, 1), "system": (2, 5, 6), "iowait": (4,), "steal": (7,)}
-# Of so many CPUs clocks and heat are looked at, spread over all: each costs a file, and sockets
-# heat up as a whole.
+_COLUMNS = {"user": (0, 1), "system": (2, 5, 6), "steal": (7,)}
+# The clocks of so many CPUs are looked at, spread over all: each costs a file.
 MOST_CPUS = 8
 _CPU = re.compile(r"cpu(\d+)", re.ASCII)
-_LOAD = re.compile(r"\d{1,9}\.\d{1,9}(?![^ ])", re.ASCII)
 _SWAPPED = re.compile(r"^pswp(in|out) (\d{1,20})$", re.MULTILINE | re.ASCII)
-# Which lines of which files of /proc/pressure are figures.
-_PRESSURE = {"cpu": ("some",), "memory": ("some", "full"), "io": ("some", "full")}
-_STALLED = re.compile(r"^(some|full) .*\btotal=(\d{1,20})$", re.MULTILINE | re.ASCII)
+# The files of /proc/pressure.
+_PRESSED = ("cpu", "memory", "io")
+_STALLED = re.compile(r"^some .*\btotal=(\d{1,20})$", re.MULTILINE | re.ASCII)
 _SECTOR_BYTES = 512
 _NO_DISK = re.compile(r"(loop|ram|zram|fd|sr|dm-|md)\d+")
 _BYTES_PER_MEGABIT = 125_000
-# Of both versions of control groups; those of the other one are absent.
-_MEMORY_FILES = (
-    *("memory.current", "memory.events"),
-    *("memory.usage_in_bytes", "memory.failcnt", "memory.oom_control"),
-)
+# Stands for a control group that there is not: its files cannot be read.
+_NOWHERE = Path("/nonexistent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,46 +72,30 @@ def parse_stat(text: str) -> ResourceReading:
     return ResourceReading({"cores": float(text.count("\ncpu"))}, seconds)
 
 
-def parse_load(text: str) -> dict[str, float]:
-    """Parse the mean of the last minute, of /proc/loadavg."""
-    match = _LOAD.match(text)
-    return {"load": float(match[0])} if match else {}
-
-
 class CpuReader:
     """Reads the CPUs of the node below these roots."""
 
     def __init__(self, procfs: Path, sysfs: Path) -> None:
-        self._stat, self._load = proc.OpenFile(procfs / "stat"), proc.OpenFile(procfs / "loadavg")
+        self._stat = proc.OpenFile(procfs / "stat")
         cpus = sysfs / "devices/system/cpu"
         matches = [_CPU.fullmatch(path.name) for path in proc.list_folder(cpus)]
         numbers = sorted(int(match[1]) for match in matches if match)
-        # files of clocks with the highest one, and files that count throttling by heat
+        # files of clocks, each with the highest one
         self._clocks: list[tuple[proc.OpenFile, int]] = []
-        self._heat: list[proc.OpenFile] = []
         step = max(1.0, len(numbers) / MOST_CPUS)
         for index in range(min(MOST_CPUS, len(numbers))):
-            folder = cpus / f"cpu{numbers[int(index * step)]}"
-            highest = proc.parse_first_number(proc.read_text(folder / "cpufreq/cpuinfo_max_freq"))
+            folder = cpus / f"cpu{numbers[int(index * step)]}/cpufreq"
+            highest = proc.parse_first_number(proc.read_text(folder / "cpuinfo_max_freq"))
             if highest:
-                self._clocks.append((proc.OpenFile(folder / "cpufreq/scaling_cur_freq"), highest))
-            heat = folder / "thermal_throttle/core_throttle_count"
-            if proc.read_text(heat):
-                self._heat.append(proc.OpenFile(heat))
+                self._clocks.append((proc.OpenFile(folder / "scaling_cur_freq"), highest))
 
     def read(self) -> ResourceReading:
         """Return what can be read of them."""
         stat = parse_stat(self._stat.text())
-        levels, counters = {**stat.levels, **parse_load(self._load.text())}, dict(stat.counters)
         clocks = [(proc.parse_first_number(file.text()), highest) for file, highest in self._clocks]
-        parts = [clock / highest for clock, highest in clocks if clock]
-        if parts:
-            levels["frequency"] = sum(parts) / len(parts)
-        # a sum without one part would look like a reset now and heat when it is back
-        counts = proc.parse_columns(file.text().strip() for file in self._heat)
-        if counts:
-            counters["heat_throttled"] = float(sum(counts))
-        return ResourceReading(levels, counters)
+        ratios = [clock / highest for clock, highest in clocks if clock]
+        frequency = {"frequency": sum(ratios) / len(ratios)} if ratios else {}
+        return ResourceReading({**stat.levels, **frequency}, stat.counters)
 
 
 def parse_memory(text: str) -> dict[str, float]:
@@ -133,19 +112,18 @@ def parse_swap(text: str) -> dict[str, float]:
     }
 
 
-def parse_pressure(text: str) -> dict[str, float]:
-    """Parse the seconds in which some, and all, threads waited, of a file of /proc/pressure."""
-    return {match[1]: int(match[2]) / 1e6 for match in _STALLED.finditer(text)}
+def parse_pressure(text: str) -> float | None:
+    """Parse the seconds in which some thread waited, of a file of /proc/pressure."""
+    match = _STALLED.search(text)
+    return int(match[1]) / 1e6 if match else None
 
 
 class MemoryReader:
     """Reads the memory of the node below this root."""
 
     def __init__(self, procfs: Path) -> None:
-        self._memory, self._swap = (
-            proc.OpenFile(procfs / "meminfo"),
-            proc.OpenFile(procfs / "vmstat"),
-        )
+        self._memory = proc.OpenFile(procfs / "meminfo")
+        self._swap = proc.OpenFile(procfs / "vmstat")
 
     def read(self) -> ResourceReading:
         """Return what can be read of it."""
@@ -157,17 +135,14 @@ class PressureReader:
 
     def __init__(self, procfs: Path) -> None:
         self._files = {
-            resource: proc.OpenFile(procfs / "pressure" / resource) for resource in _PRESSURE
+            f"{resource}_some": proc.OpenFile(procfs / "pressure" / resource)
+            for resource in _PRESSED
         }
 
     def read(self) -> ResourceReading:
         """Return what can be read of it; nothing where the kernel does not keep it."""
-        counters = {}
-        for resource, file in self._files.items():
-            for line, seconds in parse_pressure(file.text()).items():
-                if line in _PRESSURE[resource]:
-                    counters[f"{resource}_{line}"] = seconds
-        return ResourceReading(counters=counters)
+        stalled_s = {figure: parse_pressure(file.text()) for figure, file in self._files.items()}
+        return ResourceReading(counters=_known(stalled_s))
 
 
 def parse_disks(text: str) -> dict[str, ResourceReading]:
@@ -186,10 +161,7 @@ def parse_disks(text: str) -> dict[str, ResourceReading]:
                     "busy": numbers[9] / 1e3,
                     "read": float(numbers[2] * _SECTOR_BYTES),
                     "written": float(numbers[6] * _SECTOR_BYTES),
-                },
-                quotients={
-                    "wait_s": ((numbers[3] + numbers[7]) / 1e3, float(numbers[0] + numbers[4]))
-                },
+                }
             )
     return readings
 
@@ -198,18 +170,18 @@ class DiskReader:
     """Reads the disks of the node below these roots."""
 
     def __init__(self, procfs: Path, sysfs: Path) -> None:
-        self._statistics, self._folder = proc.OpenFile(procfs / "diskstats"), sysfs / "block"
-        self._names: set[str] = set()
-        self._whole: set[str] = set()
+        self._statistics = proc.OpenFile(procfs / "diskstats")
+        self._folder = sysfs / "block"
 
     def read(self) -> dict[str, ResourceReading]:
         """Return what can be read of each; nothing where it is unknown which of them are whole."""
+        whole = {path.name for path in proc.list_folder(self._folder)}
         rows = parse_disks(self._statistics.text())
-        if rows.keys() != self._names:
-            folders = {path.name for path in proc.list_folder(self._folder)}
-            self._names = set(rows)
-            self._whole = {name for name in folders if not _NO_DISK.fullmatch(name)}
-        return {name: reading for name, reading in rows.items() if name in self._whole}
+        return {
+            name: reading
+            for name, reading in rows.items()
+            if name in whole and not _NO_DISK.fullmatch(name)
+        }
 
 
 def parse_networks(text: str) -> dict[str, ResourceReading]:
@@ -243,112 +215,64 @@ class NetworkReader:
     """Reads the networks below these roots."""
 
     def __init__(self, procfs: Path, sysfs: Path) -> None:
-        self._statistics, self._folder = proc.OpenFile(procfs / "net/dev"), sysfs / "class/net"
+        self._statistics = proc.OpenFile(procfs / "net/dev")
+        self._folder = sysfs / "class/net"
         self._speeds: dict[str, dict[str, float]] = {}
 
     def read(self) -> dict[str, ResourceReading]:
-        """Read what can be read of each, but for its speed."""
-        networks = parse_networks(self._statistics.text())
-        # nodes make and remove an interface with every pod
-        for name in self._speeds.keys() - networks.keys():
-            del self._speeds[name]
-        return networks
+        """Return what can be read of each, but for its speed."""
+        return parse_networks(self._statistics.text())
 
     def speed(self, name: str) -> dict[str, float]:
-        """Return the figure at the first call with this interface; virtual ones have none."""
+        """Return the figure of the first call with this interface; virtual ones have none.
+
+        It is asked once, since a driver may have to ask its card for it.
+        """
         if name not in self._speeds:
             self._speeds[name] = parse_speed(proc.read_text(self._folder / name / "speed"))
         return self._speeds[name]
 
 
-def parse_cpu(text: str) -> ResourceReading:
-    """Parse the CPU seconds of version 2, and the limit's periods of both, of cpu.stat."""
+def parse_periods(text: str) -> tuple[int, int] | None:
+    """Parse how many periods of a CPU limit throttled and how many there were, of cpu.stat."""
     rows = proc.parse_table(text)
-    used = {"cpu_used": rows["usage_usec"] / 1e6} if "usage_usec" in rows else {}
-    quotients = {}
-    if {"nr_periods", "nr_throttled"} <= rows.keys():
-        quotients["throttled_periods"] = (rows["nr_throttled"], rows["nr_periods"])
-    return ResourceReading(counters=used, quotients=quotients)
+    if not {"nr_periods", "nr_throttled"} <= rows.keys():
+        return None
+    return rows["nr_throttled"], rows["nr_periods"]
 
 
-def parse_memory_events(text: str) -> dict[str, float]:
-    """Parse how often the limit reclaimed or killed, of memory.events of version 2."""
+def parse_reclaims(text: str) -> int | None:
+    """Parse how often the limit reclaimed memory, of memory.events of version 2."""
     rows = proc.parse_table(text)
     # "high" is a limit, too: it slows down those who are above it
-    reclaims = rows["max"] + rows.get("high", 0) if "max" in rows else None
-    return _known({"reclaims": reclaims, "oom_kills": rows.get("oom_kill")})
+    return rows["max"] + rows.get("high", 0) if "max" in rows else None
 
 
 class ContainerReader:
     """Reads the control groups and knows the limits that there are when it is made."""
 
     def __init__(self, root: Path, own_cgroup: Path) -> None:
-        cpu = control_groups.group_folders(control_groups.CPU, root, own_cgroup)
-        cpu_time = control_groups.group_folders(control_groups.CPU_TIME, root, own_cgroup)
-        memory = control_groups.group_folders(control_groups.MEMORY, root, own_cgroup)
-        tight = _tightest(cpu, control_groups.cpu_limit)
-        tight_memory = _tightest(memory, control_groups.memory_limit)
-        self._limits = _known(
-            {
-                "cpu_limit": control_groups.cpu_limit(tight) if tight else None,
-                "memory_limit": control_groups.memory_limit(tight_memory) if tight_memory else None,
-            }
-        )
-        self._cpu = _opened(tight, "cpu.stat")
-        # The same group in the other hierarchy of version 1; none where this process is in another
-        # group there: what that used would be told beside the limit of this one.
-        same = tight
-        if tight is not None and tight not in cpu_time:
-            below = tight.relative_to(root).parts[1:]
-            groups = {folder.relative_to(root).parts[1:]: folder for folder in reversed(cpu_time)}
-            same = groups.get(below)
-        self._cpu_time = _opened(same, "cpuacct.usage")
-        self._limited = [
-            proc.OpenFile(path) for path in control_groups.limited_cpu_stats(root, own_cgroup)
-        ]
-        self._memory = {name: _opened(tight_memory, name) for name in _MEMORY_FILES}
+        # the group with the lowest CPU limit, the innermost of equals
+        folders = control_groups.group_folders(control_groups.CPU, root, own_cgroup)
+        limits = [(control_groups.cpu_limit(folder), folder) for folder in folders]
+        limited = [(limit, folder) for limit, folder in limits if limit is not None]
+        lowest, folder = min(limited, key=lambda row: row[0], default=(None, _NOWHERE))
+        self._levels = _known({"cpu_limit": lowest})
+        self._cpu = proc.OpenFile(folder / "cpu.stat")
+        own_groups = control_groups.group_folders(control_groups.MEMORY, root, own_cgroup)
+        own_group = next(iter(own_groups), _NOWHERE)
+        self._events = proc.OpenFile(own_group / "memory.events")
+        self._failures = proc.OpenFile(own_group / "memory.failcnt")  # the same in version 1
 
     def read(self) -> ResourceReading:
         """Return what can be read of it."""
-        cpu = parse_cpu(self._cpu.text())
-        memory = {name: file.text() for name, file in self._memory.items()}
-        used = memory["memory.current"] or memory["memory.usage_in_bytes"]
-        levels = {**self._limits, **_known({"memory_used": proc.parse_first_number(used)})}
-        memory_counters = parse_memory_events(memory["memory.events"])
-        if not memory["memory.events"]:
-            memory_counters = _known(
-                {
-                    "reclaims": proc.parse_first_number(memory["memory.failcnt"]),
-                    "oom_kills": proc.parse_table(memory["memory.oom_control"]).get("oom_kill"),
-                }
-            )
-        nanoseconds = proc.parse_first_number(self._cpu_time.text())  # of version 1
-        counters = {
-            **_known({"cpu_used": None if nanoseconds is None else nanoseconds / 1e9}),
-            **cpu.counters,
-            **memory_counters,
-        }
-        # a sum without one part would look like a reset now and a limit when it is back
-        throttled = [proc.parse_throttled_s(file.text()) for file in self._limited]
-        seconds = [throttled_s for throttled_s in throttled if throttled_s is not None]
-        if seconds and len(seconds) == len(throttled):
-            counters["throttled"] = sum(seconds)
-        return ResourceReading(levels, counters, cpu.quotients if "cpu_limit" in levels else {})
-
-
-def _opened(folder: Path | None, name: str) -> proc.OpenFile:
-    return proc.OpenFile((folder or Path("/nonexistent")) / name)
+        reclaims = parse_reclaims(self._events.text())
+        if reclaims is None:
+            reclaims = proc.parse_first_number(self._failures.text())
+        periods = parse_periods(self._cpu.text())
+        quotients = {"throttled_periods": periods} if periods else {}
+        return ResourceReading(self._levels, _known({"reclaims": reclaims}), quotients)
 
 
 def _known(values: Mapping[str, float | None]) -> dict[str, float]:
     return {name: float(value) for name, value in values.items() if value is not None}
-
-
-def _tightest(folders: Sequence[Path], limit: Callable[[Path], float | None]) -> Path | None:
-    """Return the control group with the lowest limit, the innermost of equals.
-
-    Else the innermost.
-    """
-    limits = {folder: limit(folder) for folder in folders}
-    limited = {folder: value for folder, value in limits.items() if value is not None}
-    return min(limited, key=limited.__getitem__, default=next(iter(folders), None))

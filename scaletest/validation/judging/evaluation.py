@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 from scaletest.causes.attribution import attribute_causes
-from scaletest.causes.causes import NO_CAUSE, Causes
+from scaletest.causes.causes import NO_CAUSE_HEADLINES, Causes
 from scaletest.causes.evidence import add_evidence
 from scaletest.causes.gain import Gain, gain_without_cause
 from scaletest.causes.interference import Interference, find_interferences
@@ -77,7 +77,7 @@ class Evaluation(Written):
     @property
     def limits(self) -> Causes | None:
         """What limits the run; None where nothing does, or the machine spoilt the run."""
-        if self.causes is None or self.causes.headline in NO_CAUSE:
+        if self.causes is None or self.causes.headline in NO_CAUSE_HEADLINES:
             return None
         is_spoilt = bool(self.disturbed) or self.causes.of_others
         return None if is_spoilt and self.verdict.kind is VerdictKind.INVALID else self.causes
@@ -118,7 +118,7 @@ def evaluate(
     sharing = compare_sharing(plan, steps)
     missed = any(threshold.kind is VerdictKind.FAIL for threshold in thresholds)
     # what their nodes did, and where requests spent the time that more workers added
-    used, odd = resources_by_step(steps, records, samples)
+    used = resources_by_step(steps, records, samples)
     throttled = {
         step.workers: part for step in used if (part := step.throttled_periods) is not None
     }
@@ -156,7 +156,6 @@ def evaluate(
         warnings=[
             *noticed,
             *find_warnings(steps, disturbed, disturbances),
-            *odd,
         ],
         verdict=judge(
             plan,

@@ -1,6 +1,6 @@
 """What a report says of the causes that keep throughput from growing."""
 
-from scaletest.causes.causes import ALONE, NO_CAUSE, Cause, Causes
+from scaletest.causes.causes import NO_CAUSE_HEADLINES, ONLY_ONE_STEP, Cause, Causes
 from scaletest.render.blocks import Cell, Share, Table
 from scaletest.render.numbers import format_percent, format_seconds
 from scaletest.validation.report.words import share_text
@@ -18,17 +18,19 @@ def doubling_text(causes: Causes) -> str:
 def causes_note(causes: Causes) -> str:
     """Return what a reader must know of the causes: why there are none, and what they lack."""
     lines = []
-    if causes.headline == ALONE:
+    if causes.headline == ONLY_ONE_STEP:
         lines.append("One step does not tell what grows with the workers.")
-    elif causes.headline in NO_CAUSE:
+    elif causes.headline in NO_CAUSE_HEADLINES:
         lines.append(f"From {doubling_text(causes)} {causes.headline}.")
     elif causes.headline:
         lines.append(f"The cause is {causes.headline}.")
     if causes.slow:
         slow = causes.slow.sentence
         lines.append(f"{slow[0].upper()}{slow[1:]}; {causes.slow.remedy}.")
-    if causes.covered < 1.0:
-        lines.append(f"Based on {causes.covered:.0%} of requests (the rest were not sampled).")
+    if causes.sampled_share < 1.0:
+        lines.append(
+            f"Based on {causes.sampled_share:.0%} of requests (the rest were not sampled)."
+        )
     return " ".join(lines)
 
 

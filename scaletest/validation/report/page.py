@@ -4,7 +4,7 @@ import statistics
 from collections import defaultdict
 from itertools import chain
 
-from scaletest.causes.resource_texts import clock_text
+from scaletest.causes.interference import clock_text
 from scaletest.causes.steps import Rows
 from scaletest.model import Record
 from scaletest.render import contents

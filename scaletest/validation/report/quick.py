@@ -4,7 +4,7 @@ import math
 import shlex
 from collections.abc import Iterator
 
-from scaletest.causes.resource_texts import cores_text
+from scaletest.causes.resources import cores_text
 from scaletest.render.numbers import format_significant, plural
 from scaletest.render.text import clean_text
 from scaletest.validation.judging.evaluation import Evaluation

@@ -259,7 +259,7 @@ def test_devices_that_a_program_keeps_busy_are_named(
     wake: Wake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its child opens a device whose files lie in a tree of the test's own."""
-    monkeypatch.setattr("scaletest.observe.sampler.devices_present", lambda _device: True)
+    monkeypatch.setattr("scaletest.observe.sampler.devices_present", lambda: True)
     rows = [
         "drm-driver: i915",
         "drm-client-id: 7",

@@ -13,9 +13,7 @@ import pytest
 
 from hack.compiler import NoCompiler, shared_library
 from scaletest.observe.devices.reader import DeviceReader
-from scaletest.observe.devices.readings import LOOK_EVERY_S
 from tests.conftest import missing
-from tests.unit.fakes import Clock
 
 ANSWERS = {
     "init": "0",
@@ -47,7 +45,7 @@ FIGURES = {
     "throttled": 0.0,
     "temperature": 31.0,
 }
-NOT_SUPPORTED, FUNCTION_NOT_FOUND, GPU_IS_LOST, UNKNOWN = "3", "13", "15", "999"
+NOT_SUPPORTED, GPU_IS_LOST, UNKNOWN = "3", "15", "999"
 
 
 @pytest.fixture(scope="module")
@@ -108,13 +106,8 @@ def warnings() -> list[str]:
 
 
 @pytest.fixture
-def time() -> Clock:
-    return Clock(100.0)
-
-
-@pytest.fixture
-def reader(driver: Driver, time: Clock, warnings: list[str]) -> DeviceReader:
-    return DeviceReader(lambda _, text: warnings.append(text), root=driver.root, clock=time)
+def reader(driver: Driver, warnings: list[str]) -> DeviceReader:
+    return DeviceReader(warnings.append, root=driver.root)
 
 
 def figures(reader: DeviceReader, device: str = "/dev/nvidia0") -> dict[str, float]:
@@ -184,12 +177,6 @@ def test_a_passing_error_leaves_one_figure_of_one_sample_out(
             "busy",
             {"busy.encoder": 0.95, "busy.decoder": 0.03},
         ),
-        # older drivers know another name for what lowers the clock
-        (
-            {"event_reasons": FUNCTION_NOT_FOUND, "throttle_reasons": "0 4"},
-            "throttled",
-            {"throttled": 1.0},
-        ),
         # clocks lowered by idleness or settings are no throttling
         *(
             ({"event_reasons": f"0 {reasons}"}, "throttled", {"throttled": float(throttled)})
@@ -212,50 +199,30 @@ def test_figures_follow_from_the_answers_of_the_driver(
     assert shown == pytest.approx(figures_of_name)
 
 
-def test_a_lost_device_gives_one_warning_and_is_looked_for_later(
-    driver: Driver, reader: DeviceReader, warnings: list[str], time: Clock
-) -> None:
+def test_a_lost_device_has_no_figures(driver: Driver, reader: DeviceReader) -> None:
     driver.node("nvidia1")
     driver.answer({}, {"minor": "0 1"})
     assert set(reader.read()) == {"device:/dev/nvidia0", "device:/dev/nvidia1"}
-    driver.answer({}, {"minor": "0 1", "energy": GPU_IS_LOST})
-    for _ in range(3):
-        assert set(reader.read()) == {"device:/dev/nvidia0"}
-    assert warnings == ["/dev/nvidia1 is not read any more: GPU is lost"]
-    driver.answer({}, {"minor": "0 1"})
+    driver.answer({}, {"minor": "0 1"} | dict.fromkeys(ANSWERS, GPU_IS_LOST))
     assert set(reader.read()) == {"device:/dev/nvidia0"}
-    time.now += LOOK_EVERY_S
-    assert set(reader.read()) == {"device:/dev/nvidia0", "device:/dev/nvidia1"}
 
 
 def test_a_device_that_cannot_be_opened_gives_one_warning(
-    driver: Driver, reader: DeviceReader, warnings: list[str], time: Clock
+    driver: Driver, reader: DeviceReader, warnings: list[str]
 ) -> None:
     driver.answer({}, {"handle": GPU_IS_LOST})
     for _ in range(3):
         assert set(reader.read()) == {"device:/dev/nvidia0"}
-        time.now += LOOK_EVERY_S
     assert warnings == ["NVIDIA's device 1 cannot be read: GPU is lost"]
 
 
-def test_a_reset_energy_counter_gives_no_figure(driver: Driver, reader: DeviceReader) -> None:
-    assert figures(reader)["energy_j"] == pytest.approx(4742.776)
-    driver.answer(energy="0 1000")
-    assert "energy_j" not in figures(reader)
-    driver.answer(energy="0 3000")
-    assert figures(reader)["energy_j"] == 3.0
-
-
-def test_a_driver_without_answer_gives_one_warning_and_is_asked_again(
-    driver: Driver, reader: DeviceReader, warnings: list[str], time: Clock
+def test_a_driver_without_answer_gives_one_warning(
+    driver: Driver, reader: DeviceReader, warnings: list[str]
 ) -> None:
     driver.answer(init="9")
     for _ in range(3):
         assert reader.read() == {}
-        time.now += LOOK_EVERY_S
     assert len(warnings) == 1 and warnings[0].startswith("NVIDIA's devices cannot be read: ")
-    driver.answer()
-    assert figures(reader).keys() == FIGURES.keys()
 
 
 def test_a_missing_nvml_module_is_reported_with_what_to_install(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scaletest.causes.attribution import attribute_causes
-from scaletest.causes.causes import AS_WANTED, NOTHING_GREW, Causes
+from scaletest.causes.causes import GREW_AS_WANTED, NOTHING_GREW, Causes
 from scaletest.causes.places import PLACES
 from scaletest.causes.request_time import COLUMNS, Cycle, RequestTime, WorkerTotal, request_time
 from scaletest.model import Activity, Measurement, Outcome, Record, Reply, State, VerdictKind, Wait
@@ -159,7 +159,7 @@ def test_a_linear_workload_never_gets_a_cause(scale: float) -> None:
         causes, _ = attributed(noisy, seed, plan(limit=2, scale=scale), requests=30)
         assert (
             causes.causes == ()
-            and causes.headline in (NOTHING_GREW, AS_WANTED)
+            and causes.headline in (NOTHING_GREW, GREW_AS_WANTED)
             and not causes.sentence
         )
 
@@ -289,7 +289,7 @@ def test_requests_of_older_workers_are_left_out_and_counted() -> None:
         place,
         named,
     )
-    assert causes.covered == pytest.approx(0.5, abs=0.02)
+    assert causes.sampled_share == pytest.approx(0.5, abs=0.02)
     most = {
         key: [row if index % 5 == 0 else _of_older(row) for index, row in enumerate(rows)]
         for key, rows in records.items()
@@ -314,7 +314,7 @@ def test_workers_count_by_their_requests_and_not_by_those_that_say_where_time_we
     time = RequestTime(2, 0, cycles, totals, {})
     assert time.means()[State.DISK] == pytest.approx((2 * 4.0 + 8 * 1.0) / 10)
     assert time.resampled(random.Random(1), 3)[0][State.DISK] == pytest.approx(1.6)
-    assert time.covered == pytest.approx(10 / 15)
+    assert time.sampled_share == pytest.approx(10 / 15)
 
 
 def test_a_cycle_is_workers_over_throughput_also_when_a_worker_waits_until_the_end() -> None:
@@ -437,7 +437,7 @@ def test_whatever_requests_say_the_shares_are_of_the_growth(data: st.DataObject)
     causes = _attribute(odd)
     if causes is None:
         return
-    assert 0 <= causes.observed <= 1 and 0 <= causes.covered <= 1
+    assert 0 <= causes.observed <= 1 and 0 <= causes.sampled_share <= 1
     assert bool(causes.headline) or bool(causes.causes)
     ranked = [cause.share.value for cause in causes.causes]
     assert ranked == sorted(ranked, reverse=True)

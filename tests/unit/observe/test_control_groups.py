@@ -6,7 +6,6 @@ import pytest
 
 from scaletest.observe.control_groups import Throttling
 from scaletest.observe.sampling import SHARE, Allowance
-from scaletest.observe.tree import most_threads
 
 
 def write(path: Path, text: str) -> None:
@@ -44,13 +43,6 @@ def test_a_control_group_that_cannot_be_seen_does_not_hide_its_parents(tmp_path:
     throttling = Throttling(tmp_path, tmp_path / "cgroup")
     write(tmp_path / "cpu.stat", "throttled_usec 1500000\n")
     assert throttling.seconds() == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(
-    ("open_files", "threads"), [(-1, 256), (1_048_576, 256), (1024, 256), (256, 64)]
-)
-def test_looks_use_at_most_half_of_the_open_files_allowed(open_files: int, threads: int) -> None:
-    assert most_threads(open_files) == threads
 
 
 def test_without_a_limit_nothing_is_throttled(tmp_path: Path) -> None:

@@ -33,7 +33,6 @@ doings = st.sampled_from(
 looks = st.builds(
     TreeLook,
     doings,
-    st.tuples(st.integers(1, 3), st.just(1)),
     seconds,
     shares,
     st.just(frozenset({(1, 1), (2, 1)})),
@@ -72,12 +71,8 @@ def test_a_single_thread_gets_exactly_the_seconds_of_the_kernel() -> None:
     assert run_and_wait_s(1.0, [ThreadShare(0.25, 0.5)]) == pytest.approx((0.25, 0.5))
 
 
-def look(
-    state: State | None, *, thread: int = 1, age_s: float = 99.0, living: tuple[int, ...] = (1,)
-) -> TreeLook:
-    return TreeLook(
-        Doing(state), (thread, thread), age_s, [], frozenset((pid, pid) for pid in living)
-    )
+def look(state: State | None, *, age_s: float = 99.0, living: tuple[int, ...] = (1,)) -> TreeLook:
+    return TreeLook(Doing(state), age_s, [], frozenset((pid, pid) for pid in living))
 
 
 def test_each_look_gets_half_of_the_interval_between_looks() -> None:
@@ -98,8 +93,8 @@ def test_seconds_without_a_process_go_to_the_state_before_them() -> None:
 
 def test_in_a_script_each_command_gets_the_time_that_it_lived() -> None:
     spent = TimeByState()
-    lock = look(State.FILE_LOCK, thread=2, age_s=0.01, living=(1, 2))._replace(in_sequence=True)
-    sleep = look(State.SLEEP, thread=3, age_s=0.02, living=(1, 3))._replace(in_sequence=True)
+    lock = look(State.FILE_LOCK, age_s=0.01, living=(1, 2))._replace(in_sequence=True)
+    sleep = look(State.SLEEP, age_s=0.02, living=(1, 3))._replace(in_sequence=True)
     spent.add_interval(0.01, lock)
     spent.add_interval(0.1, sleep)
     spent.add_end(0.05, 0.0)
@@ -110,7 +105,7 @@ def test_in_a_script_each_command_gets_the_time_that_it_lived() -> None:
 def test_cpu_time_that_no_look_saw_is_not_counted_as_waiting() -> None:
     spent = TimeByState()
     spent.add_interval(0.1, look(State.SLEEP)._replace(in_sequence=True))
-    spent.add_interval(0.1, look(State.SLEEP, thread=2)._replace(in_sequence=True), 0.1)
+    spent.add_interval(0.1, look(State.SLEEP)._replace(in_sequence=True), 0.1)
     spent.add_end(0.1, 0.06)
     by_state = spent.seconds_by_state(0.3)
     assert by_state == pytest.approx({State.SLEEP: 0.24, State.ON_CPU: 0.06})
@@ -118,9 +113,7 @@ def test_cpu_time_that_no_look_saw_is_not_counted_as_waiting() -> None:
 
 def test_throttled_seconds_are_taken_from_cpu_wait_only() -> None:
     spent = TimeByState()
-    spent.add_interval(
-        1.0, TreeLook(RUNNABLE, (1, 1), 99.0, [ThreadShare(0.25, 0.5)], frozenset({(1, 1)}))
-    )
+    spent.add_interval(1.0, TreeLook(RUNNABLE, 99.0, [ThreadShare(0.25, 0.5)], frozenset({(1, 1)})))
     spent.add_end(0.0, 0.25)
     spent.count_throttled(2.0)
     by_state = spent.seconds_by_state(1.0)
@@ -192,7 +185,7 @@ class Simulated:
             if self.now - self._began < end
         )
         doing = RUNNABLE if state in (State.ON_CPU, State.CPU_WAIT) else Doing(state)
-        return TreeLook(doing, (1, 1), math.inf, [share], frozenset({(1, 1)}))
+        return TreeLook(doing, math.inf, [share], frozenset({(1, 1)}))
 
     def _share(self) -> ThreadShare:
         """What the kernel counted since the last time."""
@@ -300,10 +293,10 @@ def test_blocked_time_never_counts_as_waiting_for_a_cpu_which_the_kernel_counts(
 
 def test_what_nobody_counted_may_have_been_waiting_for_a_cpu() -> None:
     """Of children that come and go between two looks nobody knows how long they waited."""
-    busy = TreeLook(RUNNABLE, (2, 2), 0.1, [ThreadShare(0.05, 0.1)], frozenset({(1, 1), (2, 2)}))
+    busy = TreeLook(RUNNABLE, 0.1, [ThreadShare(0.05, 0.1)], frozenset({(1, 1), (2, 2)}))
     spent = TimeByState()
     spent.add_interval(0.2, busy)
-    spent.add_interval(0.2, busy._replace(thread=(3, 3), threads=frozenset({(1, 1), (3, 3)})))
+    spent.add_interval(0.2, busy._replace(threads=frozenset({(1, 1), (3, 3)})))
     spent.add_end(0.0, 0.1)
     by_state = spent.seconds_by_state(0.4)
     assert by_state[State.CPU_WAIT] > 0.2
@@ -348,11 +341,9 @@ def test_memory_for_short_requests_is_bounded_when_each_waits_for_another_object
 def test_many_short_page_waits_count_as_memory_although_the_thread_looks_running() -> None:
     sleeping, running, key = Doing(State.SLEEP), Doing(None), (7, 7)
     spent = TimeByState()
-    spent.add_interval(
-        0.1, TreeLook(sleeping, key, 1e9, [ThreadShare(0.0, 0.0, 1)], frozenset({key}))
-    )
+    spent.add_interval(0.1, TreeLook(sleeping, 1e9, [ThreadShare(0.0, 0.0, 1)], frozenset({key})))
     faulting = TreeLook(
-        running, key, 1e9, [ThreadShare(0.02, 0.0, 400)], frozenset({key}), Doing(State.MEMORY)
+        running, 1e9, [ThreadShare(0.02, 0.0, 400)], frozenset({key}), Doing(State.MEMORY)
     )
     spent.add_interval(0.1, faulting)
     spent.add_interval(0.1, faulting)
