@@ -18,7 +18,7 @@ from scaletest.cli.main import run
 from scaletest.lifecycle import kinds, runai
 from scaletest.lifecycle.judging.timeline import timeline_of
 from scaletest.lifecycle.measure.submitting import make_tool
-from scaletest.lifecycle.measure.templating import RUNAI_NAMES, Workloads, text_of
+from scaletest.lifecycle.measure.templating import RUNAI_PLACEHOLDERS, Workloads, text_of
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.lifecycle.records import Stamp
 from scaletest.model.errors import InvalidValue, UsageError
@@ -92,7 +92,7 @@ def test_placeholders_of_the_original_are_filled() -> None:
 def test_other_placeholders_are_refused_by_name(name: str) -> None:
     with pytest.raises(InvalidValue, match=f"placeholder {name}") as caught:
         Workloads(runai_plan("runai-distributed", template=ORIGINAL.replace("fast", f"a-{name}-b")))
-    assert caught.value.hint and all(known in caught.value.hint for known in RUNAI_NAMES)
+    assert caught.value.hint and all(known in caught.value.hint for known in RUNAI_PLACEHOLDERS)
 
 
 def test_a_variable_called_like_a_placeholder_passes_through_elsewhere() -> None:
