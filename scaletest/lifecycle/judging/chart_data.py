@@ -38,7 +38,7 @@ class PodsOverTime:
     """The numbers of pods so far, at evenly spaced moments."""
 
     moments_s: tuple[float, ...]
-    # pods whose object was submitted, that were scheduled, became ready, and are ready now
+    # pods whose object was submitted, that were scheduled, and that became ready
     counts: Mapping[str, tuple[int, ...]]
 
 
@@ -54,30 +54,20 @@ def pods_over_time(timelines: Sequence[WorkloadTimeline]) -> PodsOverTime | None
         start_s = start_time(timeline)
         if start_s is not None:
             submitted_s += [start_s] * (timeline.workload.expected or len(timeline.workload.pods))
-    # when each pod that had been ready was so no more
-    ended_s: list[float] = []
-    for pod in pods:
-        ends_s = [
-            time_s
-            for name in ("finished", "deleted", "evicted")
-            for time_s in _milestone_times([pod], name)
-        ]
-        if ends_s and _milestone_times([pod], "ready"):
-            ended_s.append(min(ends_s))
     times = {
         "submitted": sorted(submitted_s),
         "scheduled": scheduled_s,
         "ready": _milestone_times(pods, "ready"),
     }
     zero_s = first_submission(timelines)
-    last_s = max(chain(ended_s, *times.values()))
+    last_s = max(chain.from_iterable(times.values()))
     step_s = (last_s - zero_s) / (MOST_MOMENTS - 1)
     # the last one is exactly the last event
     moments = [*(zero_s + index * step_s for index in range(MOST_MOMENTS - 1)), last_s]
-    counts = {name: _count_until(moments, times_s) for name, times_s in times.items()}
-    if ended_s:
-        pairs = zip(counts["ready"], _count_until(moments, sorted(ended_s)), strict=True)
-        counts["ready now"] = tuple(max(0, ready - ended) for ready, ended in pairs)
+    counts = {
+        name: tuple(bisect_right(times_s, moment) for moment in moments)
+        for name, times_s in times.items()
+    }
     return PodsOverTime(tuple(moment - zero_s for moment in moments), counts)
 
 
@@ -90,11 +80,6 @@ def _milestone_times(pods: Iterable[LifecyclePod], name: str) -> list[float]:
     """Return when pods passed this milestone, in order."""
     times = [best_time(pod.stamps.get(name)) for pod in pods]
     return sorted(time for time in times if time is not None)
-
-
-def _count_until(moments: Sequence[float], times: Sequence[float]) -> tuple[int, ...]:
-    """Return how many of these times, which are sorted, were before each moment."""
-    return tuple(bisect_right(times, moment) for moment in moments)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,12 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from scaletest.cluster.api_calls import ApiCalls, Cluster, connect_cluster
 from scaletest.cluster.bulk_objects import Objects
 from scaletest.lifecycle.folder import LifecycleFolder
-from scaletest.lifecycle.measure.sampling import ProgressReport, Sampler, steady_clock
+from scaletest.lifecycle.measure.sampling import Sampler, show_progress, steady_clock
 from scaletest.lifecycle.measure.submitting import AllRefused, Submitter, make_tool
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.model.labels import UNLABELLED, Labels
@@ -55,7 +56,7 @@ def sample(
             backend=backend,
         )
         with progress.of_run(store, plan.workload), short_switch_interval():
-            sampler.follow(math.inf, ProgressReport(progress).tell, once=once)
+            sampler.follow(math.inf, partial(show_progress, progress), once=once)
 
 
 def measure(
@@ -94,7 +95,9 @@ def measure(
         thread.start()
         try:
             with short_switch_interval():
-                sampler.follow(timeout_s, ProgressReport(progress).tell, submitting=thread.is_alive)
+                sampler.follow(
+                    timeout_s, partial(show_progress, progress), submitting=thread.is_alive
+                )
         finally:
             interrupted = stop.asked()
             stop("the end of the time")

@@ -22,7 +22,6 @@ COUNTED = {
     "submitted": ("c-ideal", "submitted"),
     "scheduled": ("c-law", "scheduled"),
     "ready": ("c-data", "became ready"),
-    "ready now": ("c-wanted", "ready at that time"),
 }
 # What a workload waits for before each milestone.
 SEGMENTS = {
@@ -65,8 +64,6 @@ def pods_figure(result: LifecycleResult) -> Figure | None:
             css,
         )
     caption = "How many pods had come so far, by the time since the first submission."
-    if "ready now" in pods.counts:
-        caption += " A pod that has finished, was evicted or deleted is no longer ready."
     return Figure(chart, caption, PHONE)
 
 

@@ -172,11 +172,7 @@ def describe_throughput(result: LifecycleResult) -> str:
         pods = f"{throughput.pods} of {throughput.seen} pods"
     if throughput.per_s is None:
         return f"{pods} scheduled"
-    return (
-        f"{pods} scheduled, {format_significant(throughput.per_s)} pods/s on average, "
-        f"{format_significant(throughput.peak_per_s or 0.0)} pods/s in the busiest"
-        f" {throughput.bin_s:g} s"
-    )
+    return f"{pods} scheduled, {format_significant(throughput.per_s)} pods/s on average"
 
 
 def sections(result: LifecycleResult) -> list[Section]:

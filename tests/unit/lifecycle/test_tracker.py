@@ -121,14 +121,13 @@ def test_a_workload_that_vanishes_unobserved_is_counted_as_lost() -> None:
     assert (account.lost, account.pending, account.balanced) == (1, 1, True)
 
 
-def test_defect_07_foreign_pods_and_groups_are_counted_and_left_alone() -> None:
+def test_defect_07_foreign_pods_and_groups_are_left_alone() -> None:
     tracker = Tracker({"j"})
     tracker.see(sighting("pod", "ADDED", {"metadata": {"name": "stranger", "uid": "u"}}, 1.0))
     tracker.see(
         sighting("podgroup", "ADDED", {"metadata": {"name": "x", "uid": "v", "labels": {}}}, 1.0)
     )
     assert tracker.workloads == {}
-    assert tracker.untracked_events == {"pod": 1, "podgroup": 1}
 
 
 def claim(name: str, phase: str) -> dict[str, Any]:
@@ -208,7 +207,7 @@ def test_a_claim_whose_allocation_was_not_observed_gets_no_time() -> None:
         )
     )
     tracker.see(sighting("claim", "ADDED", device_claim("a", "stranger"), 1.0))
-    assert (tracker.workloads, tracker.untracked_events) == ({}, {"claim": 1})
+    assert tracker.workloads == {}
 
 
 def happening(reason: str, name: str, at_s: float) -> dict[str, Any]:
