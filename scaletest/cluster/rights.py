@@ -48,8 +48,6 @@ EXPLAIN = (
     Right("list", "", "events", "explain why a pod is not ready"),
     Right("get", "", "pods/log", "explain why a pod is not ready"),
 )
-# Workers log what they see of their nodes.
-VIEWS = (Right("list", "", "pods"), Right("get", "", "pods/log"))
 LISTED = (
     Right("list", "apps", "deployments", "check all Deployments, not only one (cluster check)"),
 )

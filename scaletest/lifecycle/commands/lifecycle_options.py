@@ -4,7 +4,6 @@ from pathlib import Path
 
 import click
 
-from scaletest.cli import stored
 from scaletest.cli.headings import Decorator, join_options, under_heading
 from scaletest.cli.options import context
 from scaletest.cli.quantity import DURATION
@@ -13,11 +12,6 @@ from scaletest.lifecycle.plan import TOOLS, UNTIL
 from scaletest.model.labels import LATEST
 
 TYPES = (*ALIASES, *KINDS)
-
-
-def _find_folder(context: click.Context, option: click.Parameter, value: Path) -> Path:
-    """Return a folder by its path, else that of the stored run of this name."""
-    return value if value.exists() else stored.find(str(value)).path
 
 
 def _parse_sleep(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
@@ -42,7 +36,6 @@ output_dir = click.option(
     default=LATEST,
     show_default=True,
     metavar="DIR",
-    callback=_find_folder,
     help="Use the run in this folder, or the stored run of this name.",
 )
 

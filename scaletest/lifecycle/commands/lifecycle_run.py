@@ -57,7 +57,7 @@ def submit(output_dir: Path | None, options: LifecycleWorkloadOptions) -> int:
 
 def sample(output_dir: Path, project: str, backend_times: Path | None, *, follow: bool) -> None:
     """Record the progress of the workloads. backend_times: a file with further times."""
-    store = LifecycleFolder(output_dir)
+    store = _find_store(output_dir)
     plan = store.plan()
     if project and project != plan.project:
         raise UsageError(
@@ -108,7 +108,7 @@ def run(
 
 def delete(output_dir: Path, *, yes: bool) -> None:
     """Delete the objects of a run, when that is confirmed."""
-    plan = LifecycleFolder(output_dir).plan()
+    plan = _find_store(output_dir).plan()
     objects = f"{plan.object_kind}s of run {plan.run} in namespace {plan.namespace}"
     if shared.is_confirmed(f"Delete all {objects}?", yes, terminal=True):
         echo(f"{measuring.delete_all(plan)} {objects} deleted")
@@ -118,6 +118,11 @@ def delete(output_dir: Path, *, yes: bool) -> None:
 
 def _new_store(output_dir: Path | None) -> LifecycleFolder:
     return LifecycleFolder(new_path(os.environ, output_dir))
+
+
+def _find_store(output_dir: Path) -> LifecycleFolder:
+    """Return the folder of that path, else that of the stored run of this name."""
+    return LifecycleFolder(output_dir if output_dir.exists() else stored.find(str(output_dir)).path)
 
 
 def _plan_and_cluster(
@@ -163,7 +168,7 @@ def _plan(
 
 def plot(output_dir: Path, view: WorkloadSelection, figure: str) -> None:
     """Write the table of times, and a picture. figure: general or detailed."""
-    store = LifecycleFolder(output_dir)
+    store = _find_store(output_dir)
     for path in _draw(store, read_run(store, view), figure):
         echo(f"{path} written", err=True)
 

@@ -16,7 +16,6 @@ from scaletest.cluster.changes import BEFORE, Changes, Patch, refuse_changed
 from scaletest.cluster.client_access import Direct, ServiceProxy
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import Autoscalers
-from scaletest.cluster.pod_requests import warn_of_removed
 from scaletest.cluster.resources import DEPLOYMENTS
 from scaletest.load import ClosedLoop
 from scaletest.model import checks
@@ -163,8 +162,7 @@ def _check_room(cluster: Cluster, deployment: Deployment, limit: int) -> tuple[s
     supply = Supply.read(cluster)
     room = supply.headroom(spec, deployment.placed())
     if room.room is None or room.room >= limit:
-        lines = warn_of_removed(f"deployment {deployment.name}", spec)
-        return tuple(filter(None, [*lines, *supply.unknown, room.doubt]))
+        return tuple(filter(None, [*supply.unknown, room.doubt]))
     hint = "look at requests, device resources, node selector and taints: scaletest cluster check"
     if room.room:
         hint = f"give <limit> {room.room}, or add nodes or devices"

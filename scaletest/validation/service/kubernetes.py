@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from scaletest.cluster import api_calls, rights
-from scaletest.cluster.api_calls import Cluster
-from scaletest.cluster.cadvisor import Cadvisor, PodCounters
+from scaletest.cluster.api_calls import ApiCalls, Cluster
+from scaletest.cluster.cadvisor import LimitPeriods, read_limit_periods
 from scaletest.cluster.changes import BEFORE, Changes, refuse_changed
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import Autoscalers
@@ -85,7 +85,7 @@ class KubernetesReplicas:
     ) -> None:
         self._cluster, self._service, self._deployment = cluster, service, deployment
         self._scalers, self._ready_s, self._is_inside = scalers, ready_s, is_inside
-        self._cadvisor = Cadvisor(cluster)
+        self._api = ApiCalls(cluster)
         self._clock, self._sleep = clock, sleep
         self._stack = ExitStack()
         self._backend: KubernetesBackend | None = None
@@ -124,12 +124,13 @@ class KubernetesReplicas:
     def pods(self) -> dict[str, PodLook]:
         """Return how each pod fares; its throttling where we may read the metrics of nodes."""
         pods = [pod for pod in self._deployment.pods() if not pod.going]
-        counters = self._cadvisor.read({pod.node for pod in pods})
+        nodes = {pod.node for pod in pods}
+        limits = read_limit_periods(self._api, self._cluster.namespace, nodes)
         looks = {}
         for pod in pods:
-            used = counters.get(pod.name, PodCounters())
+            limit = limits.get(pod.name, LimitPeriods())
             since = pod.since if pod.ready else ""
-            looks[pod.name] = PodLook(pod.node, pod.restarts, since, used.periods, used.throttled)
+            looks[pod.name] = PodLook(pod.node, pod.restarts, since, limit.periods, limit.throttled)
         return looks
 
     def close(self) -> None:
