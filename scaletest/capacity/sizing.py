@@ -25,13 +25,20 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from scaletest.cluster.node_size import AboveZero, Amount, NodeSize
 from scaletest.model.declared import named_in_documents
 from scaletest.model.document import check_fields
 from scaletest.model.errors import InvalidValue
 from scaletest.model.writing import Written
 
-SHARED_PODS, SHARED_CPU = 3, 1.3
+# What the kubelet and the agents of a usual cluster take, in cores.
+NODE_OVERHEAD_CPU = 0.7
+# The default of the kubelet.
+PODS_A_NODE = 110
+Amount = Annotated[float, Meta(ge=0, le=1e9)]
+AboveZero = Annotated[float, Meta(gt=0, le=1e9)]
+# The front ends of the article: how many pods, and the cores of each.
+SHARED_PODS = 3
+SHARED_CPU = 1.3
 HEADROOM = 0.7
 MOST_NODES = 100_000
 # latency in s from which a row holds -> lowest and highest measured part of the computed rate
@@ -52,6 +59,30 @@ class PodSize:
     devices: Annotated[Amount, Meta(title="a pod's number of devices")] = 0.0
     # requests that it serves at once
     concurrency: Annotated[AboveZero, Meta(title="a pod's concurrency")] = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSize:
+    """A node. Memory is in GiB, and the overhead is what it needs before our pods come."""
+
+    cpu: Annotated[AboveZero, Meta(title="a node's CPU")]
+    memory: Annotated[
+        float, Meta(gt=0, title="a node's memory", extra={"hint": "give a number above 0"})
+    ] = math.inf
+    devices: Annotated[Amount, Meta(title="a node's number of devices")] = 0.0
+    pods: Annotated[int, Meta(ge=1, le=100_000, title="a node's number of pods")] = PODS_A_NODE
+    overhead_cpu: Annotated[Amount, Meta(title="a node's CPU overhead")] = NODE_OVERHEAD_CPU
+    overhead_memory: Annotated[Amount, Meta(title="a node's memory overhead")] = 0.0
+
+    @property
+    def free(self) -> tuple[float, float, float, float]:
+        """The cores, GiB, devices and pods that are left beside the overhead."""
+        return (
+            self.cpu - self.overhead_cpu,
+            self.memory - self.overhead_memory,
+            self.devices,
+            float(self.pods),
+        )
 
 
 @dataclass(frozen=True, slots=True)

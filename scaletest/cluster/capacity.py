@@ -25,14 +25,13 @@ from scaletest.cluster.resources import NODES, PODS, QUOTAS
 
 @dataclass(frozen=True, slots=True)
 class NodeCapacity:
-    """Free and allocatable resources of a node, in units (cores, bytes, pods, devices)."""
+    """What is free on a node, in units (cores, bytes, pods, devices), and which pods it takes."""
 
     name: str
     free: Mapping[str, Decimal]
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Mapping[str, str], ...] = ()
     schedulable: bool = True
-    allocatable: Mapping[str, Decimal] = field(default_factory=dict)
 
 
 def quota_room(
@@ -90,7 +89,6 @@ def read_nodes(cluster: Cluster) -> list[NodeCapacity]:
                 labels=meta.get("labels", {}),
                 taints=tuple(spec.get("taints", ())),
                 schedulable=ready and not spec.get("unschedulable", False),
-                allocatable=allocatable,
             )
         )
     return capacities

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from scaletest.capacity.sizing import (
     CapacityDemand,
+    NodeSize,
     PodSize,
     efficiency,
     formula_nodes,
@@ -17,7 +18,6 @@ from scaletest.capacity.sizing import (
     pods_that_fit,
     size_alternatives,
 )
-from scaletest.cluster.node_size import NodeSize
 from scaletest.model.errors import InvalidValue
 
 ARTICLE = CapacityDemand(24.0, 0.5, PodSize(0.5), NodeSize(4.0))
