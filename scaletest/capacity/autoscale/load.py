@@ -1,18 +1,17 @@
-"""The load that is played: when requests arrive, how long they run, how pods come and go.
+"""The load of a simulation: when requests arrive, and how long they run.
 
 Requests are drawn once, so that all rules get the same.
 """
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
 
-from scaletest.capacity.autoscale.rule import RULES, Rule
 from scaletest.model.declared import PositiveSeconds, Seconds
 from scaletest.model.document import Document
 from scaletest.model.errors import InvalidValue
@@ -97,25 +96,7 @@ def draw_arrivals(
 
 
 @dataclass(frozen=True, slots=True)
-class SimulationSetting:
-    """How pods come and go in a simulation."""
-
-    start_s: float = 20.0  # of a pod, from creation to ready
-    jitter: float = 0.0  # the relative spread of that (0.2: from 80 to 120 %)
-    grace_s: float = 30.0  # between SIGTERM and SIGKILL; a worker that ends sooner loses nothing
-    start: int = 1  # replicas at the beginning
-
-    def delay_s(self, chance: Chance) -> float:
-        """Return the start delay of one pod."""
-        return self.start_s * (1 + self.jitter * (2 * chance.random() - 1))
-
-    def grace_of(self, rule: Rule) -> float:
-        """Return the grace period of the rule's pods."""
-        return self.grace_s if rule.grace_s is None else rule.grace_s
-
-
-@dataclass(frozen=True, slots=True)
-class PlayedLoad(Document):
+class SimulatedLoad(Document):
     """A load as options say it, and how pods come and go."""
 
     seconds: PositiveSeconds  # mean run time
@@ -128,50 +109,34 @@ class PlayedLoad(Document):
     pod_start_s: Annotated[Seconds, Meta(title="pod start")]
     grace_s: Annotated[Seconds, Meta(title="grace")]
 
-    @property
-    def setting(self) -> SimulationSetting:
-        """How pods come and go."""
-        return SimulationSetting(
-            self.pod_start_s, grace_s=self.grace_s, start=max(0, self.min_workers)
-        )
-
     def draw_requests(
         self,
         chance: Chance,
-        run_times: Sequence[float] | None,
-        times: Sequence[float] | None,
+        run_times_s: Sequence[float] | None,
+        arrivals_s: Sequence[float] | None,
     ) -> Arrivals:
         """Return the requests.
 
-        run_times: draw from these instead. times: when they come instead.
+        run_times_s: draw from these instead. arrivals_s: when they come instead.
         """
         runs = draw_run_times(chance, self.seconds, self.variation)
-        if run_times is not None:
-            if not run_times:
+        if run_times_s is not None:
+            if not run_times_s:
                 raise InvalidValue(
                     "no run time was recorded",
                     hint="give the folder of a run with successful requests",
                 )
-            runs = partial(chance.choice, run_times)
-        if times is not None:
-            return Arrivals(tuple(times), tuple(runs() for _ in times))
+            runs = partial(chance.choice, run_times_s)
+        if arrivals_s is not None:
+            return Arrivals(tuple(arrivals_s), tuple(runs() for _ in arrivals_s))
         return draw_arrivals(self.pattern, chance, runs, self.rate, self.duration_s)
-
-    def limit_replicas(self, rule: Rule) -> Rule:
-        """Return the rule with the fewest and most replicas of the load, unless it has its own."""
-        base = RULES[rule.name.partition(":")[0]]
-        if base.minimum == rule.minimum and rule.minimum:
-            rule = replace(rule, minimum=self.min_workers)
-        if base.maximum == rule.maximum:
-            rule = replace(rule, maximum=self.max_workers)
-        return rule
 
 
 @dataclass(frozen=True, slots=True)
-class PlayOptions:
-    """The load that is played, and what is used in place of its run times and arrivals."""
+class SimulationOptions:
+    """The load of a simulation, and what is used in place of its run times and arrivals."""
 
-    load: PlayedLoad
+    load: SimulatedLoad
     run: str  # a stored run, whose run times are drawn from
     trace: Path | None  # a file with the times of arrivals
     seed: int
