@@ -161,4 +161,3 @@ class Submission(Document):
     status: Annotated[int, "the HTTP status or exit code that refused it, 0 when accepted."] = 0
     reason: Annotated[str, "why it was refused."] = ""
     tries: Annotated[int, "how often it was sent."] = 1
-    throttled: Annotated[int, "how often the API server asked to send it later."] = 0
