@@ -17,7 +17,7 @@ from scaletest.capacity.autoscale.best_rule import (
     choose_best,
     find_weaknesses,
 )
-from scaletest.capacity.autoscale.load import Arrivals
+from scaletest.capacity.autoscale.load import Requests
 from scaletest.capacity.autoscale.rule import to_values
 from scaletest.capacity.autoscale.simulation import SimulationResult
 from scaletest.model import Verdict, VerdictKind
@@ -62,7 +62,7 @@ COLUMNS = (
 class RuleComparison:
     """Rules that were simulated with the same requests."""
 
-    arrivals: Arrivals
+    requests: Requests
     results: Sequence[SimulationResult]
     load: Pairs  # the requests, and how pods come and go, as names and values
     seed: int  # of chance
@@ -71,7 +71,7 @@ class RuleComparison:
     @property
     def choice(self) -> BestRule:
         """The best rule."""
-        return choose_best(self.results, self.arrivals.mean_run_s)
+        return choose_best(self.results, self.requests.mean_run_s)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -92,7 +92,7 @@ def make_comparison_report(comparison: RuleComparison) -> Report:
     best = choice.result
     is_sound = best.ended == best.requests and not best.killed
     head = Head(
-        title=f"Autoscaling rules, {plural(len(comparison.arrivals.arrivals), 'request')}",
+        title=f"Autoscaling rules, {plural(len(comparison.requests.arrivals_s), 'request')}",
         verdict=Verdict(
             VerdictKind.PASS if is_sound else VerdictKind.FAIL,
             _best_rule_sentence(comparison, choice),
@@ -226,7 +226,7 @@ def _weakness_lines(comparison: RuleComparison) -> list[str]:
     """Say why rules kill requests or turn, with the names of those of which each is true."""
     rules: dict[Weakness, list[str]] = {}
     for result in comparison.results:
-        for weakness in find_weaknesses(result, comparison.arrivals):
+        for weakness in find_weaknesses(result, comparison.requests):
             rules.setdefault(weakness, []).append(result.rule.name)
     return [
         f"{', '.join(names)}: {weakness.reason}; {weakness.remedy}"

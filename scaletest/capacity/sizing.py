@@ -140,21 +140,6 @@ class Size(Written):
     note: str = ""
 
 
-def chart_values(pod: PodSize, pods: int, headroom: float) -> dict[str, Any]:
-    """Return the values of the chart for a queue of so many pods."""
-    asked = {"cpu": f"{round(1000 * pod.cpu)}m"}
-    if pod.memory:
-        asked["memory"] = f"{round(1024 * pod.memory)}Mi"
-    return {
-        "replicas": pods,
-        "resources": {"requests": asked},
-        "autoscaling": {
-            "minReplicas": min(pods, max(1, round(pods * headroom))),
-            "maxReplicas": pods,
-        },
-    }
-
-
 def efficiency(latency_s: float) -> tuple[float, float]:
     """Return the lowest and highest part of the formula's rate that was measured at a latency."""
     return next((low, high) for begin, low, high in reversed(EFFICIENCY) if latency_s >= begin)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from scaletest.capacity.autoscale.hpa import TargetType
-from scaletest.capacity.autoscale.load import Arrivals
+from scaletest.capacity.autoscale.load import Requests
 from scaletest.capacity.autoscale.simulation import SimulationResult
 from scaletest.model.time_slots import LONGEST_WINDOW_S
 
@@ -64,13 +64,13 @@ class Weakness:
     remedy: str
 
 
-def find_weaknesses(result: SimulationResult, arrivals: Arrivals) -> Iterator[Weakness]:
+def find_weaknesses(result: SimulationResult, requests: Requests) -> Iterator[Weakness]:
     """Yield the weaknesses of a rule that kills requests or changes its direction."""
     if not (result.direction_changes or result.killed):
         return
     rule = result.rule
     # what it measures
-    window_s, run_s = rule.targets.window_s, arrivals.mean_run_s
+    window_s, run_s = rule.targets.window_s, requests.mean_run_s
     if rule.metric == "desired_workers" and window_s < LEAST_RUNS_IN_WINDOW * run_s:
         remedy = "use <rule> demand-gentle, which counts what is there instead"
         wanted_s = max(USUAL_WINDOW_S, math.ceil(run_s))
@@ -104,7 +104,7 @@ def find_weaknesses(result: SimulationResult, arrivals: Arrivals) -> Iterator[We
         )
     # what its pods may do when they must go
     if result.killed:
-        long_enough_s = math.ceil(max(arrivals.runs))
+        long_enough_s = math.ceil(max(requests.runs_s))
         yield Weakness(
             f"pods go, whether busy or idle, and their grace period of {rule.grace_s:.0f} s is"
             f" shorter than a request, of up to {long_enough_s} s",

@@ -18,32 +18,32 @@ from scaletest.model.errors import InvalidValue
 from scaletest.stats.chance import Chance
 
 MOST_REQUESTS = 5_000_000
-# What draws the next run time.
-Runs = Callable[[], float]
-PATTERNS = ("poisson", "steady", "wave", "steps", "burst")
+# Draws the next run time in seconds.
+DrawRunTime = Callable[[], float]
+PATTERNS = ("poisson", "steady", "wave", "burst")
 
 
 @dataclass(frozen=True, slots=True)
-class Arrivals:
+class Requests:
     """Requests that are the same for all rules; at least one."""
 
-    arrivals: tuple[float, ...]  # seconds from the start, ascending
-    runs: tuple[float, ...]  # run time of each, in seconds
+    arrivals_s: tuple[float, ...]  # from the start, ascending
+    runs_s: tuple[float, ...]  # run time of each
 
     def __post_init__(self) -> None:
-        if not self.arrivals:
+        if not self.arrivals_s:
             raise InvalidValue(
-                "the workload has no request", hint="give a higher rate or a longer duration"
+                "the load has no request", hint="give a higher rate or a longer duration"
             )
 
     @property
     def mean_run_s(self) -> float:
         """The mean run time."""
-        return sum(self.runs) / len(self.runs)
+        return sum(self.runs_s) / len(self.runs_s)
 
 
-def draw_run_times(chance: Chance, mean_s: float, variation: float) -> Runs:
-    """Return what draws run times with this mean, log-normal, or constant without variation.
+def draw_run_times(chance: Chance, mean_s: float, variation: float) -> DrawRunTime:
+    """Return a function that draws run times, log-normal, or constant without variation.
 
     variation: standard deviation over mean.
     """
@@ -54,45 +54,37 @@ def draw_run_times(chance: Chance, mean_s: float, variation: float) -> Runs:
     return lambda: chance.lognormvariate(mu, sigma)
 
 
-def draw_arrivals(
-    name: str, chance: Chance, runs: Runs, per_s: float, duration_s: float
-) -> Arrivals:
-    """Draw a workload with a mean of `per_s` requests a second, by a pattern.
+def draw_requests(
+    pattern: str, chance: Chance, draw_run_time: DrawRunTime, per_s: float, duration_s: float
+) -> Requests:
+    """Draw requests with a mean of `per_s` a second, by a pattern.
 
     poisson: by chance. steady: evenly. wave: by chance, from none to twice the rate and back over
-    the duration. steps: by chance, a quarter, twice and three quarters of the rate, a third of the
-    time each. burst: four heaps.
+    the duration. burst: four heaps. InvalidValue when there are too many.
     """
-    # the highest rate, and the present one
-    peak_per_s = 2 * per_s if name in ("wave", "steps") else per_s
-
-    def rate_at(at_s: float) -> float:
-        if name == "wave":
-            return per_s * (1 - math.cos(at_s * (2 * math.pi / duration_s)))
-        if name == "steps":
-            return per_s * (0.25, 2.0, 0.75)[min(2, int(3 * at_s / duration_s))]
-        return per_s
-
-    for requests in (per_s * duration_s, peak_per_s * duration_s):
-        if requests > MOST_REQUESTS:
-            raise InvalidValue(
-                f"the workload would have about {requests:.0f} requests",
-                hint=f"at most {MOST_REQUESTS}: give a lower rate or a shorter duration",
-            )
+    peak_per_s = 2 * per_s if pattern == "wave" else per_s
+    if peak_per_s * duration_s > MOST_REQUESTS:
+        raise InvalidValue(
+            f"the load would have about {per_s * duration_s:.0f} requests",
+            hint="give a lower rate or a shorter duration",
+        )
     count = max(1, round(per_s * duration_s))
-    if name == "steady":
-        arrivals = [index / per_s for index in range(count)]
-    elif name == "burst":
-        arrivals = [duration_s / 4 * (index * 4 // count) for index in range(count)]
+    if pattern == "steady":
+        arrivals_s = [index / per_s for index in range(count)]
+    elif pattern == "burst":
+        arrivals_s = [duration_s / 4 * (index * 4 // count) for index in range(count)]
     else:
         # thinning: draw at the highest rate, and keep each as likely as the present rate says
-        arrivals = []
+        arrivals_s = []
         at_s = chance.expovariate(peak_per_s)
         while at_s < duration_s:
-            if chance.random() * peak_per_s < rate_at(at_s):
-                arrivals.append(at_s)
+            present_per_s = per_s
+            if pattern == "wave":
+                present_per_s = per_s * (1 - math.cos(at_s * (2 * math.pi / duration_s)))
+            if chance.random() * peak_per_s < present_per_s:
+                arrivals_s.append(at_s)
             at_s += chance.expovariate(peak_per_s)
-    return Arrivals(tuple(arrivals), tuple(runs() for _ in arrivals))
+    return Requests(tuple(arrivals_s), tuple(draw_run_time() for _ in arrivals_s))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,22 +106,22 @@ class SimulatedLoad(Document):
         chance: Chance,
         run_times_s: Sequence[float] | None,
         arrivals_s: Sequence[float] | None,
-    ) -> Arrivals:
+    ) -> Requests:
         """Return the requests.
 
         run_times_s: draw from these instead. arrivals_s: when they come instead.
         """
-        runs = draw_run_times(chance, self.seconds, self.variation)
+        draw_run_time = draw_run_times(chance, self.seconds, self.variation)
         if run_times_s is not None:
             if not run_times_s:
                 raise InvalidValue(
                     "no run time was recorded",
                     hint="give the folder of a run with successful requests",
                 )
-            runs = partial(chance.choice, run_times_s)
+            draw_run_time = partial(chance.choice, run_times_s)
         if arrivals_s is not None:
-            return Arrivals(tuple(arrivals_s), tuple(runs() for _ in arrivals_s))
-        return draw_arrivals(self.pattern, chance, runs, self.rate, self.duration_s)
+            return Requests(tuple(arrivals_s), tuple(draw_run_time() for _ in arrivals_s))
+        return draw_requests(self.pattern, chance, draw_run_time, self.rate, self.duration_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Simulate a rule against arrivals, on a virtual clock, event by event.
+"""Simulate a rule under a load, on a virtual clock, event by event.
 
 Requests are served first come first served by the pod that has been idle longest. A pod that must
 go and is busy drains: it ends when its request ends, or is killed when the grace period ends first,
@@ -16,7 +16,7 @@ from enum import IntEnum
 from itertools import pairwise
 from typing import Any
 
-from scaletest.capacity.autoscale.load import Arrivals
+from scaletest.capacity.autoscale.load import Requests
 from scaletest.capacity.autoscale.rule import Rule
 from scaletest.capacity.autoscale.scaler import Scaler
 from scaletest.stats.chance import Chance
@@ -125,17 +125,17 @@ def choose_victims(pods: Iterable[SimulatedPod], count: int, now_s: float) -> li
 
 
 def simulate(
-    arrivals: Arrivals, rule: Rule, pod_start_s: float, chance: Chance
+    requests: Requests, rule: Rule, pod_start_s: float, chance: Chance
 ) -> SimulationResult:
     """Simulate a rule for these requests. pod_start_s: of a pod, from creation to ready."""
-    return _Simulation(arrivals, rule, pod_start_s, chance).run()
+    return _Simulation(requests, rule, pod_start_s, chance).run()
 
 
 class _Simulation:
     """The clock, the events to come, the queue and the pods of one simulation."""
 
-    def __init__(self, arrivals: Arrivals, rule: Rule, pod_start_s: float, chance: Chance) -> None:
-        self.arrivals, self.rule = arrivals, rule
+    def __init__(self, requests: Requests, rule: Rule, pod_start_s: float, chance: Chance) -> None:
+        self.requests, self.rule = requests, rule
         self.pod_start_s, self.chance = pod_start_s, chance
         self.scaler = Scaler(rule)
         self.has_jobs = rule.kind == "job"  # a job's pod serves one request and ends
@@ -168,8 +168,8 @@ class _Simulation:
 
     def run(self) -> SimulationResult:
         """Simulate until all requests ended or the time is up: as long again and an hour."""
-        arrivals, runs_s = self.arrivals.arrivals, self.arrivals.runs
-        until_s = 2 * arrivals[-1] + 10 * max(runs_s) + 3600.0
+        arrivals_s, runs_s = self.requests.arrivals_s, self.requests.runs_s
+        until_s = 2 * arrivals_s[-1] + 10 * max(runs_s) + 3600.0
         handle = {
             EventKind.REQUEST_ENDS: self.end_request,
             EventKind.POD_IS_KILLED: self.kill,
@@ -177,10 +177,10 @@ class _Simulation:
         }
         arrived = 0
         self.schedule(0.0, EventKind.METRIC_IS_READ)
-        while len(self.waits_s) < len(arrivals):
+        while len(self.waits_s) < len(arrivals_s):
             at_s, kind, _, pod = self.events[0]
-            if arrived < len(arrivals) and arrivals[arrived] <= at_s:
-                self.now_s = arrivals[arrived]
+            if arrived < len(arrivals_s) and arrivals_s[arrived] <= at_s:
+                self.now_s = arrivals_s[arrived]
                 self.scaler.request_arrived(self.now_s)
                 self.waiting.append(arrived)
                 arrived += 1
@@ -197,12 +197,12 @@ class _Simulation:
         self.note_point()
         return SimulationResult(
             rule=self.rule,
-            requests=len(arrivals),
+            requests=len(arrivals_s),
             ended=len(self.waits_s),
             changes=len(self.changes),
             direction_changes=count_direction_changes(self.changes),
             killed=self.killed,
-            makespan_s=self.now_s if len(self.waits_s) == len(arrivals) else None,
+            makespan_s=self.now_s if len(self.waits_s) == len(arrivals_s) else None,
             pod_s=self.pod_s + sum(self.now_s - pod.created_s for pod in self.pods),
             peak_pods=self.peak_pods,
             waits_s=tuple(sorted(self.waits_s.values())),
@@ -219,16 +219,16 @@ class _Simulation:
             pod.request = self.waiting.popleft()
             pod.began_s = self.now_s
             self.busy += 1
-            run_s = self.arrivals.runs[pod.request]
+            run_s = self.requests.runs_s[pod.request]
             self.schedule(self.now_s + run_s, EventKind.REQUEST_ENDS, pod)
 
     def end_request(self, pod: SimulatedPod) -> None:
         """End a pod's request; an idle pod takes the next one, a draining one goes."""
         request, pod.request = pod.request, -1
         self.busy -= 1
-        wait_s = pod.began_s - self.arrivals.arrivals[request]
+        wait_s = pod.began_s - self.requests.arrivals_s[request]
         self.waits_s[request] = wait_s
-        self.scaler.request_ended(self.now_s, wait_s, self.arrivals.runs[request])
+        self.scaler.request_ended(self.now_s, wait_s, self.requests.runs_s[request])
         if pod.draining or self.has_jobs:
             self.remove_pod(pod)
         else:
@@ -290,7 +290,7 @@ class _Simulation:
                 pod.draining = True
                 self.draining += 1
                 killed_at_s = self.now_s + self.rule.grace_s
-                if pod.began_s + self.arrivals.runs[pod.request] > killed_at_s:
+                if pod.began_s + self.requests.runs_s[pod.request] > killed_at_s:
                     self.schedule(killed_at_s, EventKind.POD_IS_KILLED, pod)
 
     def add_pods(self, count: int) -> None:

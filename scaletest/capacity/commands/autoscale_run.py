@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from scaletest.capacity.autoscale.load import Arrivals, SimulationOptions
+from scaletest.capacity.autoscale.load import Requests, SimulationOptions
 from scaletest.capacity.autoscale.rule import Rule, parse_rule, to_values
 from scaletest.capacity.autoscale.rule_search import (
     SHARE_IN_TIME,
@@ -42,8 +42,8 @@ def compare_rules(
         parse_rule(text, minimum=load.min_workers, maximum=load.max_workers, grace_s=load.grace_s)
         for text in texts
     ]
-    arrivals = draw_requests(options)
-    with simulating(options, arrivals, len(rules), form) as simulate_rule:
+    requests = make_requests(options)
+    with simulating(options, requests, len(rules), form) as simulate_rule:
         results = list(map(simulate_rule, rules))
     # the load, as names and values
     run_time = f"{format_seconds(load.seconds)} on average, deviation {100 * load.variation:g} %"
@@ -57,7 +57,7 @@ def compare_rules(
         ("seed", str(options.seed)),
     ]
     command_line = list(map(mask_passwords, sys.argv))
-    comparison = RuleComparison(arrivals, results, about, options.seed, command_line)
+    comparison = RuleComparison(requests, results, about, options.seed, command_line)
     stored.deliver(make_comparison_report(comparison), output)
     return 0
 
@@ -70,7 +70,7 @@ def search_rule(options: SimulationOptions, wait_target_s: float, output: Output
             hint="give --rule, or --format yaml",
         )
     checks.seconds(wait_target_s, "wait target", zero=False)
-    arrivals, load = draw_requests(options), options.load
+    requests, load = make_requests(options), options.load
     rules = list(
         candidate_rules(
             minimum=load.min_workers,
@@ -79,7 +79,7 @@ def search_rule(options: SimulationOptions, wait_target_s: float, output: Output
             wait_s=wait_target_s,
         )
     )
-    with simulating(options, arrivals, len(rules), form) as simulate_rule:
+    with simulating(options, requests, len(rules), form) as simulate_rule:
         ranking = rank_rules(rules, simulate_rule, wait_target_s)
     are_kept = [keeps_target(result, wait_target_s) for result in ranking]
     values = to_values(ranking[0].rule)
@@ -109,8 +109,8 @@ def search_rule(options: SimulationOptions, wait_target_s: float, output: Output
     return 0 if are_kept[0] else 3
 
 
-def draw_requests(options: SimulationOptions) -> Arrivals:
-    """Draw the requests, which every rule gets."""
+def make_requests(options: SimulationOptions) -> Requests:
+    """Make the requests, which every rule gets: drawn, or as a run and a file say."""
     # run times as they were recorded
     run_times_s = None
     if options.run:
@@ -136,7 +136,7 @@ def draw_requests(options: SimulationOptions) -> Arrivals:
 
 @contextmanager
 def simulating(
-    options: SimulationOptions, arrivals: Arrivals, count: int, form: str
+    options: SimulationOptions, requests: Requests, count: int, form: str
 ) -> Iterator[Callable[[Rule], SimulationResult]]:
     """Yield a function that simulates one of `count` rules; meanwhile the progress is shown.
 
@@ -144,14 +144,14 @@ def simulating(
     """
     lengths_s: list[float] = []  # how long each simulation took
     began_s = time.monotonic()
-    title = f"{plural(count, 'rule')} against {plural(len(arrivals.arrivals), 'request')}"
+    title = f"{plural(count, 'rule')} against {plural(len(requests.arrivals_s), 'request')}"
     with show_progress(form) as progress, progress.of_work("simulation", title):
 
         def simulate_rule(rule: Rule) -> SimulationResult:
             progress.note(rule.name)
             # the same chance for every rule, so that they differ by what they decide alone
             chance = random.Random(options.seed)
-            result = simulate(arrivals, rule, options.load.pod_start_s, chance)
+            result = simulate(requests, rule, options.load.pod_start_s, chance)
             lengths_s.append(time.monotonic() - began_s - sum(lengths_s))
             left = expect_alike(lengths_s, count - len(lengths_s))
             progress.at(len(lengths_s), count, left=left, unit=RULE)

@@ -15,13 +15,12 @@ from scaletest.capacity.sizing import (
     CapacityDemand,
     NodeSize,
     PodSize,
-    chart_values,
     size_alternatives,
 )
 from scaletest.cli import options as shared
 from scaletest.cli import stored
 from scaletest.cli.headings import under_heading
-from scaletest.cli.output import Output, as_text
+from scaletest.cli.output import Output
 from scaletest.cluster.pod_requests import SUFFIXES
 from scaletest.model import VerdictKind
 from scaletest.model.errors import UsageError
@@ -194,13 +193,11 @@ def command(options: SizeOptions) -> None:
     lost.
     """
     demand, nodes, notes = _read_demand(options)
-    # an alternative for each kind of node; the chart gets the safest one of the first kind
+    # the alternatives for each kind of node
     sizes_of_nodes = [
         size_alternatives(replace(demand, node=node), options.headroom, options.spare)
         for node in nodes
     ]
-    queue = chart_values(demand.pod, sizes_of_nodes[0][-1].pods, options.headroom)
-    values = {"queues": {"NAME": queue}}
     document = {
         "schema_version": 1,
         "kind": "size",
@@ -210,7 +207,6 @@ def command(options: SizeOptions) -> None:
             for node, node_sizes in zip(nodes, sizes_of_nodes, strict=True)
         ],
         "notes": notes,
-        "values": values,
     }
     # the same as text: a table for each kind of node
     pod = demand.pod
@@ -232,8 +228,7 @@ def command(options: SizeOptions) -> None:
             holds, used = short_number(size.holds, 4), f"{size.used:.0%}"
             rows.append((size.method, str(size.pods), count, holds, used, size.note))
         lines += align_table(Table(titles, rows, texts=(0, 5)))
-    chart_lines = ["", "values of the chart:", as_text(values, "yaml").rstrip()]
-    options.output.show(document, lines + chart_lines)
+    options.output.show(document, lines)
 
 
 def _read_demand(options: SizeOptions) -> tuple[CapacityDemand, list[NodeSize], list[str]]:

@@ -10,7 +10,7 @@ from scaletest.capacity.autoscale.hpa import (
     HpaSpec,
     TargetType,
 )
-from scaletest.capacity.autoscale.load import draw_arrivals, draw_run_times
+from scaletest.capacity.autoscale.load import draw_requests, draw_run_times
 from scaletest.capacity.autoscale.rule import RULES, parse_rule
 from scaletest.capacity.autoscale.simulation import SimulationResult, simulate
 from scaletest.capacity.report import RuleComparison
@@ -47,6 +47,6 @@ def figures(name: str, **changes: Any) -> SimulationResult:
 def compared(*rules: str, run_s: float = 240.0) -> RuleComparison:
     """These rules, simulated with half an hour of two requests a minute."""
     chance = random.Random(1)
-    arrivals = draw_arrivals("poisson", chance, draw_run_times(chance, run_s, 0.3), 2 / 60, 1800.0)
-    results = [simulate(arrivals, rule, 20.0, random.Random(1)) for rule in map(parse_rule, rules)]
-    return RuleComparison(arrivals, results, LOAD, 1, ["scaletest", "autoscale"])
+    requests = draw_requests("poisson", chance, draw_run_times(chance, run_s, 0.3), 2 / 60, 1800.0)
+    results = [simulate(requests, rule, 20.0, random.Random(1)) for rule in map(parse_rule, rules)]
+    return RuleComparison(requests, results, LOAD, 1, ["scaletest", "autoscale"])

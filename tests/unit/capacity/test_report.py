@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from scaletest.capacity.autoscale.load import Arrivals
+from scaletest.capacity.autoscale.load import Requests
 from scaletest.capacity.autoscale.rule import parse_rule, to_values
 from scaletest.capacity.report import RuleComparison, draw_courses, make_comparison_report
 from scaletest.render.chart import Chart
@@ -49,7 +49,7 @@ def test_charts_of_rules_have_labelled_axes_with_whole_counts_on_one_scale() -> 
     assert len({(chart.x.high, chart.y.high) for chart in drawn}) == 1
     # of one request at a time as well
     quiet = RuleComparison(
-        Arrivals((0.0,), (10.0,)),
+        Requests((0.0,), (10.0,)),
         [figures("one", course=comparison.results[0].course[:2])],
         LOAD,
         1,

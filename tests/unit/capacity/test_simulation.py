@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from scaletest.capacity.autoscale.load import (
     PATTERNS,
-    Arrivals,
-    draw_arrivals,
+    Requests,
+    draw_requests,
     draw_run_times,
 )
 from scaletest.capacity.autoscale.rule import RULES, parse_rule
@@ -35,9 +35,9 @@ def test_pods_are_removed_in_the_order_of_the_replica_set_controller() -> None:
     assert choose_victims(pods, 4, 100) == [starting, busy, new, old]
 
 
-def small(seed: int = 1, run_s: float = 240.0) -> Arrivals:
+def small(seed: int = 1, run_s: float = 240.0) -> Requests:
     chance = random.Random(seed)
-    return draw_arrivals("poisson", chance, draw_run_times(chance, run_s, 0.2), 2 / 60, 1800)
+    return draw_requests("poisson", chance, draw_run_times(chance, run_s, 0.2), 2 / 60, 1800)
 
 
 def play(rule: str) -> SimulationResult:
@@ -54,13 +54,13 @@ def test_every_rule_accounts_for_every_request_and_repeats_itself(name: str) -> 
     assert result.peak_pods <= 2 * RULES[name].maximum
     # pods worked at least as long as the requests that ended took
     if result.ended == result.requests:
-        assert result.pod_s >= sum(small().runs) - 1e-6
+        assert result.pod_s >= sum(small().runs_s) - 1e-6
     assert json.loads(json.dumps(result.to_dict()))["rule"] == name
 
 
 def test_one_worker_and_constant_runs_by_hand() -> None:
     # three requests at 0, 10 s each, on one pod that is ready after 20 s
-    work = Arrivals((0.0, 0.0, 0.0), (10.0, 10.0, 10.0))
+    work = Requests((0.0, 0.0, 0.0), (10.0, 10.0, 10.0))
     result = simulate(work, parse_rule("demand:max=1"), 20.0, random.Random(1))
     assert (result.waits_s, result.makespan_s, result.pod_s) == ((20.0, 30.0, 40.0), 50.0, 50.0)
     assert (result.changes, result.killed, result.peak_pods) == (0, 0, 1)
@@ -93,7 +93,7 @@ def test_no_simulated_request_is_lost(
     rows: list[tuple[float, float]], name: str, start_s: float, grace_s: float
 ) -> None:
     times = tuple(sorted(at for at, _ in rows))
-    work = Arrivals(times, tuple(run for _, run in rows))
+    work = Requests(times, tuple(run for _, run in rows))
     result = simulate(work, parse_rule(name, grace_s=grace_s), start_s, random.Random(1))
     assert result.ended <= result.requests == len(rows)
     assert result.pod_s >= 0
@@ -109,8 +109,8 @@ def test_changes_of_direction_of_the_replicas_are_counted() -> None:
 @pytest.mark.parametrize("name", PATTERNS)
 def test_patterns_have_their_rate(name: str) -> None:
     chance = random.Random(5)
-    drawn = draw_arrivals(name, chance, draw_run_times(chance, 2.0, 0.5), 0.5, 10_000)
-    assert len(drawn.arrivals) == pytest.approx(5000, rel=0.05)
-    assert list(drawn.arrivals) == sorted(drawn.arrivals)
-    assert sum(drawn.runs) / len(drawn.runs) == pytest.approx(2.0, rel=0.05)
-    assert 0 <= drawn.arrivals[0] <= drawn.arrivals[-1] < 10_000
+    drawn = draw_requests(name, chance, draw_run_times(chance, 2.0, 0.5), 0.5, 10_000)
+    assert len(drawn.arrivals_s) == pytest.approx(5000, rel=0.05)
+    assert list(drawn.arrivals_s) == sorted(drawn.arrivals_s)
+    assert sum(drawn.runs_s) / len(drawn.runs_s) == pytest.approx(2.0, rel=0.05)
+    assert 0 <= drawn.arrivals_s[0] <= drawn.arrivals_s[-1] < 10_000
