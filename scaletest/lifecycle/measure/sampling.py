@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 from scaletest.cluster.api_calls import ApiCalls, Missing
 from scaletest.cluster.bulk_objects import Objects
@@ -59,7 +60,7 @@ class Sampler:
         self._tracker = Tracker(
             set(plan.names()), store.workloads(), bare=plan.object_kind == "Pod"
         )
-        self._submissions = _NewSubmissions(store)
+        self._submissions = _NewSubmissions(store.path / SUBMISSIONS)
         self._accepted: dict[str, bool] = {}  # by the names of all that was submitted
         self._fates: dict[str, Fate] = {}
         self.watching = threading.Event()  # set when events are seen as they happen
@@ -160,19 +161,13 @@ def show_progress(progress: Progress, state: LifecycleProgress) -> None:
 class _NewSubmissions:
     """Reads each line of submissions.jsonl once, while another process writes it."""
 
-    def __init__(self, store: LifecycleFolder) -> None:
-        self._store = store
-        self._path = store.path / SUBMISSIONS
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._offset = 0
-        self._is_first = True
 
     def read(self) -> Iterator[Submission]:
         """Yield the submissions that were written since the last call."""
         if not self._path.exists():
-            # submitted.json of the Run:ai scale test tool may stand for it
-            if self._is_first:
-                yield from self._store.submissions()
-                self._is_first = False
             return
         with self._path.open("rb") as file:
             file.seek(self._offset)
