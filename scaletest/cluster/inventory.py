@@ -93,8 +93,7 @@ def _read_rooms(cluster: Cluster, name: str) -> tuple[list[RoomRow], list[str]]:
         if name or _has_worker(spec):
             placed = Deployment(cluster, deployment).placed()
             headroom = supply.headroom(spec, placed)
-            limit = headroom.scarce or headroom.by
-            rooms.append(RoomRow(deployment, headroom.room, placed, limit))
+            rooms.append(RoomRow(deployment, headroom.room, placed, headroom.limited_by))
             if headroom.doubt:
                 warnings.append(f"deployment {deployment}: {headroom.doubt}")
     return rooms, warnings

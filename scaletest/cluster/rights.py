@@ -58,7 +58,7 @@ CAPACITY = (
 )
 
 
-def of_service(resource: Resource) -> tuple[Right, ...]:
+def service_rights(resource: Resource) -> tuple[Right, ...]:
     """Return what doubling the replicas of a service needs, where these are of this kind."""
     group, plural = resource.api.split("/")[2], resource.plural
     scale = () if resource == DEPLOYMENTS else (Right("get", group, f"{plural}/scale"),)
@@ -74,7 +74,10 @@ def of_service(resource: Resource) -> tuple[Right, ...]:
 
 
 def require(cluster: Cluster, wanted: tuple[Right, ...], *, may_hold: bool) -> None:
-    """Unreachable when a right is missing that a run needs. may_hold: autoscalers, too."""
+    """Raise Unreachable when a right is missing that a run needs.
+
+    may_hold: whether it may hold autoscalers, which needs more.
+    """
     if may_hold:
         wanted += HOLD
     if KEDA.group in discovery.api_groups(cluster):

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from scaletest.cluster.api_calls import ApiCalls, Cluster, credentials, service_path
 from scaletest.cluster.deployment import Deployment, pod_templates
@@ -22,6 +22,14 @@ class Reference:
     name: str
     port: str  # number or name, "" for the only port
     path: str
+
+
+class ProxyAccess(NamedTuple):
+    """How a Service is reached through the API server."""
+
+    url: str
+    headers: dict[str, str]  # with our credentials
+    ca_file: str  # of the API server's certificate, "" for the system's
 
 
 class Service:
@@ -93,7 +101,7 @@ class Service:
         return urls
 
     def _slices(self) -> list[dict[str, Any]]:
-        return self._api.objects(
+        return self._api.list_objects(
             ENDPOINT_SLICES.path(self.namespace),
             ENDPOINT_SLICES.plural,
             labelSelector=f"kubernetes.io/service-name={self.reference.name}",
@@ -114,8 +122,8 @@ class Service:
         """Return the URL of the Service inside the cluster's network."""
         return f"http://{self.reference.name}.{self.namespace}.svc:{self.port}{self.reference.path}"
 
-    def proxied(self) -> tuple[str, dict[str, str], str]:
-        """Return the URL through the API server, headers with our credentials, and its CA's file.
+    def proxy_access(self) -> ProxyAccess:
+        """Return the access through the API server.
 
         UsageError with client certificates, which the load does not support.
         """
@@ -130,7 +138,8 @@ class Service:
             )
         )
         path = service_path(self.namespace, self.reference.name, self.port)
-        return f"{settings.host}{path}{self.reference.path}", headers, settings.ssl_ca_cert or ""
+        url = f"{settings.host}{path}{self.reference.path}"
+        return ProxyAccess(url, headers, settings.ssl_ca_cert or "")
 
 
 def _ready_endpoints(piece: dict[str, Any]) -> list[dict[str, Any]]:

@@ -258,7 +258,7 @@ def test_check_says_how_many_workers_fit_and_what_limits_them(
     # when the cluster is checked, by somebody who may list Deployments, and with a quota
     table = scaletest(plane.kubeconfig, "cluster", "check", "-n", name).stdout
     assert "deployment bench-scaletest-sleep-worker: 0 workers fit; limited by the nodes" in table
-    assert "deployment wide: 4 workers fit; limited by gpu.intel.com/xe" in table
+    assert "deployment wide: 4 workers fit; limited by the nodes (gpu.intel.com/xe)" in table
     plane.kubectl("-n", name, "create", "quota", "few", "--hard=requests.memory=3Gi")
     try:
         options = ("-n", name, "--deployment", "wide")

@@ -160,14 +160,16 @@ def _check_room(cluster: Cluster, deployment: Deployment, limit: int) -> tuple[s
     """
     spec = deployment.template["spec"]
     supply = Supply.read(cluster)
-    room = supply.headroom(spec, deployment.placed())
-    if room.room is None or room.room >= limit:
-        return tuple(filter(None, [*supply.unknown, room.doubt]))
+    headroom = supply.headroom(spec, deployment.placed())
+    room = headroom.room
+    if room is None or room >= limit:
+        return tuple(filter(None, [*supply.unknown, headroom.doubt]))
     hint = "look at requests, device resources, node selector and taints: scaletest cluster check"
-    if room.room:
-        hint = f"give <limit> {room.room}, or add nodes or devices"
+    if room:
+        hint = f"give <limit> {room}, or add nodes or devices"
     raise UsageError(
-        f"{room.by} can take {room.room} pods of {deployment.name}, fewer than <limit> {limit}",
+        f"{headroom.limited_by} can take {room} pods of {deployment.name}, fewer than <limit>"
+        f" {limit}",
         hint=hint,
     )
 

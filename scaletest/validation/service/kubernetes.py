@@ -49,7 +49,7 @@ def find_service(
             hint="name it with <deployment>, e.g. statefulset/NAME",
         )
     is_inside = IN_CLUSTER.exists()
-    wanted = rights.of_service(deployment.resource)
+    wanted = rights.service_rights(deployment.resource)
     if not is_inside:
         wanted += (rights.CALL_BY_PROXY,)
     rights.require(cluster, wanted, may_hold=options.pause_autoscalers)

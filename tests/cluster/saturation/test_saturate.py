@@ -93,7 +93,7 @@ def test_the_address_and_the_workload_of_a_service_are_read(cluster: Cluster) ->
     assert service.url() == f"http://model.{cluster.namespace}.svc:80/score"
     deployment = service.deployment()
     assert deployment is not None and deployment.name == "model" and deployment.replicas() == 2
-    url, headers, authority = service.proxied()
+    url, headers, authority = service.proxy_access()
     assert url.endswith(f"/api/v1/namespaces/{cluster.namespace}/services/model:80/proxy/score")
     assert headers and authority
     with pytest.raises(UsageError, match="no port 81"):

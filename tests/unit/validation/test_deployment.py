@@ -68,7 +68,7 @@ class Played:
 
     def autoscalers(self, cluster: Any, deployment: str) -> Any:
         scalers = Autoscalers.__new__(Autoscalers)
-        scalers.all, scalers._deployment = self.scalers, deployment
+        scalers.found, scalers._deployment = self.scalers, deployment
         scalers._resource = DEPLOYMENTS
         return scalers
 
