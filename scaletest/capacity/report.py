@@ -13,7 +13,6 @@ import yaml
 
 from scaletest.capacity.autoscale.best_rule import (
     BestRule,
-    Weakness,
     choose_best,
     find_weaknesses,
 )
@@ -224,14 +223,11 @@ def _rule_title(rule: str, *, is_best: bool) -> str:
 
 def _weakness_lines(comparison: RuleComparison) -> list[str]:
     """Say why rules kill requests or turn, with the names of those of which each is true."""
-    rules: dict[Weakness, list[str]] = {}
+    names_by_weakness: dict[str, list[str]] = {}
     for result in comparison.results:
         for weakness in find_weaknesses(result, comparison.requests):
-            rules.setdefault(weakness, []).append(result.rule.name)
-    return [
-        f"{', '.join(names)}: {weakness.reason}; {weakness.remedy}"
-        for weakness, names in rules.items()
-    ]
+            names_by_weakness.setdefault(weakness, []).append(result.rule.name)
+    return [f"{', '.join(names)}: {weakness}" for weakness, names in names_by_weakness.items()]
 
 
 def draw_courses(comparison: RuleComparison, choice: BestRule) -> list[Chart]:

@@ -56,16 +56,8 @@ def _wait_s(result: SimulationResult) -> float:
     return math.inf if result.mean_wait_s is None else result.mean_wait_s
 
 
-@dataclass(frozen=True, slots=True)
-class Weakness:
-    """Why a rule kills requests or changes its direction, and what to set instead."""
-
-    reason: str
-    remedy: str
-
-
-def find_weaknesses(result: SimulationResult, requests: Requests) -> Iterator[Weakness]:
-    """Yield the weaknesses of a rule that kills requests or changes its direction."""
+def find_weaknesses(result: SimulationResult, requests: Requests) -> Iterator[str]:
+    """Yield why a rule kills requests or changes its direction, each with what to set instead."""
     if not (result.direction_changes or result.killed):
         return
     rule = result.rule
@@ -79,34 +71,32 @@ def find_weaknesses(result: SimulationResult, requests: Requests) -> Iterator[We
                 f"set the window to {wanted_s:.0f} s: <rule> desired:window={wanted_s:.0f}, or"
                 f" autoscaling.exporter.window: {wanted_s:.0f} in the chart"
             )
-        yield Weakness(
+        yield (
             f"the exporter counts requests over {window_s:.0f} s and a request runs for"
             f" {run_s:.0f} s: the number follows the chance of a few arrivals, and falls again"
-            " while their requests still run",
-            remedy,
+            f" while their requests still run; {remedy}"
         )
     if rule.metric == "waiting" and rule.kind != "job":
-        yield Weakness(
+        yield (
             "it counts only what waits: when workers have taken the requests, it counts none and"
-            " takes busy workers away",
-            "count running requests too: metric demand, e.g. <rule> demand-gentle",
+            " takes busy workers away; count running requests too: metric demand, e.g. <rule>"
+            " demand-gentle"
         )
     if rule.metric == "max_wait":
-        yield Weakness(
-            "the longest wait is known only when a request ends, so the rule acts a run time late",
-            "use metric demand or desired_workers",
+        yield (
+            "the longest wait is known only when a request ends, so the rule acts a run time late;"
+            " use metric demand or desired_workers"
         )
     if rule.target_type is TargetType.VALUE:
-        yield Weakness(
+        yield (
             "target type Value multiplies the present replicas: they grow as long as anything"
-            " waits, and collapse afterwards",
-            "use target type AverageValue",
+            " waits, and collapse afterwards; use target type AverageValue"
         )
     # what its pods may do when they must go
     if result.killed:
         long_enough_s = math.ceil(max(requests.runs_s))
-        yield Weakness(
+        yield (
             f"pods go, whether busy or idle, and their grace period of {rule.grace_s:.0f} s is"
-            f" shorter than a request, of up to {long_enough_s} s",
-            f"give pods a grace period of {long_enough_s} s",
+            f" shorter than a request, of up to {long_enough_s} s; give pods a grace period of"
+            f" {long_enough_s} s"
         )

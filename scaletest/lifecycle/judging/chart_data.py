@@ -3,7 +3,6 @@
 Times are seconds since the first submission, or durations in seconds.
 """
 
-import statistics
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -129,37 +128,11 @@ def waterfall(timelines: Sequence[WorkloadTimeline]) -> list[WaterfallRow]:
     return rows
 
 
-@dataclass(frozen=True, slots=True)
-class NodePods:
-    """The pods of a node."""
-
-    node: str
-    pods: int
-    failed: int
-    median_s: float | None  # from scheduling to ready; None when none became ready
-    slowest_s: float | None
-
-
-def pods_by_node(timelines: Iterable[WorkloadTimeline]) -> list[NodePods]:
-    """Return all nodes with pods, the slowest first; those without a pod that became ready last."""
-    pods_of: dict[str, list[LifecyclePod]] = defaultdict(list)
+def ready_times_by_node(timelines: Iterable[WorkloadTimeline]) -> dict[str, list[float]]:
+    """Return by node how many seconds its pods took from scheduling to ready."""
+    seconds_of: dict[str, list[float]] = defaultdict(list)
     for pod in chain.from_iterable(timeline.workload.pods.values() for timeline in timelines):
-        if pod.node:
-            pods_of[pod.node].append(pod)
-    nodes = []
-    for node, pods in pods_of.items():
-        durations_s = []
-        for pod in pods:
-            duration = duration_between(pod.stamps.get("scheduled"), pod.stamps.get("ready"))
-            if duration is not None:
-                durations_s.append(duration.value_s)
-        nodes.append(
-            NodePods(
-                node=node,
-                pods=len(pods),
-                failed=sum(pod.failed for pod in pods),
-                median_s=statistics.median(durations_s) if durations_s else None,
-                slowest_s=max(durations_s, default=None),
-            )
-        )
-    return sorted(nodes, key=lambda node: (-(node.median_s or 0.0), node.node))
+        duration = duration_between(pod.stamps.get("scheduled"), pod.stamps.get("ready"))
+        if pod.node and duration is not None:
+            seconds_of[pod.node].append(duration.value_s)
+    return seconds_of

@@ -1,11 +1,12 @@
 """Make the report of a lifecycle run. `charts` draws its charts."""
 
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from scaletest.lifecycle import runai
 from scaletest.lifecycle.judging.books import fate_of
-from scaletest.lifecycle.judging.chart_data import pods_by_node
+from scaletest.lifecycle.judging.chart_data import ready_times_by_node
 from scaletest.lifecycle.judging.figures import PhaseDurations
 from scaletest.lifecycle.judging.result import LifecycleResult
 from scaletest.lifecycle.judging.timeline import (
@@ -36,6 +37,7 @@ HEADINGS = ("phase", "values", "missing", "mean", "p50", "p95", "p99", "max", "s
 # The phases of the pictures general.png and detailed.png, from top to bottom.
 GENERAL = ("total_decided", "total_ready", "total_finished", "total_backend_job_created")
 DETAILED = tuple(phase.name for phase in PHASES if not phase.total and not phase.of_pods)
+NODE_TIME = "median time from scheduling to ready"
 MOST_NODES = 20
 # Values of a phase from which on charts show more than the table.
 FEWEST_DRAWN = 10
@@ -209,28 +211,20 @@ def sections(result: LifecycleResult) -> list[Section]:
 
 def _node_table(result: LifecycleResult) -> Table:
     """Return how long pods took from scheduling to ready on each node, the slowest nodes first."""
-    nodes = pods_by_node(result.timelines)
-    longest_s = max((node.median_s or 0.0 for node in nodes), default=0.0) or 1.0
+    seconds_of = ready_times_by_node(result.timelines)
+    medians_s = {node: statistics.median(times) for node, times in seconds_of.items()}
+    slowest_nodes = sorted(medians_s, key=lambda node: (-medians_s[node], node))[:MOST_NODES]
+    longest_s = max(medians_s.values(), default=0.0) or 1.0
     rows: list[dict[str, Cell]] = [
         {
-            "node": clean_text(node.node, 60),
-            "median time from scheduling to ready": Share(
-                (node.median_s or 0.0) / longest_s, format_seconds(node.median_s)
-            ),
-            "slowest": format_seconds(node.slowest_s),
-            "pods": str(node.pods),
-            "failed": str(node.failed or ""),
+            "node": clean_text(node, 60),
+            NODE_TIME: Share(medians_s[node] / longest_s, format_seconds(medians_s[node])),
+            "pods": str(len(seconds_of[node])),
         }
-        for node in nodes[:MOST_NODES]
+        for node in slowest_nodes
     ]
-    return Table.of_rows(
-        rows,
-        {"node", "median time from scheduling to ready"},
-        {"node"},
-        note=(
-            f"The slowest {MOST_NODES} of {len(nodes)} nodes." if len(nodes) > MOST_NODES else ""
-        ),
-    )
+    note = f"The slowest {len(slowest_nodes)} of {len(medians_s)} nodes."
+    return Table.of_rows(rows, {"node", NODE_TIME}, {"node"}, note=note)
 
 
 def _chart_blocks(result: LifecycleResult, names: Sequence[str]) -> list[Block]:
