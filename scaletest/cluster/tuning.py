@@ -24,7 +24,6 @@ POD_METRICS = Resource("PodMetrics", "/apis/metrics.k8s.io/v1beta1", "pods", Tru
 class Usage:
     """Usage of a pod."""
 
-    pod: str
     cpu: float  # cores
     memory: float  # bytes
 
@@ -93,7 +92,6 @@ class Tuning:
             containers = [container["usage"] for container in pod["containers"]]
             usages.append(
                 Usage(
-                    pod["metadata"]["name"],
                     cpu=sum(float(parse_quantity(usage["cpu"])) for usage in containers),
                     memory=sum(float(parse_quantity(usage["memory"])) for usage in containers),
                 )

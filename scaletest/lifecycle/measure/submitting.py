@@ -127,18 +127,7 @@ def make_tool(plan: LifecyclePlan, objects: Objects) -> Tool:
     if plan.tool == "runai":
         runai_line(plan, "j-000000")  # refuses a plan that it cannot submit
         runai_path = _find_program("runai")
-
-        def submit(workload: str) -> Applied:
-            answer = _run_program([runai_path, *runai_line(plan, workload)])
-            if "unknown command" in answer.reason:
-                raise UsageError(
-                    f"the Run:ai command line is of version 1: {answer.reason}",
-                    hint=f"install version 2 (its verb is {VERBS[plan.workload_type]}), or submit"
-                    " with <tool> api or kubectl",
-                )
-            return answer
-
-        return submit
+        return lambda name: _run_program([runai_path, *runai_line(plan, name)])
     workloads = Workloads(plan)
     objects.resource(workloads.api_version, workloads.kind)
     if plan.tool == "api":

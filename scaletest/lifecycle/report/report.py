@@ -115,7 +115,7 @@ def _describe_skipped(result: LifecycleResult) -> list[str]:
 def phase_table(result: LifecycleResult, note: str = "") -> Table:
     """Return a row for each phase."""
     rows = []
-    for phase in different_phases(result):
+    for phase in shown_phases(result):
         spread = phase.spread
         # where all values have one source, its number is that of the values
         sources = [str(name) for name in phase.sources]
@@ -137,16 +137,15 @@ def phase_table(result: LifecycleResult, note: str = "") -> Table:
     return Table(HEADINGS, rows, tuple(columns_of_text), spare=("source",), note=note)
 
 
-def different_phases(result: LifecycleResult) -> list[PhaseDurations]:
-    """Return all phases, but where workloads have one pod, those of pods only where they differ."""
+def shown_phases(result: LifecycleResult) -> Sequence[PhaseDurations]:
+    """Return all phases; where workloads have one pod, without those of their pods."""
     if any(len(timeline.workload.pods) > 1 for timeline in result.timelines):
-        return list(result.steps)
-    phases: list[PhaseDurations] = []
-    for phase in result.steps:
-        is_of_pod = phase.step.of_pods or phase.step.name == "last_pod_created"
-        if not (is_of_pod and any(other.spread == phase.spread for other in phases)):
-            phases.append(phase)
-    return phases
+        return result.steps
+    return [
+        phase
+        for phase in result.steps
+        if not phase.step.of_pods and phase.step.name != "last_pod_created"
+    ]
 
 
 def describe_books(result: LifecycleResult) -> str:

@@ -39,7 +39,7 @@ def find_service(options: SaturationOptions, plan: SaturationPlan) -> Target:
     cluster = api_calls.connect_cluster(options.agents.namespace, options.agents.context)
     service = Service(cluster, options.cluster.service)
     deployment = service.deployment()
-    name = service.reference.name
+    name = service.name
     ready, total = service.endpoints()
     lines = [f"service {name}: {service.url()}, {ready} of {total} addresses are ready"]
     if not ready:

@@ -45,7 +45,7 @@ def find_service(
         deployment = service.deployment()
     if deployment is None:
         raise UsageError(
-            f"which object scales the pods of service {service.reference.name} is unknown",
+            f"which object scales the pods of service {service.name} is unknown",
             hint="name it with <deployment>, e.g. statefulset/NAME",
         )
     is_inside = IN_CLUSTER.exists()
@@ -58,7 +58,7 @@ def find_service(
     scalers.active(may_hold=options.pause_autoscalers)
     call = reach(service, make_call, is_inside=is_inside)
     lines = [
-        f"service {service.reference.name}: {call.url}",
+        f"service {service.name}: {call.url}",
         f"{deployment.resource.kind.lower()} {deployment.name}: {deployment.replicas()} replicas",
         *([] if is_inside else [PROXIED]),
     ]
@@ -111,7 +111,7 @@ class KubernetesReplicas:
         while (addresses := self._service.endpoints())[0] != count:
             if self._clock() > deadline:
                 raise WaitTimeout(
-                    f"{count} pods are ready, and service {self._service.reference.name} has"
+                    f"{count} pods are ready, and service {self._service.name} has"
                     f" {addresses[0]} addresses",
                     hint="check that its selector fits the pods of this object and no others",
                 )

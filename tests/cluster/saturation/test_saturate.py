@@ -89,7 +89,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_address_and_the_workload_of_a_service_are_read(cluster: Cluster) -> None:
     service = Service(cluster, "svc/model:http/score")
-    assert (service.port, service.reference.path) == ("80", "/score")
+    assert (service.port, service.path) == ("80", "/score")
     assert service.url() == f"http://model.{cluster.namespace}.svc:80/score"
     deployment = service.deployment()
     assert deployment is not None and deployment.name == "model" and deployment.replicas() == 2

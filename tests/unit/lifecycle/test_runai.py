@@ -21,7 +21,7 @@ from scaletest.lifecycle.measure.submitting import make_tool
 from scaletest.lifecycle.measure.templating import RUNAI_PLACEHOLDERS, Workloads, text_of
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.lifecycle.records import Stamp
-from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.errors import InvalidValue
 from tests.unit.lifecycles import BEGAN, plan, submission, workload
 
 # The command line of Run:ai talks to the cluster itself.
@@ -173,16 +173,6 @@ def test_an_error_of_several_lines_is_told_in_one(failing_program: Callable[[str
     failing_program("Error: no project p\n\nUsage:\n  runai training")
     submit = make_tool(runai_plan("runai-training", tool="runai"), NO_OBJECTS)
     assert submit("j-000001").reason == "Error: no project p Usage: runai training"
-
-
-def test_a_program_of_version_1_is_refused_with_the_new_verbs_named(
-    failing_program: Callable[[str], None],
-) -> None:
-    failing_program('Error: unknown command "workspace" for "runai"')
-    submit = make_tool(runai_plan("runai-interactive", tool="runai"), NO_OBJECTS)
-    with pytest.raises(UsageError, match='of version 1: Error: unknown command "workspace"') as err:
-        submit("j-000001")
-    assert "workspace submit" in (err.value.hint or "")
 
 
 @pytest.mark.parametrize(
