@@ -47,12 +47,13 @@ def submit(output_dir: Path | None, options: LifecycleWorkloadOptions) -> int:
     """Submit all workloads, and return the exit code."""
     store = _new_store(output_dir)
     plan, cluster = _plan_and_cluster(store, options)
-    done, interrupted = measuring.submit(plan, store, cluster)
-    echo(f"{done[True]} of {plan.count} submitted, {done[False]} rejected: {store.path}", err=True)
+    count_by_accepted, interrupted = measuring.submit(plan, store, cluster)
+    accepted, rejected = count_by_accepted[True], count_by_accepted[False]
+    echo(f"{accepted} of {plan.count} submitted, {rejected} rejected: {store.path}", err=True)
     if interrupted:
         echo(f"interrupted; to resume, run the same command with -o {store.path}", err=True)
         return 130
-    return 3 if done[False] else 0
+    return 3 if rejected else 0
 
 
 def sample(output_dir: Path, project: str, backend_times: Path | None, *, follow: bool) -> None:

@@ -25,7 +25,7 @@ from scaletest.stats.percentiles import Distribution, summarise_samples
 class PhaseDurations(Written):
     """The durations of one phase in a run, in seconds."""
 
-    step: Annotated[LifecyclePhase, flat(), "its name"]
+    phase: Annotated[LifecyclePhase, flat(), "its name"]
     since: Annotated[str, "the milestone at which the phase begins"]
     values: Annotated[
         tuple[float | None, ...], INNER, "in the order of submission, None where missing."
@@ -39,10 +39,10 @@ class PhaseDurations(Written):
     @property
     def text(self) -> str:
         """The name for people: where the phase begins and where it ends."""
-        if self.step.of_pods:
+        if self.phase.of_pods:
             texts = POD_MILESTONE_TEXTS
-            return f"each pod: {texts[self.since]} → {texts[self.step.event]}"
-        return f"{MILESTONE_TEXTS[self.since]} → {MILESTONE_TEXTS[self.step.event]}"
+            return f"each pod: {texts[self.since]} → {texts[self.phase.event]}"
+        return f"{MILESTONE_TEXTS[self.since]} → {MILESTONE_TEXTS[self.phase.event]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def summarize_phase(phase: LifecyclePhase, timelines: Sequence[WorkloadTimeline]
     durations = phase_durations(phase, timelines)
     measured = [duration for duration in durations if duration is not None]
     return PhaseDurations(
-        step=phase,
+        phase=phase,
         since=reference_milestone(phase, timelines),
         values=tuple(duration and duration.value_s for duration in durations),
         spread=summarise_samples(duration.value_s for duration in measured),

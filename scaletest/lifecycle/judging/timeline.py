@@ -79,7 +79,7 @@ IMPOSSIBLE_ORDERS = (
 
 @dataclass(frozen=True, slots=True)
 class LifecyclePhase(Written):
-    """A step from one milestone to another."""
+    """A phase from one milestone to another."""
 
     name: Annotated[str, named_in_documents("step"), "its name"]
     title: Annotated[str, "its heading in times.csv"]
@@ -152,7 +152,7 @@ PHASES: tuple[LifecyclePhase, ...] = (
     ),
     LifecyclePhase("pod_ready", "A Pod Ready", "ready", ("created",), of_pods=True),
 )
-BY_NAME: Mapping[str, LifecyclePhase] = {step.name: step for step in PHASES}
+BY_NAME: Mapping[str, LifecyclePhase] = {phase.name: phase for phase in PHASES}
 
 
 class PhaseDuration(NamedTuple):

@@ -43,10 +43,10 @@ MEASURES: MeasureTable = {
 
 
 def judge_thresholds(
-    texts: Sequence[str], steps: Sequence[PhaseDurations], books: Books, per_s: float | None
+    texts: Sequence[str], phases: Sequence[PhaseDurations], books: Books, per_s: float | None
 ) -> tuple[ThresholdResult, ...]:
-    """Judge each threshold, in their order."""
-    by_name = {phase.step.name: phase for phase in steps}
+    """Judge each threshold, in their order. per_s: the throughput of scheduling."""
+    by_name = {durations.phase.name: durations for durations in phases}
     return tuple(
         judge_threshold(threshold, [_measure(threshold, by_name, books, per_s)])
         for threshold in [parse_threshold(text, MEASURES, EXAMPLE) for text in texts]
@@ -87,7 +87,7 @@ def _measured(value: float | None, missing: str = "") -> Measured:
     return Measured(
         exact_estimate(value),
         remedy="submit more workloads: the interval holds the bound",
-        refuted="look at the step's course over time in the report",
+        refuted="look at the phase's course over time in the report",
     )
 
 

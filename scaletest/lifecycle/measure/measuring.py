@@ -27,10 +27,13 @@ CONNECTIONS = 300
 def submit(
     plan: LifecyclePlan, store: LifecycleFolder, cluster: Cluster
 ) -> tuple[Counter[bool], bool]:
-    """Submit the workloads. Return how many were accepted, and not, and whether interrupted."""
+    """Submit the workloads.
+
+    Returns how many were accepted (True) and refused (False), and whether it was interrupted.
+    """
     with _submitter(plan, store, cluster, UNLABELLED, LOCK) as (submitter, stop):
         submitter.run()
-    return submitter.done, stop.asked()
+    return submitter.count_by_accepted, stop.asked()
 
 
 def sample(

@@ -64,7 +64,7 @@ class Submitter:
         self._plan, self._store, self._tool, self._clock = plan, store, tool, clock
         self._fresh, self._stopping, self._pause = fresh, stopping, pause
         self._lock = threading.Lock()
-        self.done: Counter[bool] = Counter()  # how many were accepted, and how many refused
+        self.count_by_accepted: Counter[bool] = Counter()  # of all submissions so far
 
     def run(self) -> None:
         """Submit what is missing. Raises AllRefused when nothing at all is accepted."""
@@ -73,7 +73,7 @@ class Submitter:
             for row in self._store.submissions()
             if row.accepted or row.status in LASTING_REFUSALS
         }
-        self.done.update(settled.values())
+        self.count_by_accepted.update(settled.values())
         names = [name for name in self._plan.names() if name not in settled]
         size = self._plan.processes
         with (
@@ -85,11 +85,12 @@ class Submitter:
                     break
                 rows = list(pool.map(self._submit, names[first : first + size], repeat(file)))
                 # after so many refusals from the start the rest would be refused as well
-                is_hopeless = self.done[False] >= min(MOST_REFUSALS, self._plan.count)
-                if is_hopeless and not self.done[True]:
+                refused = self.count_by_accepted[False]
+                is_hopeless = refused >= min(MOST_REFUSALS, self._plan.count)
+                if is_hopeless and not self.count_by_accepted[True]:
+                    last = rows[-1]
                     raise AllRefused(
-                        f"none of {self.done[False]} workloads was accepted: {rows[-1].status}"
-                        f" {rows[-1].reason}"
+                        f"none of {refused} workloads was accepted: {last.status} {last.reason}"
                     )
                 if self._plan.delay_s:
                     self._pause(self._plan.delay_s)
@@ -115,7 +116,7 @@ class Submitter:
         )
         with self._lock:
             file.write(row.to_json() + "\n")
-            self.done[row.accepted] += 1
+            self.count_by_accepted[row.accepted] += 1
         return row
 
 

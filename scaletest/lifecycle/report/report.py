@@ -58,7 +58,7 @@ def lifecycle_report(run: LifecycleRun) -> Report:
     facts = [(name, str(count)) for name, count in counts.items() if count or name == "measured"]
     if throughput.per_s:
         facts.append(("pods scheduled per second", format_significant(throughput.per_s)))
-    total = result.step("total_ready")
+    total = result.find_phase("total_ready")
     if total and total.spread.p50:
         facts.append(("median time until ready", format_percentile(total.spread, "p50")))
     elif total:
@@ -115,22 +115,22 @@ def _describe_skipped(result: LifecycleResult) -> list[str]:
 def phase_table(result: LifecycleResult, note: str = "") -> Table:
     """Return a row for each phase."""
     rows = []
-    for phase in shown_phases(result):
-        spread = phase.spread
+    for durations in shown_phases(result):
+        spread = durations.spread
         # where all values have one source, its number is that of the values
-        sources = [str(name) for name in phase.sources]
+        sources = [str(name) for name in durations.sources]
         if len(sources) > 1:
-            sources = [f"{name} {count}" for name, count in sorted(phase.sources.items())]
+            sources = [f"{name} {count}" for name, count in sorted(durations.sources.items())]
         rows.append(
             (
-                phase.text,
+                durations.text,
                 str(spread.count),
-                str(phase.missing),
+                str(durations.missing),
                 format_seconds(spread.mean),
                 *(format_percentile(spread, name) for name in ("p50", "p95", "p99")),
                 format_seconds(spread.max),
                 ", ".join(sources),
-                phase.step.name,
+                durations.phase.name,
             )
         )
     columns_of_text = map(HEADINGS.index, ("phase", "source", "measure"))
@@ -140,11 +140,11 @@ def phase_table(result: LifecycleResult, note: str = "") -> Table:
 def shown_phases(result: LifecycleResult) -> Sequence[PhaseDurations]:
     """Return all phases; where workloads have one pod, without those of their pods."""
     if any(len(timeline.workload.pods) > 1 for timeline in result.timelines):
-        return result.steps
+        return result.phases
     return [
-        phase
-        for phase in result.steps
-        if not phase.step.of_pods and phase.step.name != "last_pod_created"
+        durations
+        for durations in result.phases
+        if not durations.phase.of_pods and durations.phase.name != "last_pod_created"
     ]
 
 
@@ -228,8 +228,8 @@ def _node_table(result: LifecycleResult) -> Table:
 
 def _chart_blocks(result: LifecycleResult, names: Sequence[str]) -> list[Block]:
     """Draw the phases that have values enough, each over time and how its values spread."""
-    phases = filter(None, map(result.step, names))
-    many = [phase.step.name for phase in phases if phase.spread.count >= FEWEST_DRAWN]
+    phases = filter(None, map(result.find_phase, names))
+    many = [durations.phase.name for durations in phases if durations.spread.count >= FEWEST_DRAWN]
     charts = phase_charts(result, many)
     if not charts:
         return []

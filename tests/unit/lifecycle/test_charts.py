@@ -237,7 +237,9 @@ def test_a_page_shows_what_was_waited_for_first_and_folds_the_rest() -> None:
 
 
 def test_of_workloads_with_one_pod_no_phase_is_told_twice() -> None:
-    one, two = ({phase.step.name for phase in shown_phases(of(*made(30, pods)))} for pods in (1, 2))
+    one, two = (
+        {phase.phase.name for phase in shown_phases(of(*made(30, pods)))} for pods in (1, 2)
+    )
     assert two - one == {"last_pod_created", "pod_scheduled", "pod_started", "pod_ready"}
 
 

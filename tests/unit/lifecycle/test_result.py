@@ -19,13 +19,13 @@ def test_defect_09_all_series_are_ordered_alike() -> None:
     lifecycle = of(*rows)
     assert [timeline.workload.name for timeline in lifecycle.timelines] == ["j-1", "j-2", "j-3"]
     for name in ("created", "scheduled", "ready"):
-        step = lifecycle.step(name)
+        step = lifecycle.find_phase(name)
         assert list(step.values) == sorted(step.values, key=lambda value: value or 0.0)
 
 
 def test_defect_11_percentiles_and_parts_of_seconds() -> None:
     rows = [workload(f"j-{index:03}", step=0.001 * (index + 1)) for index in range(300)]
-    created = of(*rows).step("created")
+    created = of(*rows).find_phase("created")
     assert created.spread.p50.value == pytest.approx(0.1505)
     assert created.spread.p99.value == pytest.approx(0.29701)
     # refused ones are seen
@@ -48,7 +48,7 @@ def test_rejections_that_differ_in_a_number_are_counted_together() -> None:
 
 
 def test_defect_12_the_answer_of_the_api_has_a_step_of_its_own() -> None:
-    accepted = of(workload("j-1", accepted=0.02)).step("accepted")
+    accepted = of(workload("j-1", accepted=0.02)).find_phase("accepted")
     assert accepted is not None and accepted.values[0] == pytest.approx(0.02)
 
 
@@ -84,7 +84,7 @@ def test_a_little_below_zero_is_zero(back: float, value: float) -> None:
 def test_missing_values_are_counted_and_are_no_zero() -> None:
     whole, half = workload("j-1"), workload("j-2")
     del half.pods["j-2-0"].stamps["ready"]
-    ready = of(whole, half).step("ready")
+    ready = of(whole, half).find_phase("ready")
     assert (ready.spread.count, ready.missing, ready.values[1]) == (1, 1, None)
 
 

@@ -195,7 +195,7 @@ def test_the_originals_files_are_read_and_written() -> None:
     job.stamps = {"created": Stamp(BEGAN + 1, BEGAN + 1.2), "submitted": Stamp(watch_s=BEGAN)}
     text = runai.write_sampled([timeline_of(job)], "p")
     row = json.loads(text)[0]
-    assert list(row) == ["jobName", "jobNamespace", "projectName", *runai.FIELDS]
+    assert list(row) == ["jobName", "jobNamespace", "projectName", *runai.SAMPLED_FIELDS]
     assert row["workloadCreatedTimestamp"] == "2026-09-21T14:13:21.000000+00:00"
     assert row["backendJobCreatedTimestamp"] == row["workloadCreatedTimestamp"]
     back = runai.read_sampled(text)[0]
