@@ -21,14 +21,14 @@ def command() -> None:
 
 @command.command("check")
 @shared.under_heading("Kubernetes")
-@shared.namespace_option("Check the workers of this namespace. [default: the current one]")
+@shared.namespace_option("Check this namespace. [default: the current one]")
 @shared.context
 @shared.under_heading("Target")
 @click.option(
     "--deployment",
     default="",
     metavar="NAME",
-    help="Check this Deployment. [default: all, if they may be listed]",
+    help="Also check how many workers of this Deployment fit.",
 )
 @shared.under_heading("Output")
 @shared.output()
@@ -36,7 +36,7 @@ def check(namespace: str, context: str, deployment: str, output: Output) -> int:
     """Check what a validation may do here, how many workers fit, and what stands in the way.
 
     \b
-    scaletest cluster check -n scaletest
+    scaletest cluster check -n scaletest --deployment scaletest-sleep-worker
 
     Without the right to list nodes and pods in the whole cluster, how many fit is unknown.
 
@@ -89,8 +89,8 @@ def allowance_lines(allowance: inventory.ClusterAllowance) -> Iterator[str]:
         yield (
             f"  {'yes' if row.allowed else lacking:8} {row.right:{width}}  {as_options(row.why)}"
         )
-    # how many workers fit
-    for room in allowance.rooms:
+    room = allowance.room
+    if room is not None:
         where = f"\nroom: deployment {room.deployment}"
         if room.room is None:
             yield f"{where}: unknown how many workers fit"

@@ -1,12 +1,11 @@
 """Find out what a cluster allows a validation, and what it has for one. Nothing is changed."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from scaletest.cluster import capacity, discovery, rights
 from scaletest.cluster.api_calls import Cluster
-from scaletest.cluster.deployment import Deployment, pod_templates
+from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.objects import ObjectClient
 from scaletest.model.declared import named_in_documents
 from scaletest.model.writing import Written
@@ -39,7 +38,7 @@ class ClusterAllowance(Written):
     namespace: str
     version: str  # of the API server
     rights: list[RightRow]
-    rooms: list[RoomRow]
+    room: RoomRow | None  # None when no Deployment was asked about
     warnings: list[str]
 
     @property
@@ -49,19 +48,21 @@ class ClusterAllowance(Written):
 
 
 def read_allowance(cluster: Cluster, deployment: str) -> ClusterAllowance:
-    """Look at our rights, and at the room for workers.
-
-    deployment: the only one to look at; "" for all of the namespace.
-    """
+    """Look at our rights, and at the room for the workers of a Deployment, "" for none."""
     needed = (*rights.NEEDED, rights.PROXY, *rights.HOLD)
     if discovery.KEDA in discovery.api_groups(cluster):
         needed += (rights.KEDA, *rights.PAUSE)
-    wanted = (*needed, *rights.EXPLAIN, *rights.QUOTA, *rights.LISTED, *rights.CAPACITY)
+    wanted = (*needed, *rights.EXPLAIN, *rights.QUOTA, *rights.CAPACITY)
     lacking = rights.missing_rights(cluster, wanted)
-    rooms: list[RoomRow] = []
+    room: RoomRow | None = None
     warnings: list[str] = []
-    if not set(rights.NEEDED) & set(lacking):
-        rooms, warnings = _read_rooms(cluster, deployment)
+    if deployment and not set(rights.NEEDED) & set(lacking):
+        supply = capacity.Supply.read(cluster)
+        found = Deployment(cluster, deployment)
+        placed = found.placed()
+        headroom = supply.headroom(found.template["spec"], placed)
+        room = RoomRow(deployment, headroom.room, placed, headroom.limited_by)
+        warnings = [*supply.unknown, *filter(None, [headroom.doubt])]
     return ClusterAllowance(
         namespace=cluster.namespace,
         version=ObjectClient(cluster).version(),
@@ -69,40 +70,6 @@ def read_allowance(cluster: Cluster, deployment: str) -> ClusterAllowance:
             RightRow(str(right), right not in lacking, right in needed, right.why)
             for right in wanted
         ],
-        rooms=rooms,
+        room=room,
         warnings=warnings,
     )
-
-
-def _read_rooms(cluster: Cluster, name: str) -> tuple[list[RoomRow], list[str]]:
-    """Return the room for the workers of Deployments, and what is unknown about it."""
-    if name:
-        templates = {name: Deployment(cluster, name).template}
-    elif rights.missing_rights(cluster, rights.LISTED):
-        return [], [
-            "the Deployments were not looked at: we may not list them; give <deployment> NAME"
-        ]
-    else:
-        templates = pod_templates(cluster)
-    supply = capacity.Supply.read(cluster)
-    rooms = []
-    warnings = list(supply.unknown)
-    for deployment, template in templates.items():
-        spec = template["spec"]
-        # of all Deployments only those of workers count
-        if name or _has_worker(spec):
-            placed = Deployment(cluster, deployment).placed()
-            headroom = supply.headroom(spec, placed)
-            rooms.append(RoomRow(deployment, headroom.room, placed, headroom.limited_by))
-            if headroom.doubt:
-                warnings.append(f"deployment {deployment}: {headroom.doubt}")
-    return rooms, warnings
-
-
-def _has_worker(spec: Mapping[str, Any]) -> bool:
-    """Return whether a container of the pod runs a worker."""
-    for container in spec.get("containers", []):
-        command_line = [*(container.get("command") or []), *(container.get("args") or [])]
-        if "worker" in command_line[:4]:
-            return True
-    return False

@@ -48,9 +48,6 @@ EXPLAIN = (
     Right("list", "", "events", "explain why a pod is not ready"),
     Right("get", "", "pods/log", "explain why a pod is not ready"),
 )
-LISTED = (
-    Right("list", "apps", "deployments", "check all Deployments, not only one (cluster check)"),
-)
 QUOTA = (Right("list", "", "resourcequotas", "how many pods the quota admits"),)
 CAPACITY = (
     Right("list", "", "nodes", "how many pods the nodes can take", everywhere=True),

@@ -42,7 +42,6 @@ class Service:
             f"read service {self.name} in namespace {self.namespace}",
             "get services",
         )["spec"]
-        self.address = str(spec.get("clusterIP", ""))
         self._selector: dict[str, str] = spec.get("selector") or {}
         # the port that the reference names, by number or name, else the only one
         ports = spec.get("ports", [])

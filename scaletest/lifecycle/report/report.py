@@ -163,9 +163,7 @@ def describe_throughput(result: LifecycleResult) -> str:
     """Describe in one line how fast pods were scheduled."""
     throughput = result.throughput
     if not throughput.seen:
-        # files of Run:ai's tool have times of pods but no number
-        had_pods = any(timeline.stamp("first_pod_created") for timeline in result.uncut_timelines)
-        return "the number of pods is unknown" if had_pods else "no pod was seen"
+        return "no pod is on record"
     pods = plural(throughput.seen, "pod")
     if not throughput.pods:
         return f"{pods} seen, none with a known time of scheduling"
