@@ -5,7 +5,7 @@ The random seed is fixed, so the charts are always the same.
 
 import random
 
-from scaletest.capacity.autoscale.load import SimulationSetting, draw_arrivals, draw_run_times
+from scaletest.capacity.autoscale.load import draw_requests, draw_run_times
 from scaletest.capacity.autoscale.rule import parse_rule
 from scaletest.capacity.autoscale.simulation import simulate
 from scaletest.capacity.report import common_scale, draw_course
@@ -19,14 +19,14 @@ COMPLAINT, REMEDY = "waiting-fast", "desired:window=300"
 def charts() -> tuple[str, str]:
     """Draw two SVGs on one scale: half an hour of two requests a minute, four minutes each."""
     chance = random.Random(1)
-    played = draw_arrivals("poisson", chance, draw_run_times(chance, 240.0, 0.3), 2 / 60, 1800.0)
+    requests = draw_requests("poisson", chance, draw_run_times(chance, 240.0, 0.3), 2 / 60, 1800.0)
     results = [
-        simulate(played, parse_rule(rule), SimulationSetting(), random.Random(1))
+        simulate(requests, parse_rule(rule), 20.0, random.Random(1))
         for rule in (COMPLAINT, REMEDY)
     ]
     until_s, top = common_scale(results)
     first, second = (
-        standalone_chart(draw_course(played_rule, until_s, top)) for played_rule in results
+        standalone_chart(draw_course(result, until_s, top)) for result in results
     )
     return first, second
 

@@ -13,12 +13,10 @@ import yaml
 
 from scaletest.capacity.autoscale.best_rule import (
     BestRule,
-    PlayedRule,
-    Weakness,
     choose_best,
     find_weaknesses,
 )
-from scaletest.capacity.autoscale.load import Arrivals
+from scaletest.capacity.autoscale.load import Requests
 from scaletest.capacity.autoscale.rule import to_values
 from scaletest.capacity.autoscale.simulation import SimulationResult
 from scaletest.model import Verdict, VerdictKind
@@ -60,11 +58,11 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Simulation:
-    """Rules that were played against the same requests."""
+class RuleComparison:
+    """Rules that were simulated with the same requests."""
 
-    arrivals: Arrivals
-    played: Sequence[PlayedRule]
+    requests: Requests
+    results: Sequence[SimulationResult]
     load: Pairs  # the requests, and how pods come and go, as names and values
     seed: int  # of chance
     command_line: Sequence[str] = ()  # what was typed
@@ -72,80 +70,82 @@ class Simulation:
     @property
     def choice(self) -> BestRule:
         """The best rule."""
-        return choose_best(self.played, self.arrivals.mean_run_s)
+        return choose_best(self.results, self.requests.mean_run_s)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         return {
             "schema_version": 1,
             "seed": self.seed,
-            "best": self.choice.played.rule.name,
-            "rules": [played.result.to_dict() for played in self.played],
+            "best": self.choice.result.rule.name,
+            "rules": [result.to_dict() for result in self.results],
         }
 
 
-def make_simulation_report(simulation: Simulation) -> Report:
+def make_comparison_report(comparison: RuleComparison) -> Report:
     """Return the report of simulated rules, which each format renders.
 
     It passes when every request ends under the best rule and none is killed.
     """
-    choice = simulation.choice
-    best = choice.played.result
+    choice = comparison.choice
+    best = choice.result
     is_sound = best.ended == best.requests and not best.killed
     head = Head(
-        title=f"Autoscaling rules, {plural(len(simulation.arrivals.arrivals), 'request')}",
+        title=f"Autoscaling rules, {plural(len(comparison.requests.arrivals_s), 'request')}",
         verdict=Verdict(
             VerdictKind.PASS if is_sound else VerdictKind.FAIL,
-            _best_rule_sentence(simulation, choice),
+            _best_rule_sentence(comparison, choice),
             "" if is_sound else "let scaletest autoscale search for a rule, without <rule>",
         ),
         answer=BEST,
         folder="",
-        conditions=[f"{name}: {value}" for name, value in simulation.load],
+        conditions=[f"{name}: {value}" for name, value in comparison.load],
         facts=[
             ("requests killed", str(best.killed)),
-            ("direction changes", str(best.flips)),
+            ("direction changes", str(best.direction_changes)),
             ("mean wait", format_seconds(best.mean_wait_s)),
             ("pod-seconds", f"{best.pod_s:.0f}"),
-            ("most pods at once", str(best.peak)),
+            ("most pods at once", str(best.peak_pods)),
         ],
-        environment={"command_line": list(simulation.command_line)},
+        environment={"command_line": list(comparison.command_line)},
     )
     # the parts that a terminal and a comment share
-    rules, weaknesses = _rules_table(simulation, choice), _weakness_lines(simulation)
+    rules, weaknesses = _rules_table(comparison, choice), _weakness_lines(comparison)
     # a row for each rule, with the names and base units of JSON
-    rows = [played.result.to_dict() for played in simulation.played]
+    rows = [result.to_dict() for result in comparison.results]
     return Report(
         head=head,
         summary=lambda: [rules, Text(weaknesses), Text(MEANINGS, "soft", optional=True)],
         comment=lambda: [rules, Text(weaknesses, "list")],
-        sections=lambda: make_sections(simulation, choice),
+        sections=lambda: make_sections(comparison, choice),
         sheet=lambda: Sheet(list(rows[0]), [list(row.values()) for row in rows]),
         cases=list,
-        data=simulation.to_dict,
-        picture=lambda: draw_courses(simulation, choice),
+        data=comparison.to_dict,
+        picture=lambda: draw_courses(comparison, choice),
     )
 
 
-def _best_rule_sentence(simulation: Simulation, choice: BestRule) -> str:
+def _best_rule_sentence(comparison: RuleComparison, choice: BestRule) -> str:
     """Say what the best rule does to requests and replicas, and which criterion decided for it."""
-    best = choice.played.result
+    best = choice.result
     lost = best.requests - best.ended
     ends = f"{lost} of {best.requests} requests do not end" if lost else "every request ends"
     kills = "none is killed"
     if best.killed:
         kills = f"pods are taken from {plural(best.killed, 'request')}"
-    turns = f"turn {plural(best.flips, 'time')}" if best.flips else "never turn"
-    reason = "no other rule was played"
-    if len(simulation.played) > 1:
-        reason = f"the best of {len(simulation.played)} rules: {list(choice.left_after)[-1]}"
+    turns = "never turn"
+    if best.direction_changes:
+        turns = f"turn {plural(best.direction_changes, 'time')}"
+    reason = "no other rule was simulated"
+    if len(comparison.results) > 1:
+        reason = f"the best of {len(comparison.results)} rules: {list(choice.left_after)[-1]}"
     return (
-        f"{best.rule}: {ends}, {kills}, the mean wait is {format_seconds(best.mean_wait_s)},"
+        f"{best.rule.name}: {ends}, {kills}, the mean wait is {format_seconds(best.mean_wait_s)},"
         f" and the replicas {turns} between growing and shrinking; {reason}"
     )
 
 
-def make_sections(simulation: Simulation, choice: BestRule) -> list[Section]:
+def make_sections(comparison: RuleComparison, choice: BestRule) -> list[Section]:
     """Return the sections of the page: the best rule's settings, the table, courses and inputs."""
     # how the rule was chosen, and its settings as values of the Helm chart
     criteria = Table(
@@ -157,17 +157,17 @@ def make_sections(simulation: Simulation, choice: BestRule) -> list[Section]:
         note="Each criterion keeps the best rules, and the next is applied to what is left.",
     )
     settings = yaml.safe_dump(
-        {"queues": {"NAME": to_values(choice.played.rule)}}, sort_keys=False
+        {"queues": {"NAME": to_values(choice.result.rule)}}, sort_keys=False
     ).rstrip()
     # a chart of each rule, with what it is in words below
     courses: list[Block] = []
-    rules = zip(_best_first(simulation, choice), draw_courses(simulation, choice), strict=True)
-    for played, chart in rules:
-        courses.append(Figure(chart, f"{chart.title}. The rule: {played.rule.note}.", PHONE_SIZE))
+    rules = zip(_best_first(comparison, choice), draw_courses(comparison, choice), strict=True)
+    for result, chart in rules:
+        courses.append(Figure(chart, f"{chart.title}. The rule: {result.rule.note}.", PHONE_SIZE))
     return make_page(
         {
-            f"Settings of {choice.played.rule.name}": [
-                Text([choice.played.rule.note], "soft"),
+            f"Settings of {choice.result.rule.name}": [
+                Text([choice.result.rule.note], "soft"),
                 Text([settings], "copy"),
                 Text(
                     [
@@ -178,13 +178,13 @@ def make_sections(simulation: Simulation, choice: BestRule) -> list[Section]:
                 ),
                 criteria,
             ],
-            "All rules": [_rules_table(simulation, choice), Text(MEANINGS, "soft")],
+            "All rules": [_rules_table(comparison, choice), Text(MEANINGS, "soft")],
             "Why rules kill requests or change their direction": [
-                Text(_weakness_lines(simulation), "list")
+                Text(_weakness_lines(comparison), "list")
             ],
             "Replicas and requests over time": courses,
-            "What was played": [
-                Facts(simulation.load),
+            "What was simulated": [
+                Facts(comparison.load),
                 Text(
                     [
                         "HPA and KEDA compute as their controllers do, on a virtual clock. The same"
@@ -197,23 +197,21 @@ def make_sections(simulation: Simulation, choice: BestRule) -> list[Section]:
     )
 
 
-def _rules_table(simulation: Simulation, choice: BestRule) -> Table:
+def _rules_table(comparison: RuleComparison, choice: BestRule) -> Table:
     """Return the figures of all rules, a row each."""
-    best = choice.played.rule.name
     rows = []
-    for played in simulation.played:
-        result = played.result
+    for result in comparison.results:
         rows.append(
             [
-                _rule_title(result.rule, is_best=played.rule.name == best),
+                _rule_title(result.rule.name, is_best=result is choice.result),
                 str(result.changes),
-                str(result.flips),
+                str(result.direction_changes),
                 str(result.killed),
                 format_seconds(result.mean_wait_s),
                 format_seconds(result.wait_s(0.95)),
                 "never" if result.makespan_s is None else format_duration(result.makespan_s),
                 f"{result.pod_s:.0f}",
-                str(result.peak),
+                str(result.peak_pods),
             ]
         )
     return Table(COLUMNS, rows, texts=(0,), spare=("replica changes", "most pods"))
@@ -223,27 +221,24 @@ def _rule_title(rule: str, *, is_best: bool) -> str:
     return f"{rule} (best)" if is_best else rule
 
 
-def _weakness_lines(simulation: Simulation) -> list[str]:
+def _weakness_lines(comparison: RuleComparison) -> list[str]:
     """Say why rules kill requests or turn, with the names of those of which each is true."""
-    rules: dict[Weakness, list[str]] = {}
-    for played in simulation.played:
-        for weakness in find_weaknesses(played, simulation.arrivals):
-            rules.setdefault(weakness, []).append(played.rule.name)
-    return [
-        f"{', '.join(names)}: {weakness.reason}; {weakness.remedy}"
-        for weakness, names in rules.items()
-    ]
+    names_by_weakness: dict[str, list[str]] = {}
+    for result in comparison.results:
+        for weakness in find_weaknesses(result, comparison.requests):
+            names_by_weakness.setdefault(weakness, []).append(result.rule.name)
+    return [f"{', '.join(names)}: {weakness}" for weakness, names in names_by_weakness.items()]
 
 
-def draw_courses(simulation: Simulation, choice: BestRule) -> list[Chart]:
+def draw_courses(comparison: RuleComparison, choice: BestRule) -> list[Chart]:
     """Draw a chart of each rule, the best one first, all on one scale."""
-    results = [played.result for played in _best_first(simulation, choice)]
+    results = _best_first(comparison, choice)
     until_s, top = common_scale(results)
     return [draw_course(result, until_s, top, is_best=result is results[0]) for result in results]
 
 
-def _best_first(simulation: Simulation, choice: BestRule) -> list[PlayedRule]:
-    return sorted(simulation.played, key=lambda played: played is not choice.played)
+def _best_first(comparison: RuleComparison, choice: BestRule) -> list[SimulationResult]:
+    return sorted(comparison.results, key=lambda result: result is not choice.result)
 
 
 def common_scale(results: Sequence[SimulationResult]) -> tuple[float, int]:
@@ -263,14 +258,15 @@ def draw_course(
 
     until_s, top: the ends of the axes of time and of numbers, as `common_scale` returns them.
     """
+    turns = plural(result.direction_changes, "direction change")
     title = (
-        f"{_rule_title(result.rule, is_best=is_best)}: {plural(result.flips, 'direction change')},"
-        f" {result.killed} killed, mean wait {format_seconds(result.mean_wait_s)}"
+        f"{_rule_title(result.rule.name, is_best=is_best)}: {turns}, {result.killed} killed,"
+        f" mean wait {format_seconds(result.mean_wait_s)}"
     )
     # requests and replicas are counted, so no mark lies between two whole numbers
     most_marks = min(6, top + 1)
     chart = Chart(
-        re.sub(r"[^A-Za-z0-9]+", "-", f"course-{result.rule}"),
+        re.sub(r"[^A-Za-z0-9]+", "-", f"course-{result.rule.name}"),
         title,
         "requests that wait and run, and the replicas that the rule wants, over time",
         Axis("time, min", 0.0, until_s / 60, max_marks=9),

@@ -18,29 +18,46 @@ ML's formula adds a target utilisation, here `headroom`: replicas = rate x laten
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta
 
-from scaletest.cluster.node_size import AboveZero, Amount, NodeSize
 from scaletest.model.declared import named_in_documents
 from scaletest.model.document import check_fields
 from scaletest.model.errors import InvalidValue
 from scaletest.model.writing import Written
 
-SHARED_PODS, SHARED_CPU = 3, 1.3
+# What the kubelet and the agents of a usual cluster take, in cores.
+NODE_OVERHEAD_CPU = 0.7
+# The default of the kubelet.
+PODS_A_NODE = 110
+Amount = Annotated[float, Meta(ge=0, le=1e9)]
+AboveZero = Annotated[float, Meta(gt=0, le=1e9)]
+# The front ends of the article: how many pods, and the cores of each.
+SHARED_PODS = 3
+SHARED_CPU = 1.3
 HEADROOM = 0.7
 MOST_NODES = 100_000
-# latency in s from which a row holds -> lowest and highest measured part of the computed rate
-EFFICIENCY: tuple[tuple[float, float, float], ...] = (
-    (0.0, 0.65, 0.80),
-    (0.1, 0.85, 0.95),
-    (1.0, 0.95, 1.00),
-)
+MOST_PODS = 1_000_000
+# Latency in s from which a row holds -> lowest and highest measured part of the computed rate.
+EFFICIENCY: dict[float, tuple[float, float]] = {
+    0.0: (0.65, 0.80),
+    0.1: (0.85, 0.95),
+    1.0: (0.95, 1.00),
+}
+# What floating-point numbers may be off by where they are rounded to whole pods and nodes.
 _ROUNDING = 1e-9
+
+
+class ResourceAmounts(NamedTuple):
+    """Amounts of what a node has, or a pod asks for."""
+
+    cpu: float  # cores
+    memory: float  # GiB
+    devices: float
+    pods: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +69,35 @@ class PodSize:
     devices: Annotated[Amount, Meta(title="a pod's number of devices")] = 0.0
     # requests that it serves at once
     concurrency: Annotated[AboveZero, Meta(title="a pod's concurrency")] = 1.0
+
+    @property
+    def requests(self) -> ResourceAmounts:
+        """What it takes of a node."""
+        return ResourceAmounts(self.cpu, self.memory, self.devices, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSize:
+    """A node. Memory is in GiB, and the overhead is what it needs before our pods come."""
+
+    cpu: Annotated[AboveZero, Meta(title="a node's CPU")]
+    memory: Annotated[
+        float, Meta(gt=0, title="a node's memory", extra={"hint": "give a number above 0"})
+    ] = math.inf
+    devices: Annotated[Amount, Meta(title="a node's number of devices")] = 0.0
+    pods: Annotated[int, Meta(ge=1, le=100_000, title="a node's number of pods")] = PODS_A_NODE
+    overhead_cpu: Annotated[Amount, Meta(title="a node's CPU overhead")] = NODE_OVERHEAD_CPU
+    overhead_memory: Annotated[Amount, Meta(title="a node's memory overhead")] = 0.0
+
+    @property
+    def free(self) -> ResourceAmounts:
+        """What is left beside the overhead."""
+        return ResourceAmounts(
+            self.cpu - self.overhead_cpu,
+            self.memory - self.overhead_memory,
+            self.devices,
+            float(self.pods),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +123,7 @@ class CapacityDemand:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        low, high = efficiency(self.latency_s)
+        low, high = efficiency_range(self.latency_s)
         return {
             "rate_per_s": self.rate,
             "latency_s": self.latency_s,
@@ -109,34 +155,19 @@ class Size(Written):
     note: str = ""
 
 
-def chart_values(pod: PodSize, pods: int, headroom: float) -> dict[str, Any]:
-    """Return the values of the chart for a queue of so many pods."""
-    asked = {"cpu": f"{round(1000 * pod.cpu)}m"}
-    if pod.memory:
-        asked["memory"] = f"{round(1024 * pod.memory)}Mi"
-    return {
-        "replicas": pods,
-        "resources": {"requests": asked},
-        "autoscaling": {
-            "minReplicas": min(pods, max(1, round(pods * headroom))),
-            "maxReplicas": pods,
-        },
-    }
-
-
-def efficiency(latency_s: float) -> tuple[float, float]:
+def efficiency_range(latency_s: float) -> tuple[float, float]:
     """Return the lowest and highest part of the formula's rate that was measured at a latency."""
-    return next((low, high) for begin, low, high in reversed(EFFICIENCY) if latency_s >= begin)
+    return EFFICIENCY[max(begin_s for begin_s in EFFICIENCY if latency_s >= begin_s)]
 
 
-def pod_rate(demand: CapacityDemand, part: float = 1.0) -> float:
-    """Return requests a second of one pod: measured, or by the formula times `part`."""
-    return demand.per_pod or demand.pod.concurrency / demand.latency_s * part
+def pod_rate(demand: CapacityDemand, efficiency: float = 1.0) -> float:
+    """Return requests a second of one pod: measured, or this part of what the formula says."""
+    return demand.per_pod or demand.pod.concurrency / demand.latency_s * efficiency
 
 
-def formula_pods(demand: CapacityDemand, part: float = 1.0) -> int:
-    """Return pods by the formula, rounded up; part: of what the formula promises."""
-    return max(1, math.ceil(demand.rate / pod_rate(demand, part) - _ROUNDING))
+def formula_pods(demand: CapacityDemand, efficiency: float = 1.0) -> int:
+    """Return pods by the formula, rounded up. efficiency: the part of its rate that they reach."""
+    return max(1, math.ceil(demand.rate / pod_rate(demand, efficiency) - _ROUNDING))
 
 
 def formula_nodes(demand: CapacityDemand, pods: int) -> int | None:
@@ -162,7 +193,7 @@ def pods_that_fit(demand: CapacityDemand, nodes: int) -> int:
 
 def packed_nodes(demand: CapacityDemand, pods: int, spare: int = 0) -> int | None:
     """Return the fewest nodes for shared pods and ours, and `spare` more; None if no pod fits."""
-    if not _pods_in(demand.pod, demand.node.free):
+    if not _pods_in(demand.node.free, demand.pod):
         return None
     # double until there are enough, then bisect
     enough = 1
@@ -182,9 +213,10 @@ def size_alternatives(
     """
     for checked in (demand, demand.pod, demand.node):
         check_fields(checked)
-    if demand.rate / pod_rate(demand, EFFICIENCY[0][1]) > 10 * MOST_NODES:
+    if formula_pods(demand) > MOST_PODS:
         raise InvalidValue(
-            "more than a million pods would be needed", hint="look at the units of rate and latency"
+            f"more than {MOST_PODS} pods would be needed",
+            hint="look at the units of rate and latency",
         )
     if not 0 < headroom <= 1:
         raise InvalidValue(f"the headroom's share is {headroom}", hint="give a fraction, e.g. 0.7")
@@ -194,31 +226,40 @@ def size_alternatives(
         )
     alternatives = []
     # pods by the formula, at the efficiency of short requests, and with headroom as well
-    part = efficiency(demand.latency_s)[0]
-    plain, real = formula_pods(demand), formula_pods(demand, part)
-    safe = max(1, math.ceil(demand.rate / (pod_rate(demand, part) * headroom) - _ROUNDING))
+    efficiency, _ = efficiency_range(demand.latency_s)
+    plain_pods = formula_pods(demand)
+    efficient_pods = formula_pods(demand, efficiency)
+    rate_with_headroom = pod_rate(demand, efficiency) * headroom
+    safe_pods = max(1, math.ceil(demand.rate / rate_with_headroom - _ROUNDING))
     if not demand.per_pod:
-        nodes = formula_nodes(demand, plain)
-        # the formula pools CPU, but a pod cannot be split between nodes
-        room = pods_that_fit(demand, nodes) if nodes else plain
-        note = f"only {room} of these pods fit on {nodes} nodes" if room < plain else ""
-        alternatives.append(_alternative(demand, "formula", plain, nodes, part=1.0, note=note))
-        if real != plain:
-            nodes = formula_nodes(demand, real)
-            note = f"short requests reach {part:.0%} of the formula"
+        nodes = formula_nodes(demand, plain_pods)
+        note = ""
+        if nodes:
+            # the formula pools CPU, but a pod cannot be split between nodes
+            fitting = pods_that_fit(demand, nodes)
+            if fitting < plain_pods:
+                note = f"only {fitting} of these pods fit on {nodes} nodes"
+        alternatives.append(_alternative(demand, "formula", plain_pods, nodes, 1.0, note=note))
+        if efficient_pods != plain_pods:
+            nodes = formula_nodes(demand, efficient_pods)
+            note = f"short requests reach {efficiency:.0%} of the formula"
             alternatives.append(
-                _alternative(demand, "formula, efficiency", real, nodes, part=part, note=note)
+                _alternative(
+                    demand, "formula, efficiency", efficient_pods, nodes, efficiency, note=note
+                )
             )
+    nodes = packed_nodes(demand, efficient_pods)
+    alternatives.append(_alternative(demand, "placed", efficient_pods, nodes, efficiency))
     method, note = f"placed, at {headroom:.0%}", "runs below its saturation point"
-    alternatives += [
-        _alternative(demand, "placed", real, packed_nodes(demand, real), part=part),
-        _alternative(demand, method, safe, packed_nodes(demand, safe), part=part, note=note),
-    ]
+    nodes = packed_nodes(demand, safe_pods)
+    alternatives.append(_alternative(demand, method, safe_pods, nodes, efficiency, note=note))
     if spare:
         method += f", N-{spare}"
-        note = f"and when {'a node is' if spare == 1 else f'{spare} nodes are'} lost"
-        nodes = packed_nodes(demand, safe, spare)
-        alternatives.append(_alternative(demand, method, safe, nodes, part=part, note=note))
+        note = f"and when {spare} nodes are lost"
+        if spare == 1:
+            note = "and when a node is lost"
+        nodes = packed_nodes(demand, safe_pods, spare)
+        alternatives.append(_alternative(demand, method, safe_pods, nodes, efficiency, note=note))
     return alternatives
 
 
@@ -227,11 +268,12 @@ def _alternative(
     method: str,
     pods: int,
     nodes: int | None,
+    efficiency: float,
     *,
-    part: float,
     note: str = "",
 ) -> Size:
-    holds = pods * pod_rate(demand, part)
+    """Return an alternative with what it holds. nodes: None or 0 when no such pod fits."""
+    holds = pods * pod_rate(demand, efficiency)
     if not nodes:
         return Size(method, pods, nodes, holds, 0.0, "a pod of this size fits on no such node")
     used = (pods * demand.pod.cpu + demand.shared_cpu_total) / (nodes * demand.node.cpu)
@@ -240,15 +282,14 @@ def _alternative(
 
 def _pods_beside(demand: CapacityDemand, shared: int) -> int | None:
     """Return how many pods of ours fit beside so many shared ones; None if those do not fit."""
-    cpu, memory, devices, pods = demand.node.free
-    cpu, pods = cpu - shared * demand.shared_cpu, pods - shared
-    if shared and (cpu < -_ROUNDING or pods < 0):
+    free = demand.node.free
+    left = free._replace(cpu=free.cpu - shared * demand.shared_cpu, pods=free.pods - shared)
+    if shared and (left.cpu < -_ROUNDING or left.pods < 0):
         return None
-    return _pods_in(demand.pod, (cpu, memory, devices, pods))
+    return _pods_in(left, demand.pod)
 
 
-def _pods_in(pod: PodSize, free: Sequence[float]) -> int:
+def _pods_in(free: ResourceAmounts, pod: PodSize) -> int:
     """Return how many such pods fit into the free resources of one node."""
-    wants = (pod.cpu, pod.memory, pod.devices, 1.0)
-    rooms = [have / want for have, want in zip(free, wants, strict=True) if want > 0]
+    rooms = [have / want for have, want in zip(free, pod.requests, strict=True) if want > 0]
     return max(0, math.floor(min(rooms) + _ROUNDING))

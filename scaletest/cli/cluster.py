@@ -21,30 +21,28 @@ def command() -> None:
 
 @command.command("check")
 @shared.under_heading("Kubernetes")
-@shared.namespace_option("Check the workers of this namespace. [default: the current one]")
+@shared.namespace_option("Check this namespace. [default: the current one]")
 @shared.context
 @shared.under_heading("Target")
 @click.option(
     "--deployment",
     default="",
     metavar="NAME",
-    help="Check this Deployment. [default: all, if they may be listed]",
+    help="Also check how many workers of this Deployment fit.",
 )
 @shared.under_heading("Output")
 @shared.output()
 def check(namespace: str, context: str, deployment: str, output: Output) -> int:
     """Check what a validation may do here, how many workers fit, and what stands in the way.
 
-    Also shows what the cluster has for autoscaling.
-
     \b
-    scaletest cluster check -n scaletest
+    scaletest cluster check -n scaletest --deployment scaletest-sleep-worker
 
     Without the right to list nodes and pods in the whole cluster, how many fit is unknown.
 
     Changes nothing. Exit code 7 when a right is missing without which nothing can be validated.
     """
-    allowance = inventory.allowance(connect_cluster(namespace, context), deployment)
+    allowance = inventory.read_allowance(connect_cluster(namespace, context), deployment)
     output.show(allowance.to_dict(), allowance_lines(allowance))
     if allowance.lacking:
         raise rights.refusal(allowance.lacking, allowance.namespace)
@@ -91,46 +89,13 @@ def allowance_lines(allowance: inventory.ClusterAllowance) -> Iterator[str]:
         yield (
             f"  {'yes' if row.allowed else lacking:8} {row.right:{width}}  {as_options(row.why)}"
         )
-    # what the cluster has for autoscaling: its metrics APIs, KEDA, and allocation of devices
-    yield "\nautoscaling and devices"
-    for api in allowance.apis:
-        yield f"  {api.state:9} {api.group:26} {api.why}"
-    allocation = allowance.dynamic_resource_allocation
-    for name, is_there in (
-        ("keda.sh", allowance.keda),
-        (f"resource.k8s.io {allocation}", allocation),
-    ):
-        yield f"  {'available' if is_there else 'absent':9} {name}"
-    # how many workers fit
-    for room in allowance.rooms:
+    room = allowance.room
+    if room is not None:
         where = f"\nroom: deployment {room.deployment}"
         if room.room is None:
             yield f"{where}: unknown how many workers fit"
         else:
             placed = f", {room.placed} of them placed already" if room.placed else ""
             yield f"{where}: {room.room} workers fit{placed}; limited by {room.limited_by}"
-    yield from cause_lines(allowance.causes)
     for line in allowance.warnings:
         yield f"\nwarning: {clean_text(as_options(line))}"
-
-
-def cause_lines(nodes: list[inventory.NodeRow] | None) -> Iterator[str]:
-    """Yield what the nodes show of causes, for people."""
-    if nodes is None:
-        yield "\ncauses: unknown what the nodes show, since we may not list pods or get pods/log"
-    elif not nodes:
-        yield (
-            "\ncauses: unknown what the nodes show, since no worker runs; start one and look again"
-        )
-    for node in nodes or ():
-        where = clean_text(f"causes: node {node.node}")
-        if node.known:
-            yield f"\n{where}: all can be read{' but' if node.gaps else ''}"
-        else:
-            yield (
-                f"\n{where}: the log of {clean_text(node.pod)} does not say what it shows;"
-                " start its"
-                " pod again"
-            )
-        for gap in node.gaps:
-            yield clean_text("  {missing}: {effect}; {remedy}".format_map(gap))

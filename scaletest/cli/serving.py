@@ -15,6 +15,7 @@ from scaletest.cli.output import echo, is_verbose, live_rows, summarize_requests
 from scaletest.model.histogram import DurationHistogram
 from scaletest.model.masking import mask_passwords
 from scaletest.model.texts import short_number
+from scaletest.model.visibility import visibility_gaps
 from scaletest.observe.visibility import read_visibility
 from scaletest_workers import before_run
 from scaletest_workers.settings import Serving, Settings
@@ -31,8 +32,8 @@ def serve_and_report(serving: Serving, settings: Settings) -> None:
         # who leases a slot looks at its device then
         before_run.check_devices(settings.devices, None)
     if "KUBERNETES_SERVICE_HOST" in os.environ and not settings.no_causes:
-        # `scaletest cluster check` reads it there
-        echo(read_visibility().to_line(), err=True)
+        for gap in visibility_gaps(read_visibility()):
+            echo("causes: no {missing}: {effect}; {remedy}".format_map(gap), err=True)
     queue = ServedQueue(serving, settings)
     level = "INFO" if is_verbose() else "WARNING"
     try:

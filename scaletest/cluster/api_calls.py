@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from scaletest.model.checks import cut_text
@@ -27,6 +27,9 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 # A server's Retry-After is obeyed, but no longer than this in all.
 LONGEST_OBEYED_S = 3600.0
+# Of 400 to 499 those that pass with time: timeout, conflict, expired pages of a list, too early,
+# too many requests.
+PASSING_STATUSES = (408, 409, 410, 425, 429)
 
 
 class Missing(ScaletestError):
@@ -49,6 +52,14 @@ class Busy(Unreachable):
 
 class Conflict(Busy):
     """The object exists already, or was changed since it was read (409)."""
+
+
+class ApiAnswer(NamedTuple):
+    """What an HTTP server answered."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +145,7 @@ class ApiCalls:
         """Return the JSON of the answer. Raises Missing, Refused, Busy or Unreachable."""
         return _parse_answer(self.fetch(path, action, {}, **query), action, right)
 
-    def objects(self, path: str, plural: str, **query: str) -> list[dict[str, Any]]:
+    def list_objects(self, path: str, plural: str, **query: str) -> list[dict[str, Any]]:
         """Return the objects of a collection, which one page holds. Raises as `get`."""
         return list(self.get(path, f"list {plural}", f"list {plural}", **query)["items"])
 
@@ -174,13 +185,8 @@ class ApiCalls:
         content = json.dumps(body).encode()
         return _parse_answer(self.send(method, path, action, headers, content), action, right)
 
-    def fetch(
-        self, path: str, action: str, headers: Mapping[str, str], **query: str
-    ) -> tuple[int, bytes, Mapping[str, str]]:
-        """Return the status, body and headers, whatever the status is.
-
-        Raises Busy without an answer.
-        """
+    def fetch(self, path: str, action: str, headers: Mapping[str, str], **query: str) -> ApiAnswer:
+        """Return the answer, whatever its status is. Raises Busy without one."""
         return self.send("GET", path, action, headers, query=query)
 
     def send(
@@ -193,13 +199,13 @@ class ApiCalls:
         *,
         timeout_s: float = TIMEOUT_S,
         query: Mapping[str, str] | None = None,
-    ) -> tuple[int, bytes, Mapping[str, str]]:
-        """Return the status, body and headers as `fetch` does, for any method and body."""
+    ) -> ApiAnswer:
+        """Return the answer as `fetch` does, for any method and body."""
         try:
             answer = self._request(method, path, headers, query or {}, body=body, timeout=timeout_s)
         except (self._urllib3.exceptions.HTTPError, OSError) as error:
             raise _no_answer(action, error) from error
-        return answer.status, answer.data, answer.headers
+        return ApiAnswer(answer.status, answer.data, answer.headers)
 
     @contextmanager
     def stream(
@@ -243,14 +249,13 @@ class ApiCalls:
         return self._pool.request(method, url, headers=headers, **options)
 
 
-def _parse_answer(
-    answer: tuple[int, bytes, Mapping[str, str]], action: str, right: str
-) -> dict[str, Any]:
-    status, body, headers = answer
-    if not 200 <= status < 300:
-        raise status_error(status, read_message(body), action, right, headers)
+def _parse_answer(answer: ApiAnswer, action: str, right: str) -> dict[str, Any]:
+    """Return the JSON of an answer; the error of its status when it is not a success."""
+    if not 200 <= answer.status < 300:
+        message = read_message(answer.body)
+        raise status_error(answer.status, message, action, right, answer.headers)
     try:
-        document: dict[str, Any] = json.loads(body)
+        document: dict[str, Any] = json.loads(answer.body)
     except ValueError as error:
         raise Busy(f"cannot {action}: the answer is not JSON") from error
     return document
@@ -294,9 +299,7 @@ def status_error(
             f"not allowed to {action}: {reason}",
             hint=f"give the service account the right to {right or action} in this namespace",
         )
-    # these pass with time: timeout, conflict, the pages of a list have expired, too early, too many
-    # requests
-    if 400 <= status < 500 and status not in (408, 409, 410, 425, 429):
+    if 400 <= status < 500 and status not in PASSING_STATUSES:
         return Refused(
             f"cannot {action}: {status} {reason}",
             hint="correct the object; trying again does not help",

@@ -1,8 +1,8 @@
 """Apply, list and delete many objects of any kind, with many calls in flight.
 
 A call that the API server defers (429, Retry-After) is sent again after the time that it sets, and
-all threads that share an `Objects` wait so long. Applying is idempotent, so a call without an
-answer is repeated.
+all threads that share an `Objects` wait so long. Applying and deleting are idempotent, so a call
+without an answer is repeated.
 """
 
 import json
@@ -12,8 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from scaletest.cluster.api_calls import (
@@ -21,20 +20,21 @@ from scaletest.cluster.api_calls import (
     ApiCalls,
     Busy,
     Missing,
-    Refused,
     read_message,
     retry_after_s,
     status_error,
 )
 from scaletest.cluster.resources import Resource
-from scaletest.model.checks import cut_text
-from scaletest.model.errors import ScaletestError
 
 # Statuses of a server that throttles, or is broken for now.
 TEMPORARY_STATUSES = (429, 500, 502, 503, 504)
 # A server that throttles thousands of calls takes long to answer one.
 TIMEOUT_S = 30.0
-DELETE_TRIES = 5
+# How many deletions are in flight.
+DELETING_THREADS = 32
+# Our own pause before a call is repeated doubles from the first to the longest.
+FIRST_PAUSE_S = 0.5
+LONGEST_PAUSE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +46,21 @@ class Applied:
     status: int  # the last HTTP status, 0 without an answer; of a program its exit code
     reason: str = ""
     tries: int = 1
-    throttled: int = 0  # number of answers 429
+
+
+class _LastAnswer(NamedTuple):
+    """The answer to a call that was sent until the server took or refused it."""
+
+    status: int  # 0 without an answer
+    reason: str  # why it was refused, "" when it was not
+    tries: int
 
 
 class Objects:
     """The objects of a cluster; any thread may use it.
 
     manager: the field manager; fields of other managers are never taken over.
-    patience_s: how long an object is sent again before it counts as refused; with Retry-After the
+    patience_s: how long a call is sent again before it counts as refused; with Retry-After the
     server decides, up to an hour.
     stopping: when true, nothing is sent again.
     """
@@ -98,56 +105,63 @@ class Objects:
     def apply(self, body: Mapping[str, Any], namespace: str) -> Applied:
         """Create the object, or change it if it differs. Never raises for the server's answer."""
         resource = self.resource(body["apiVersion"], body["kind"])
+        answer = self._send(
+            "PATCH",
+            resource.path(namespace, body["metadata"]["name"]),
+            "apply",
+            {"fieldManager": self._manager},
+            headers={"Content-Type": "application/apply-patch+yaml"},
+            body=json.dumps(body).encode(),
+        )
+        return Applied(
+            accepted=answer.status in (200, 201),
+            created=answer.status == 201,
+            status=answer.status,
+            reason=answer.reason,
+            tries=answer.tries,
+        )
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        action: str,
+        query: Mapping[str, str],
+        *,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+    ) -> _LastAnswer:
+        """Send a call, again while the server is busy and our patience lasts."""
         began_s = self._clock()
-        tries = throttled = 0
+        tries = 0
         while True:
             self._wait_turn()
             tries += 1
             try:
-                status, answer, headers = self._api.send(
-                    "PATCH",
-                    resource.path(namespace, body["metadata"]["name"]),
-                    "apply",
-                    {"Content-Type": "application/apply-patch+yaml"},
-                    json.dumps(body).encode(),
-                    timeout_s=TIMEOUT_S,
-                    query={"fieldManager": self._manager},
+                status, answer, answer_headers = self._api.send(
+                    method, path, action, headers, body, timeout_s=TIMEOUT_S, query=query
                 )
-                reason = "" if status in (200, 201) else read_message(answer)
-                server_pause_s = retry_after_s(headers)
+                reason = "" if status < 300 else read_message(answer)
+                server_pause_s = retry_after_s(answer_headers)
             except Busy as error:  # there was no answer
                 status, reason, server_pause_s = 0, error.message, 0.0
-            throttled += status == 429
             # spread at random, so that threads that were refused together do not return together
-            own_pause_s = min(30.0, 0.25 * 2**tries) * random.uniform(0.5, 1.0)
-            pause_s = max(own_pause_s, server_pause_s)
+            own_pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** (tries - 1))
+            pause_s = max(own_pause_s * random.uniform(0.5, 1.0), server_pause_s)
             patience_s = LONGEST_OBEYED_S if server_pause_s else self._patience_s
-            if (
-                status not in (0, *TEMPORARY_STATUSES)
-                or self._clock() + pause_s > began_s + patience_s
-                or self._stopping()
-            ):
-                return Applied(
-                    accepted=status in (200, 201),
-                    created=status == 201,
-                    status=status,
-                    reason=reason,
-                    tries=tries,
-                    throttled=throttled,
-                )
-            self._pause(pause_s, everyone=status == 429)
+            is_patience_over = self._clock() + pause_s > began_s + patience_s
+            if status not in (0, *TEMPORARY_STATUSES) or is_patience_over or self._stopping():
+                return _LastAnswer(status, reason, tries)
+            if status == 429:
+                # all threads, this one too, wait before their next call
+                with self._lock:
+                    self._not_before = max(self._not_before, self._clock() + pause_s)
+            else:
+                self._sleep(pause_s)
 
     def _wait_turn(self) -> None:
         while not self._stopping() and (left_s := self._not_before - self._clock()) > 0:
             self._sleep(left_s)
-
-    def _pause(self, seconds: float, *, everyone: bool) -> None:
-        """Wait; or let all threads, this one too, wait before their next call."""
-        if everyone:
-            with self._lock:
-                self._not_before = max(self._not_before, self._clock() + seconds)
-        else:
-            self._sleep(seconds)
 
     def list_names(self, resource: Resource, namespace: str, selector: str) -> list[str]:
         """Return the names of all objects with these labels that are not being deleted."""
@@ -165,48 +179,23 @@ class Objects:
 
         Raises Refused, Unreachable.
         """
+        action = f"delete {resource.plural}"
+
+        def delete_one(name: str) -> None:
+            path, query = resource.path(namespace, name), {"propagationPolicy": "Background"}
+            answer = self._send("DELETE", path, action, query, headers={})
+            if answer.status not in (200, 202, 404):
+                raise status_error(answer.status, answer.reason, action)
+
         # one call for the whole collection would exceed the API server's time limit with thousands
         # of objects
-        paths = [resource.path(namespace, name) for name in names]
-        with ThreadPoolExecutor(32) as pool:
+        with ThreadPoolExecutor(DELETING_THREADS) as pool:
             # making the list raises here what a thread raised
-            list(pool.map(self._delete, paths, repeat(f"delete {resource.plural}")))
-
-    def _delete(self, path: str, action: str) -> None:
-        for tries in range(1, DELETE_TRIES + 1):
-            self._wait_turn()
-            try:
-                status, body, headers = self._api.send(
-                    "DELETE",
-                    path,
-                    action,
-                    {},
-                    timeout_s=TIMEOUT_S,
-                    query={"propagationPolicy": "Background"},
-                )
-                if status in (200, 202, 404):
-                    return
-                if status not in TEMPORARY_STATUSES or tries == DELETE_TRIES:
-                    raise status_error(status, read_message(body), action)
-                self._pause(retry_after_s(headers) or 0.5 * 2**tries, everyone=status == 429)
-            except Busy:
-                if tries == DELETE_TRIES:
-                    raise
-                self._sleep(0.5 * 2**tries)
+            list(pool.map(delete_one, names))
 
     def check_namespace(self, name: str) -> None:
-        """Check that a namespace exists. Raises Refused when it does not."""
-        try:
-            self._api.get(
-                f"/api/v1/namespaces/{quote(name)}", f"read namespace {name}", "get namespaces"
-            )
-        except Missing as error:
-            raise Refused(
-                f"there is no namespace {cut_text(name, 80)}",
-                hint=f"create it: kubectl create namespace {cut_text(name, 80)}",
-            ) from error
-        except Busy:
-            raise
-        except ScaletestError:
-            # we may not read it, and then it counts as existing
-            return
+        """Check that a namespace exists, where we may read it. Raises Missing, Busy."""
+        action = f"read namespace {name}"
+        status, body, _ = self._api.fetch(f"/api/v1/namespaces/{quote(name)}", action, {})
+        if status not in (200, 401, 403):
+            raise status_error(status, read_message(body), action)

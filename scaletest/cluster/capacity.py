@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from scaletest.cluster import rights
 from scaletest.cluster.api_calls import ApiCalls, Cluster
@@ -25,22 +25,26 @@ from scaletest.cluster.resources import NODES, PODS, QUOTAS
 
 @dataclass(frozen=True, slots=True)
 class NodeCapacity:
-    """Free and allocatable resources of a node, in units (cores, bytes, pods, devices)."""
+    """What is free on a node, in units (cores, bytes, pods, devices), and which pods it takes."""
 
     name: str
     free: Mapping[str, Decimal]
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Mapping[str, str], ...] = ()
     schedulable: bool = True
-    allocatable: Mapping[str, Decimal] = field(default_factory=dict)
 
 
-def quota_room(
-    spec: Mapping[str, Any], quotas: Iterable[Mapping[str, Any]]
-) -> tuple[int, str] | None:
-    """Count the further pods of this spec that the quotas admit, and name the quota that ends it.
+class QuotaRoom(NamedTuple):
+    """How many further pods the quotas admit, and what ends it: a quota and its key."""
 
-    None when no quota applies. quotas: ResourceQuota objects.
+    pods: int
+    limited_by: str
+
+
+def quota_room(spec: Mapping[str, Any], quotas: Iterable[Mapping[str, Any]]) -> QuotaRoom | None:
+    """Count the further pods of this spec that the quotas admit; None when no quota applies.
+
+    quotas: ResourceQuota objects.
     """
     requests = pod_requests(spec)
     # what one pod adds to each key of a quota; a bare name stands for the request
@@ -50,7 +54,7 @@ def quota_room(
         **{f"limits.{name}": amount for name, amount in pod_limits(spec).items()},
         "count/pods": Decimal(1),
     }
-    rooms: list[tuple[int, str]] = []
+    rooms = []
     for quota in quotas:
         if quota["spec"].get("scopes") or quota["spec"].get("scopeSelector"):
             continue  # only the API server knows whether it applies
@@ -58,8 +62,8 @@ def quota_room(
         for key, hard in quota["spec"].get("hard", {}).items():
             if amounts.get(key):
                 left = max(Decimal(0), parse_quantity(hard) - parse_quantity(used.get(key, "0")))
-                pods = int(left // amounts[key])
-                rooms.append((pods, f"quota {quota['metadata']['name']}: {key}"))
+                title = f"quota {quota['metadata']['name']}: {key}"
+                rooms.append(QuotaRoom(int(left // amounts[key]), title))
     return min(rooms, default=None)
 
 
@@ -69,7 +73,7 @@ def read_nodes(cluster: Cluster) -> list[NodeCapacity]:
     Needs the right to list nodes and the pods of all namespaces.
     """
     api = ApiCalls(cluster)
-    nodes = api.objects(NODES.path(""), NODES.plural)
+    nodes = api.list_objects(NODES.path(""), NODES.plural)
     requests: dict[str, list[dict[str, Decimal]]] = defaultdict(list)
     for pod in api.get(PODS.path(""), "list all pods", "list pods of all namespaces")["items"]:
         if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
@@ -90,7 +94,6 @@ def read_nodes(cluster: Cluster) -> list[NodeCapacity]:
                 labels=meta.get("labels", {}),
                 taints=tuple(spec.get("taints", ())),
                 schedulable=ready and not spec.get("unschedulable", False),
-                allocatable=allocatable,
             )
         )
     return capacities
@@ -123,10 +126,8 @@ class Headroom:
     """Room for pods."""
 
     room: int | None  # pods that fit in all, None when unknown
+    limited_by: str  # a quota, or the nodes with the resource that runs out first on them
     doubt: str  # what could not be counted, "" for nothing
-    by: str = ""  # what limits it, the nodes or a quota
-    # the resource that runs out first on the nodes, where they limit it and any admits such a pod
-    scarce: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ class Supply:
         if lacking := rights.missing_rights(cluster, rights.QUOTA):
             unknown.append(f"quotas are unknown: we may not {lacking[0]}")
         else:
-            quotas = ApiCalls(cluster).objects(QUOTAS.path(cluster.namespace), QUOTAS.plural)
+            quotas = ApiCalls(cluster).list_objects(QUOTAS.path(cluster.namespace), QUOTAS.plural)
         return cls(nodes, quotas, tuple(unknown))
 
     def headroom(self, spec: Mapping[str, Any], placed: int) -> Headroom:
@@ -162,7 +163,7 @@ class Supply:
             )
         # for how many further pods each resource suffices, on the nodes that admit such a pod
         requests = pod_requests(spec)
-        suffices: Counter[str] = Counter()
+        pods_by_resource: Counter[str] = Counter()
         on_nodes = placed
         for node in self.nodes or ():
             if _admits(spec, node):
@@ -171,12 +172,14 @@ class Supply:
                     for name, amount in requests.items()
                     if amount
                 }
-                suffices.update(fitting)
+                pods_by_resource.update(fitting)
                 on_nodes += min(fitting.values())
         quota = quota_room(spec, self.quotas or ())
-        if quota and (self.nodes is None or placed + quota[0] < on_nodes):
-            return Headroom(placed + quota[0], doubt, by=quota[1])
+        if quota and (self.nodes is None or placed + quota.pods < on_nodes):
+            return Headroom(placed + quota.pods, quota.limited_by, doubt)
         if self.nodes is None:
-            return Headroom(None, doubt)
-        scarce = min(suffices, key=suffices.__getitem__, default="")
-        return Headroom(on_nodes, doubt, "the nodes", scarce)
+            return Headroom(None, "", doubt)
+        limited_by = "the nodes"
+        if pods_by_resource:
+            limited_by += f" ({min(pods_by_resource, key=pods_by_resource.__getitem__)})"
+        return Headroom(on_nodes, limited_by, doubt)

@@ -32,7 +32,8 @@ from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
 
 BEFORE = "scaletest/before"
 # An API server refuses for seconds while it restarts.
-TRIES, PAUSE_S = 30, 1.0
+TRIES = 30
+PAUSE_S = 1.0
 # Kinds whose lists can be merged by name.
 BUILT_IN = (DEPLOYMENTS, STATEFUL_SETS, HPAS)
 
@@ -115,12 +116,14 @@ class Changes:
 
     def note(self, resource: Resource, name: str, patch: Patch) -> None:
         """Note on an object what this patch will change. UsageError when another run changed it."""
-        self._insist(partial(self._note, resource, name, patch))
+        self._repeat_while_busy(partial(self._note, resource, name, patch))
 
     def change(self, resource: Resource, name: str, patch: Patch) -> None:
         """Note on an object what this patch changes, and change it."""
         self.note(resource, name, patch)
-        self._insist(partial(self._write, resource, name, patch, self._notes[resource, name]))
+        self._repeat_while_busy(
+            partial(self._write, resource, name, patch, self._notes[resource, name])
+        )
 
     def put_back(self) -> dict[str, str]:
         """Undo all changes. Return by object what to do where that failed, "" where it did not."""
@@ -128,7 +131,7 @@ class Changes:
         for resource, name in reversed(list(self._notes)):
             title = f"{resource.kind} {name}"
             try:
-                self._insist(partial(self._undo, resource, name))
+                self._repeat_while_busy(partial(self._undo, resource, name))
                 del self._notes[resource, name]
                 remedies[title] = ""
             except ScaletestError as error:
@@ -144,7 +147,7 @@ class Changes:
             if remedy:
                 logger.error("%s could not be put back: %s", title, remedy)
 
-    def _insist(self, act: Callable[[], None]) -> None:
+    def _repeat_while_busy(self, act: Callable[[], None]) -> None:
         """Act until the API server is not busy, but not for ever."""
         for tries_left in reversed(range(TRIES)):
             try:

@@ -1,8 +1,6 @@
 """Reach the HTTP API of a client by its URL, or by the API server's proxy of its Service."""
 
-from collections.abc import Mapping
-
-from scaletest.cluster.api_calls import TIMEOUT_S, ApiCalls, Cluster, service_path
+from scaletest.cluster.api_calls import TIMEOUT_S, ApiAnswer, ApiCalls, Cluster, service_path
 from scaletest.model import checks
 from scaletest.model.errors import Unreachable
 
@@ -22,8 +20,8 @@ class ServiceProxy:
         self._api = ApiCalls(cluster)
         self._headers = {TOKEN_HEADER: token} if token else {}
 
-    def get(self, path: str, **query: str) -> tuple[int, bytes, Mapping[str, str]]:
-        """Return the status, body and headers. Raises Unreachable without an answer."""
+    def get(self, path: str, **query: str) -> ApiAnswer:
+        """Return the answer, whatever its status is. Raises Unreachable without one."""
         return self._api.fetch(self._path + path, f"reach {self.name}", self._headers, **query)
 
 
@@ -37,8 +35,8 @@ class Direct:
         self._headers = {TOKEN_HEADER: token} if token else {}
         self._pool = urllib3.PoolManager(retries=False, timeout=TIMEOUT_S)
 
-    def get(self, path: str, **query: str) -> tuple[int, bytes, Mapping[str, str]]:
-        """Return the status, body and headers. Raises Unreachable without an answer."""
+    def get(self, path: str, **query: str) -> ApiAnswer:
+        """Return the answer, whatever its status is. Raises Unreachable without one."""
         import urllib3.exceptions
 
         try:
@@ -50,4 +48,4 @@ class Direct:
                 f"client {self.name} does not answer: {checks.cut_text(str(error), 200)}",
                 hint="is it running?",
             ) from error
-        return answer.status, answer.data, answer.headers
+        return ApiAnswer(answer.status, answer.data, answer.headers)

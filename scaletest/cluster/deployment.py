@@ -17,7 +17,7 @@ def pod_templates(cluster: Cluster) -> dict[str, dict[str, Any]]:
     """
     return {
         deployment["metadata"]["name"]: deployment["spec"]["template"]
-        for deployment in ApiCalls(cluster).objects(
+        for deployment in ApiCalls(cluster).list_objects(
             DEPLOYMENTS.path(cluster.namespace), DEPLOYMENTS.plural
         )
     }
@@ -110,7 +110,7 @@ class Deployment:
         )
 
     def _events(self, selector: str, **query: str) -> list[dict[str, Any]]:
-        return self._api.objects(
+        return self._api.list_objects(
             EVENTS.path(self.namespace), EVENTS.plural, fieldSelector=selector, **query
         )
 

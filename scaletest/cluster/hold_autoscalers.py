@@ -55,10 +55,10 @@ class Autoscalers:
         self._api, self._namespace = ApiCalls(cluster), cluster.namespace
         self._deployment, self._resource = deployment, resource
         self._clock, self._sleep = clock, sleep
-        self.all = self._list(HPAS)
+        self.found = self._list(HPAS)
         # without KEDA its objects cannot be listed
         if discovery.KEDA in discovery.api_groups(cluster):
-            self.all += self._list(SCALED_OBJECTS)
+            self.found += self._list(SCALED_OBJECTS)
 
     def active(self, *, may_hold: bool) -> list[Autoscaler]:
         """Return those that may change the number of pods, or that a run holds.
@@ -69,7 +69,7 @@ class Autoscalers:
         # the HPA of a ScaledObject is held by pausing that one
         active = [
             scaler
-            for scaler in self.all
+            for scaler in self.found
             if scaler.note is not None or not (scaler.paused or scaler.owner)
         ]
         if active and not may_hold:
@@ -86,12 +86,12 @@ class Autoscalers:
         WaitTimeout when KEDA does not delete the HPA of a paused ScaledObject, which would continue
         to scale.
         """
-        limit = max(1, replicas)  # an HPA has no maximum of 0
+        held_at = max(1, replicas)  # an HPA has no maximum of 0
         for scaler in self.active(may_hold=True):
             changes.take_over(scaler.resource, scaler.name, scaler.note)
             if scaler.resource == HPAS:
                 changes.change(
-                    HPAS, scaler.name, Patch({"minReplicas": limit, "maxReplicas": limit})
+                    HPAS, scaler.name, Patch({"minReplicas": held_at, "maxReplicas": held_at})
                 )
             else:
                 changes.change(SCALED_OBJECTS, scaler.name, Patch(annotations={PAUSED: "true"}))
@@ -130,7 +130,7 @@ class Autoscalers:
     def _list(self, resource: Resource) -> list[Autoscaler]:
         """List the objects of a kind that scale the Deployment."""
         scalers = []
-        for scaler in self._api.objects(resource.path(self._namespace), resource.plural):
+        for scaler in self._api.list_objects(resource.path(self._namespace), resource.plural):
             target = scaler["spec"].get("scaleTargetRef", {})
             is_kind = target.get("kind", DEPLOYMENTS.kind) == self._resource.kind
             if not is_kind or target.get("name") != self._deployment:
@@ -164,6 +164,6 @@ def restore(cluster: Cluster, name: str) -> dict[str, str]:
     changes = Changes(cluster, deployment)
     # put back last: an autoscaler that is still held would scale it again
     changes.take_over(deployment.resource, deployment.name, deployment.annotations.get(BEFORE))
-    for scaler in Autoscalers(cluster, deployment.name, resource=deployment.resource).all:
+    for scaler in Autoscalers(cluster, deployment.name, resource=deployment.resource).found:
         changes.take_over(scaler.resource, scaler.name, scaler.note)
     return changes.put_back()

@@ -46,7 +46,7 @@ class ObjectClient:
         self, resource: Resource, namespace: str = "", labels: str = "", fields: str = ""
     ) -> list[Document]:
         """List all objects with these labels and fields, in a namespace ("": in all)."""
-        return self._api.objects(
+        return self._api.list_objects(
             resource.path(namespace), resource.plural, **selector_query(labels, fields)
         )
 

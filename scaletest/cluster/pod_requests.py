@@ -14,8 +14,6 @@ SUFFIXES = {
     "n": Decimal("1e-9"),
     "": Decimal(1),
 }
-# Intel's GPU plugin offered shares of a GPU by these names until version 0.34 (August 2025).
-REMOVED = ("gpu.intel.com/millicores", "gpu.intel.com/memory.max", "gpu.intel.com/tiles")
 
 
 def parse_quantity(text: str | int) -> Decimal:
@@ -67,19 +65,3 @@ def container_requests(container: Mapping[str, Any]) -> dict[str, Decimal]:
     return parse_quantities(
         {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
     )
-
-
-def warn_of_removed(name: str, spec: Mapping[str, Any]) -> list[str]:
-    """Return warnings for a pod that requests resources which no device plugin offers any more.
-
-    name: of what the pod belongs to, for the text.
-    """
-    requests = pod_requests(spec)
-    names = [resource for resource in REMOVED if resource in requests]
-    if not names:
-        return []
-    return [
-        f"{name} requests {', '.join(names)}, which Intel's GPU plugin no longer offers since 0.34"
-        " (August 2025): share the devices (-shared-dev-num of the plugin) and request"
-        " gpu.intel.com/xe or i915, or use a device class"
-    ]

@@ -48,11 +48,6 @@ EXPLAIN = (
     Right("list", "", "events", "explain why a pod is not ready"),
     Right("get", "", "pods/log", "explain why a pod is not ready"),
 )
-# Workers log what they see of their nodes.
-VIEWS = (Right("list", "", "pods"), Right("get", "", "pods/log"))
-LISTED = (
-    Right("list", "apps", "deployments", "check all Deployments, not only one (cluster check)"),
-)
 QUOTA = (Right("list", "", "resourcequotas", "how many pods the quota admits"),)
 CAPACITY = (
     Right("list", "", "nodes", "how many pods the nodes can take", everywhere=True),
@@ -60,7 +55,7 @@ CAPACITY = (
 )
 
 
-def of_service(resource: Resource) -> tuple[Right, ...]:
+def service_rights(resource: Resource) -> tuple[Right, ...]:
     """Return what doubling the replicas of a service needs, where these are of this kind."""
     group, plural = resource.api.split("/")[2], resource.plural
     scale = () if resource == DEPLOYMENTS else (Right("get", group, f"{plural}/scale"),)
@@ -76,7 +71,10 @@ def of_service(resource: Resource) -> tuple[Right, ...]:
 
 
 def require(cluster: Cluster, wanted: tuple[Right, ...], *, may_hold: bool) -> None:
-    """Unreachable when a right is missing that a run needs. may_hold: autoscalers, too."""
+    """Raise Unreachable when a right is missing that a run needs.
+
+    may_hold: whether it may hold autoscalers, which needs more.
+    """
     if may_hold:
         wanted += HOLD
     if KEDA.group in discovery.api_groups(cluster):

@@ -34,15 +34,13 @@ def find_scalable(cluster: Cluster, text: str) -> tuple[Resource, str]:
     api = ApiCalls(cluster)
     served = api.get(f"/apis/{group}", f"read the API group {group}", f"get /apis/{group}")
     path = f"/apis/{served['preferredVersion']['groupVersion']}"
-    rows = api.get(path, f"read {path}", f"get {path}")["resources"]
-    plurals = {str(row["name"]) for row in rows}
-    for row in rows:
-        plural = str(row["name"])
-        if kind not in (plural, str(row["kind"]).lower()) or "/" in plural:
-            continue
-        if f"{plural}/scale" not in plurals:
-            break
-        return Resource(str(row["kind"]), path, plural, namespaced=bool(row["namespaced"])), name
+    # kinds by their plurals, and subresources, which have a slash in their names
+    rows = {
+        str(row["name"]): row for row in api.get(path, f"read {path}", f"get {path}")["resources"]
+    }
+    for plural, row in rows.items():
+        if kind in (plural, str(row["kind"]).lower()) and f"{plural}/scale" in rows:
+            return Resource(str(row["kind"]), path, plural, bool(row["namespaced"])), name
     raise UsageError(
         f"{kind}.{group} is no kind with the subresource /scale",
         hint=f"look at: kubectl api-resources --api-group={group}",

@@ -1,8 +1,7 @@
 """Read a Service: its address, its ready endpoints, and its Deployment."""
 
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from scaletest.cluster.api_calls import ApiCalls, Cluster, credentials, service_path
 from scaletest.cluster.deployment import Deployment, pod_templates
@@ -15,51 +14,48 @@ _REFERENCE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """A reference svc/NAME[:PORT][/PATH]."""
+class ProxyAccess(NamedTuple):
+    """How a Service is reached through the API server."""
 
-    name: str
-    port: str  # number or name, "" for the only port
-    path: str
+    url: str
+    headers: dict[str, str]  # with our credentials
+    ca_file: str  # of the API server's certificate, "" for the system's
 
 
 class Service:
-    """A Service. Needs the rights to get services, list endpointslices and list deployments.
-
-    InvalidValue for a text that is not a reference.
-    """
+    """A Service. Needs the rights to get services, list endpointslices and list deployments."""
 
     def __init__(self, cluster: Cluster, text: str) -> None:
+        """Read the Service by a reference svc/NAME[:PORT][/PATH]. InvalidValue for other text."""
         match = _REFERENCE.fullmatch(text)
         if not match:
             raise InvalidValue(
                 f"<service> is {text[:80]!r}",
                 hint="give svc/NAME, svc/NAME:PORT or svc/NAME:PORT/PATH",
             )
-        self.reference = Reference(match[1], match[3] or "", match[4] or "/")
+        self.name, self.path = match[1], match[4] or "/"
+        wanted = match[3] or ""  # the port's number or name, "" for the only port
         self._cluster, self._api = cluster, ApiCalls(cluster)
         self.namespace = cluster.namespace
         spec = self._api.get(
-            SERVICES.path(self.namespace, self.reference.name),
-            f"read service {self.reference.name} in namespace {self.namespace}",
+            SERVICES.path(self.namespace, self.name),
+            f"read service {self.name} in namespace {self.namespace}",
             "get services",
         )["spec"]
-        self.address = str(spec.get("clusterIP", ""))
         self._selector: dict[str, str] = spec.get("selector") or {}
         # the port that the reference names, by number or name, else the only one
-        ports, wanted = spec.get("ports", []), self.reference.port
+        ports = spec.get("ports", [])
         numbers = [str(port["port"]) for port in ports]
         matching = [port for port in ports if wanted in ("", str(port["port"]), port.get("name"))]
         checks.raise_first_mistake(
             (
                 not wanted and len(ports) != 1,
-                f"service {self.reference.name} has {len(ports)} ports",
-                f"choose one: svc/{self.reference.name}:{'|'.join(numbers)}",
+                f"service {self.name} has {len(ports)} ports",
+                f"choose one: svc/{self.name}:{'|'.join(numbers)}",
             ),
             (
                 not matching,
-                f"service {self.reference.name} has no port {wanted}",
+                f"service {self.name} has no port {wanted}",
                 f"it has {', '.join(numbers) or 'none'}",
             ),
         )
@@ -93,10 +89,10 @@ class Service:
         return urls
 
     def _slices(self) -> list[dict[str, Any]]:
-        return self._api.objects(
+        return self._api.list_objects(
             ENDPOINT_SLICES.path(self.namespace),
             ENDPOINT_SLICES.plural,
-            labelSelector=f"kubernetes.io/service-name={self.reference.name}",
+            labelSelector=f"kubernetes.io/service-name={self.name}",
         )
 
     def deployment(self) -> Deployment | None:
@@ -112,10 +108,10 @@ class Service:
 
     def url(self) -> str:
         """Return the URL of the Service inside the cluster's network."""
-        return f"http://{self.reference.name}.{self.namespace}.svc:{self.port}{self.reference.path}"
+        return f"http://{self.name}.{self.namespace}.svc:{self.port}{self.path}"
 
-    def proxied(self) -> tuple[str, dict[str, str], str]:
-        """Return the URL through the API server, headers with our credentials, and its CA's file.
+    def proxy_access(self) -> ProxyAccess:
+        """Return the access through the API server.
 
         UsageError with client certificates, which the load does not support.
         """
@@ -129,8 +125,9 @@ class Service:
                 " port-forward",
             )
         )
-        path = service_path(self.namespace, self.reference.name, self.port)
-        return f"{settings.host}{path}{self.reference.path}", headers, settings.ssl_ca_cert or ""
+        path = service_path(self.namespace, self.name, self.port)
+        url = f"{settings.host}{path}{self.path}"
+        return ProxyAccess(url, headers, settings.ssl_ca_cert or "")
 
 
 def _ready_endpoints(piece: dict[str, Any]) -> list[dict[str, Any]]:

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from scaletest.cluster.api_calls import ApiCalls, Cluster
-from scaletest.cluster.cadvisor import Cadvisor
 from scaletest.cluster.changes import Changes, Patch
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import Autoscalers
 from scaletest.cluster.pod_requests import container_requests, parse_quantity
 from scaletest.cluster.resources import DEPLOYMENTS, Resource
-from scaletest.model.errors import ScaletestError, WaitTimeout
+from scaletest.model.errors import WaitTimeout
 
 POD_METRICS = Resource("PodMetrics", "/apis/metrics.k8s.io/v1beta1", "pods", True)
 
@@ -25,8 +24,7 @@ POD_METRICS = Resource("PodMetrics", "/apis/metrics.k8s.io/v1beta1", "pods", Tru
 class Usage:
     """Usage of a pod."""
 
-    pod: str
-    cpu: float | None  # cores; None when only its memory is known
+    cpu: float  # cores
     memory: float  # bytes
 
 
@@ -47,7 +45,6 @@ class Tuning:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._api = ApiCalls(cluster)
-        self._cadvisor = Cadvisor(cluster)
         self._deployment, self._scalers, self._changes = deployment, scalers, changes
         self._clock, self._sleep = clock, sleep
         self._original = deployment.template["spec"]["containers"][0]
@@ -83,24 +80,18 @@ class Tuning:
             self._sleep(0.5)
 
     def usage(self) -> list[Usage]:
-        """Return the current usage of each pod by the metrics API, else by cAdvisor; else []."""
-        try:
-            metrics = self._api.get(
-                POD_METRICS.path(self._deployment.namespace),
-                "read the usage of pods",
-                "list pods.metrics.k8s.io",
-                labelSelector=self._deployment.selector,
-            )["items"]
-        except ScaletestError:
-            nodes = {pod.name: pod.node for pod in self._deployment.pods() if not pod.going}
-            samples = self._cadvisor.sample(sorted(set(filter(None, nodes.values()))))
-            return [Usage(name, *sample) for name, sample in samples.items() if name in nodes]
+        """Return the current usage of each pod by the metrics API. Raises as `ApiCalls.get`."""
+        metrics = self._api.get(
+            POD_METRICS.path(self._deployment.namespace),
+            "read the usage of pods",
+            "list pods.metrics.k8s.io",
+            labelSelector=self._deployment.selector,
+        )["items"]
         usages = []
         for pod in metrics:
             containers = [container["usage"] for container in pod["containers"]]
             usages.append(
                 Usage(
-                    pod["metadata"]["name"],
                     cpu=sum(float(parse_quantity(usage["cpu"])) for usage in containers),
                     memory=sum(float(parse_quantity(usage["memory"])) for usage in containers),
                 )

@@ -23,6 +23,19 @@ from scaletest.cluster.api_calls import LONGEST_OBEYED_S, ApiCalls, Busy, read_m
 from scaletest.cluster.objects import selector_query
 from scaletest.model.errors import ScaletestError
 
+# After this the API server ends a watch.
+WATCH_LIMIT_S = 290
+# A bookmark comes every minute, so after a longer silence the connection is dead.
+LONGEST_SILENCE_S = 100.0
+# Our own pause after a refused call, which doubles.
+FIRST_PAUSE_S = 0.1
+LONGEST_PAUSE_S = 15.0
+# After a longer gap between two watches, events of the second one arrive late at first, for so
+# long.
+SHORT_GAP_S = 0.05
+LATE_S = 1.0
+MOST_QUEUED = 1024
+
 logger = logging.getLogger("scaletest.cluster")
 
 
@@ -67,21 +80,20 @@ class _Feed:
         threading.Thread(target=self._run, name=f"watch {self._path}", daemon=True).start()
 
     def _run(self) -> None:
-        pause_s = 0.1
+        pause_s = FIRST_PAUSE_S
         while not self._feeds.stopped.is_set():
             try:
                 if not self._version:
                     self._list()
                 self._watch()
-                pause_s = 0.1
+                pause_s = FIRST_PAUSE_S
             except Busy as error:
                 logger.info("%s; trying again", error)
                 # a server that sets a time for the next call is overloaded: calling
                 # sooner makes it worse
-                self._feeds.pause(
-                    max(pause_s * random.uniform(0.5, 1.0), min(error.after_s, LONGEST_OBEYED_S))
-                )
-                pause_s = min(15.0, pause_s * 2)
+                server_pause_s = min(error.after_s, LONGEST_OBEYED_S)
+                self._feeds.pause(max(pause_s * random.uniform(0.5, 1.0), server_pause_s))
+                pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
             except Exception as error:
                 self._feeds.put(error)  # for the caller of `Feeds.events`
                 return
@@ -107,12 +119,11 @@ class _Feed:
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": self._version,
-            "timeoutSeconds": "290",  # then the API server ends the watch
+            "timeoutSeconds": str(WATCH_LIMIT_S),
         }
         action = f"watch {self._path}"
         try:
-            # a bookmark comes every minute, so after a longer silence the connection is dead
-            with self._feeds.api.stream(self._path, action, silence_s=100.0, **query) as (
+            with self._feeds.api.stream(self._path, action, LONGEST_SILENCE_S, **query) as (
                 status,
                 pieces,
                 headers,
@@ -125,9 +136,10 @@ class _Feed:
                     raise status_error(status, message, action, f"list and {action}", headers)
                 opened_s = self._feeds.clock()
                 # events since the last watch arrive all at once now; after a gap that was not short
-                # those of the first second have no time of their own
-                is_late = opened_s - self._unwatched_since > 0.05
-                self.sees_from = opened_s + (1.0 if is_late else 0.0)
+                # the first ones have no time of their own
+                self.sees_from = opened_s
+                if opened_s - self._unwatched_since > SHORT_GAP_S:
+                    self.sees_from += LATE_S
                 # lines may be cut in pieces anywhere
                 unfinished = b""
                 for piece in pieces:
@@ -146,7 +158,7 @@ class _Feed:
             while not done.wait(0.1) and not self._feeds.stopped.is_set():
                 pass
 
-    def event(self, line: _EventLine) -> WatchEvent | None:
+    def parse_event(self, line: _EventLine) -> WatchEvent | None:
         """Return the event of a line; None for bookmarks and errors."""
         event = json.loads(line.text)
         if event["type"] == "ERROR":
@@ -179,7 +191,7 @@ class Feeds:
         self.pause = pause or self.stopped.wait
         # of lines that wait to be processed, and what readers say of themselves
         self._queue: queue.Queue[_EventLine | WatchEvent | threading.Event | Exception] = (
-            queue.Queue(1024)
+            queue.Queue(MOST_QUEUED)
         )
         self._feeds = [_Feed(self, collection) for collection in collections]
 
@@ -209,7 +221,7 @@ class Feeds:
                 if isinstance(queued, Exception):
                     raise RuntimeError("a watch broke") from queued
                 if isinstance(queued, _EventLine):
-                    event = queued.feed.event(queued)
+                    event = queued.feed.parse_event(queued)
                     if event:
                         yield event
                 elif isinstance(queued, WatchEvent):

@@ -19,10 +19,6 @@ MOST_DEPTH = 100
 MOST_VALUES = 1_000_000
 
 
-class Quoted(str):
-    """Text that stood in quotes."""
-
-
 class _Loader(yaml.SafeLoader):
     """Refuses a key that stands twice: one of the two would be lost without a word."""
 
@@ -39,18 +35,6 @@ class _Loader(yaml.SafeLoader):
                 )
             names.add(name)
         return node
-
-
-class _QuoteLoader(_Loader):
-    """Marks text that stood in quotes."""
-
-    def construct_quoted(self, node: yaml.ScalarNode) -> str:
-        """Return text, marked where it stood in quotes."""
-        text = str(self.construct_scalar(node))
-        return Quoted(text) if node.style in ("'", '"') else text
-
-
-_QuoteLoader.add_constructor("tag:yaml.org,2002:str", _QuoteLoader.construct_quoted)
 
 
 def text_of(path: str | Path, name: str, hint: str, most_bytes: int = MOST_BYTES) -> str:
@@ -92,10 +76,10 @@ def read(text: str, name: str, hint: str = "correct it") -> Any:
     return next(iter(documents), None)
 
 
-def read_all(text: str, name: str, hint: str = "correct it", *, quoted: bool = False) -> list[Any]:
+def read_all(text: str, name: str, hint: str = "correct it") -> list[Any]:
     """Return the documents of a YAML or JSON text, without empty ones. Raises InvalidValue.
 
-    name: what the text is, for messages. quoted: text in quotes becomes `Quoted`.
+    name: what the text is, for messages.
     """
     place = ""
     try:
@@ -105,8 +89,7 @@ def read_all(text: str, name: str, hint: str = "correct it", *, quoted: bool = F
             with contextlib.suppress(ValueError, RecursionError):
                 values = [json.loads(text, object_pairs_hook=_table_of)]
         if not values:
-            loader = _QuoteLoader if quoted else _Loader
-            values = [value for value in yaml.load_all(text, loader) if value is not None]
+            values = [value for value in yaml.load_all(text, _Loader) if value is not None]
         # aliases are counted as often as they stand there
         if sum(1 for _ in itertools.islice(_walk(values), MOST_VALUES + 1)) > MOST_VALUES:
             raise ValueError(f"it holds more than {MOST_VALUES} values")

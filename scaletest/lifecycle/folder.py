@@ -6,7 +6,6 @@
     submissions.jsonl   one line for each submission   appended as answers come, so that an
                                                        interrupted submit resumes
     records.jsonl       workloads and their pods       replaced as a whole by each sample
-    sampling.json       where and how it was sampled   requests, events, memory
     submitted.json, sampled.json                       as the Run:ai scale test tool writes them
 
 Submitting and sampling may be different processes that work at the same time: each file has one
@@ -18,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import IO, ClassVar
 
 from scaletest.lifecycle import runai
 from scaletest.lifecycle.judging.timeline import timeline_of
@@ -28,7 +27,6 @@ from scaletest.runs.folder import (
     LIFECYCLE,
     RECORDS,
     SAMPLED,
-    SAMPLING,
     SUBMISSIONS,
     SUBMITTED,
     TypedFolder,
@@ -82,13 +80,10 @@ class LifecycleFolder(TypedFolder[LifecyclePlan]):
             read_line(line, workloads)
         return workloads
 
-    def keep(
-        self, workloads: Mapping[str, LifecycleObject], sampling: Mapping[str, Any], *, project: str
-    ) -> None:
+    def keep(self, workloads: Mapping[str, LifecycleObject], *, project: str) -> None:
         """Write what was sampled, in our form and in that of the Run:ai scale test tool."""
         self.replace(RECORDS, chain.from_iterable(row.lines() for row in workloads.values()))
         self.put(SAMPLED, runai.write_sampled(map(timeline_of, workloads.values()), project))
-        self.write(SAMPLING, sampling)
 
     def keep_submitted(self) -> None:
         """Write submitted.json again, with all submissions so far."""

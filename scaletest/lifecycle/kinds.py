@@ -6,7 +6,6 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from scaletest.model.checks import cut_text
-from scaletest.model.errors import UsageError, suggestion
 
 WORKLOAD_LABEL = "scaletest/workload"
 RUNAI_GROUP = "run.ai/"
@@ -65,14 +64,8 @@ KINDS: Mapping[str, WorkloadKind] = {
 
 
 def find_kind(name: str) -> WorkloadKind:
-    """Find the kind of that name. Raises UsageError with the names that there are."""
-    kind = KINDS.get(ALIASES.get(name, name))
-    if kind is None:
-        raise UsageError(
-            f"there is no workload type {cut_text(name, 80)}",
-            hint=f"{suggestion(name, [*ALIASES, *KINDS])}; for another one give <template> FILE",
-        )
-    return kind
+    """Return the kind of that name or alias."""
+    return KINDS[ALIASES.get(name, name)]
 
 
 def pods_needed(body: Mapping[str, Any]) -> int | None:

@@ -10,7 +10,6 @@ from msgspec import Meta
 from scaletest.model import wire
 from scaletest.model.declared import INNER, VERSIONED, choice
 from scaletest.model.document import Document, read_document
-from scaletest.model.errors import InvalidValue
 from scaletest.model.writing import to_plain
 
 # The end of the year 9999, in seconds since the epoch: no date is later.
@@ -128,7 +127,7 @@ class LifecycleObject(Marked):
 
 
 def read_line(line: str, workloads: dict[str, LifecycleObject]) -> None:
-    """Add what one line of `LifecycleObject.lines` says; raises InvalidValue.
+    """Add what one line of `LifecycleObject.lines` says. Raises InvalidValue.
 
     The line of an object comes before the lines of its pods.
     """
@@ -137,12 +136,8 @@ def read_line(line: str, workloads: dict[str, LifecycleObject]) -> None:
         workload = read_document(LifecycleObject, data, "a workload")
         workloads[workload.name] = workload
         return
-    try:
-        pods = workloads[str(data["workload"])].pods
-    except KeyError as error:
-        raise InvalidValue(f"a record of the lifecycle lacks something: {error}") from error
     pod = read_document(LifecyclePod, data, "a pod")
-    pods[pod.uid] = pod
+    workloads[str(data["workload"])].pods[pod.uid] = pod
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,4 +156,3 @@ class Submission(Document):
     status: Annotated[int, "the HTTP status or exit code that refused it, 0 when accepted."] = 0
     reason: Annotated[str, "why it was refused."] = ""
     tries: Annotated[int, "how often it was sent."] = 1
-    throttled: Annotated[int, "how often the API server asked to send it later."] = 0

@@ -46,15 +46,16 @@ class LifecycleType(RunType):
         lifecycle = judged.result
         measures: list[Measure] = []
         # the phases from the submission on hold all the others, so these decide where there are any
-        has_total = any(phase.step.total for phase in lifecycle.steps)
-        for phase in lifecycle.steps:
-            samples = [seconds for seconds in phase.values if seconds is not None]
+        has_total = any(durations.phase.total for durations in lifecycle.phases)
+        for durations in lifecycle.phases:
+            phase = durations.phase
+            samples = [seconds for seconds in durations.values if seconds is not None]
             # what clocks can show: 20 ms in the arrival of events here, 1 s in the API's fields
-            resolution_s = 0.02 if set(phase.sources) <= {"watch"} else 1.0
+            resolution_s = 0.02 if set(durations.sources) <= {"watch"} else 1.0
             for measure in known_percentiles(
-                phase.step.name, WHOLE_RUN, phase.spread, samples, resolution_s
+                phase.name, WHOLE_RUN, durations.spread, samples, resolution_s
             ):
-                decides = measure.is_median and (phase.step.total or not has_total)
+                decides = measure.is_median and (phase.total or not has_total)
                 measures.append(replace(measure, decides=decides))
         per_s = lifecycle.throughput.per_s
         if per_s is not None:

@@ -17,10 +17,10 @@ from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.times import format_time, parse_time
 
 # Columns of the database's table.
-NAME = "jobName"
-TIME = "time_created"
+NAME_COLUMN = "jobName"
+TIME_COLUMN = "time_created"
 # Field of sampled.json -> our milestone.
-FIELDS = {
+SAMPLED_FIELDS = {
     "workloadCreatedTimestamp": "created",
     "jobCreatedTimestamp": "job_created",
     "firstPodCreatedTimestamp": "first_pod_created",
@@ -43,9 +43,9 @@ SUBSTITUTES = {
     "backend_job_created": "created",
 }
 # A workload without one of these is left out.
-NEEDED = ("created", "first_pod_created", "last_pod_created", "decided")
+NEEDED_MILESTONES = ("created", "first_pod_created", "last_pod_created", "decided")
 # Milestones whose time, when it equals that of the substitute, is taken for a copy.
-COPIED = ("evicted", "pvc_requested", "pvc_bound", "backend_job_created")
+COPIED_MILESTONES = ("evicted", "pvc_requested", "pvc_bound", "backend_job_created")
 
 # times.csv: heading -> milestone.
 TIME_COLUMNS = {
@@ -105,10 +105,10 @@ def write_sampled(timelines: Iterable[WorkloadTimeline], project: str) -> str:
                 "jobName": timeline.workload.name,
                 "jobNamespace": timeline.workload.namespace,
                 "projectName": project or project_of(timeline.workload.namespace),
-                **{field: _time_of(timeline, name) for field, name in FIELDS.items()},
+                **{field: _time_of(timeline, name) for field, name in SAMPLED_FIELDS.items()},
             }
             for timeline in timelines
-            if all(map(timeline.stamp, NEEDED))
+            if all(map(timeline.stamp, NEEDED_MILESTONES))
         ],
         indent=4,
     )
@@ -148,9 +148,9 @@ def read_sampled(text: str) -> list[LifecycleObject]:
         workload = LifecycleObject(
             row["jobName"], str(row.get("jobNamespace", "")), seen=True, expected=None
         )
-        times_s = {name: parse_time(row.get(field)) for field, name in FIELDS.items()}
+        times_s = {name: parse_time(row.get(field)) for field, name in SAMPLED_FIELDS.items()}
         for name, time_s in times_s.items():
-            is_copy = name in COPIED and time_s == times_s[SUBSTITUTES[name]]
+            is_copy = name in COPIED_MILESTONES and time_s == times_s[SUBSTITUTES[name]]
             # also those of its pods, of which the file tells no more
             if time_s is not None and not is_copy:
                 workload.mark(name, Stamp(api_s=time_s))
@@ -181,14 +181,14 @@ def read_backend_times(path: Path) -> dict[str, float]:
             if text.lstrip().startswith("[")
             else list(csv.DictReader(text.splitlines()))
         )
-        times = {str(row[NAME]): float(row[TIME]) / 1000.0 for row in rows}
+        times = {str(row[NAME_COLUMN]): float(row[TIME_COLUMN]) / 1000.0 for row in rows}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
             f"the backend times cannot be read: {error!r}",
-            hint=f"give CSV or JSON with {NAME} and {TIME} in ms",
+            hint=f"give CSV or JSON with {NAME_COLUMN} and {TIME_COLUMN} in ms",
         ) from error
     if not all(map(math.isfinite, times.values())):
         raise UsageError(
-            "invalid time in the backend times", hint=f"{TIME} is milliseconds since 1970"
+            "invalid time in the backend times", hint=f"{TIME_COLUMN} is milliseconds since 1970"
         )
     return times

@@ -16,8 +16,8 @@ def reach(service: Service, make_call: Callable[[str], HttpCall], *, is_inside: 
     """Return the call: straight inside the cluster, else by the API server, see PROXIED."""
     if is_inside:
         return make_call(service.url())
-    url, headers, authority = service.proxied()
-    call = make_call(url)
+    access = service.proxy_access()
+    call = make_call(access.url)
     if any(name.lower() == "authorization" for name in call.headers):
         raise UsageError(
             "the API server's proxy keeps the Authorization header for itself",
@@ -26,4 +26,5 @@ def reach(service: Service, make_call: Callable[[str], HttpCall], *, is_inside: 
                 " kubectl port-forward"
             ),
         )
-    return replace(call, headers={**call.headers, **headers}, ca_file=authority)
+    headers = {**call.headers, **access.headers}
+    return replace(call, headers=headers, ca_file=access.ca_file)

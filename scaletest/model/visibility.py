@@ -1,16 +1,7 @@
 """Visibility: what a worker can read of its programs and node, which limits named causes."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from itertools import islice
-
-from scaletest.model import checks, wire
-from scaletest.model.document import read_document
-from scaletest.model.errors import InvalidValue
-
-# Beginning of the line in a worker's log that contains its visibility as JSON.
-MARK = "causes can be read from: "
-MOST_DEVICES = 32
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,27 +16,6 @@ class Visibility:
     cgroup: int  # the version of control groups, 0 without them
     devices: Mapping[str, str]  # drivers by the path of the device
     counters: tuple[str, ...] = ()  # drivers of these devices that report how busy a device is
-
-    def to_line(self) -> str:
-        """Return one line for a log."""
-        return MARK + wire.dump(asdict(self))
-
-    @classmethod
-    def from_line(cls, line: str) -> "Visibility | None":
-        """Read what `to_line` wrote; None for any other line."""
-        if not line.startswith(MARK):
-            return None
-        try:
-            stored = read_document(cls, wire.load(line.removeprefix(MARK), "the view"), "the view")
-        except InvalidValue:
-            return None
-        devices = islice(stored.devices.items(), MOST_DEVICES)
-        return replace(
-            stored,
-            devices={
-                checks.cut_text(path, 100): checks.cut_text(driver, 40) for path, driver in devices
-            },
-        )
 
 
 def visibility_gaps(visibility: Visibility) -> list[dict[str, str]]:

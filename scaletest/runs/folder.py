@@ -47,13 +47,13 @@ MOST_CHARACTERS = 16 * 1024**2
 VALIDATION = "validation"
 LIFECYCLE = "lifecycle"
 # Files of lifecycles alone.
-SUBMISSIONS, SAMPLING = "submissions.jsonl", "sampling.json"
+SUBMISSIONS = "submissions.jsonl"
 # As the Run:ai scale test tool writes them. A folder without a plan that has the second is a run of
 # that tool.
 SUBMITTED, SAMPLED = "submitted.json", "sampled.json"
 # The files that make up a run of any type. Steps come before records: of a run that is still
 # measured, whoever copies the files in this order has the records of every step that is listed.
-FILES = (PLAN, ENVIRONMENT, STEPS, SUBMISSIONS, RECORDS, SAMPLES, SAMPLING, RESULT, LABELS)
+FILES = (PLAN, ENVIRONMENT, STEPS, SUBMISSIONS, RECORDS, SAMPLES, RESULT, LABELS)
 PlanT = TypeVar("PlanT", bound="AnyPlan")
 
 

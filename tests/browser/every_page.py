@@ -9,7 +9,7 @@ from typing import NoReturn
 from flask import Flask
 
 from scaletest.benchmarks.report import benchmark_report
-from scaletest.capacity.report import make_simulation_report
+from scaletest.capacity.report import make_comparison_report
 from scaletest.exporter.app import make_app as make_exporter
 from scaletest.lifecycle.report.report import lifecycle_report
 from scaletest.lifecycle.run_type import LifecycleRun
@@ -29,7 +29,7 @@ from tests.browser.test_client_page import Site
 from tests.conftest import eventually
 from tests.unit import made_runs as runs
 from tests.unit.benchmarks.test_report import READ, a_run, only
-from tests.unit.capacity.simulations import played
+from tests.unit.capacity.simulations import compared
 from tests.unit.exporter.test_exporter import queue, view
 from tests.unit.lifecycle.test_charts import made
 from tests.unit.lifecycles import of
@@ -142,5 +142,5 @@ def _report(name: str, folder: Path) -> Report:
             LifecycleRun("", "/runs/l", of(*made(60, 2), until="ready"), title="60 Jobs")
         )
     if name == "rules":
-        return make_simulation_report(played("waiting-fast", "desired:window=300"))
+        return make_comparison_report(compared("waiting-fast", "desired:window=300"))
     return benchmark_report(only(READ) if name == "benchmark" else a_run())

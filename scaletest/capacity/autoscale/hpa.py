@@ -100,8 +100,6 @@ class Hpa:
                 highest = max(spec.minimum, *(proposed for _, proposed in self.recommendations))
                 wanted = min(highest, spec.maximum, max(2 * replicas, 4))
         if wanted != replicas and behavior is not None:
-            # half an hour is the longest period that the API allows a policy
-            self.changes = [row for row in self.changes if row[0] > now_s - 1800.0]
             self.changes.append((now_s, wanted - replicas))
         return wanted
 

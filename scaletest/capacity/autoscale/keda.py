@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from scaletest.capacity.autoscale.rule import Rule
 
+# KEDA's default: for how long a queue has been idle when its last pod goes.
+COOLDOWN_S = 300.0
+
 
 @dataclass(slots=True)
 class ScaledObject:
@@ -21,29 +24,21 @@ class ScaledObject:
         if metric > 0:
             self.active_at_s = now_s
             return replicas or max(self.minimum, 1)
-        # its cooldownPeriod, unless another is set
-        if self.minimum == 0 and replicas > 0 and now_s - self.active_at_s > 300.0:
+        if self.minimum == 0 and replicas > 0 and now_s - self.active_at_s > COOLDOWN_S:
             return 0
         return replicas
 
 
 def jobs_to_create(rule: Rule, length: float, unfinished: int, pending: int) -> int:
-    """Return how many jobs one poll of a ScaledJob creates, by the rule's strategy.
+    """Return how many jobs one poll of a ScaledJob creates, by its strategy "accurate".
 
     length: of the queue. unfinished: jobs that have not ended. pending: those of them without a
     running pod.
     """
-    wanted = min(rule.maximum, math.ceil(length / rule.target))
     if unfinished < rule.minimum:
         return rule.minimum - unfinished
     unfinished -= rule.minimum
-    if rule.strategy == "custom":  # without a deduction
-        number = wanted
-    elif rule.strategy == "accurate":
-        is_full = wanted + unfinished - pending > rule.maximum
-        number = rule.maximum - unfinished if is_full else wanted - pending
-    elif rule.strategy == "eager":
-        number = min(rule.maximum - unfinished - pending, wanted)
-    else:
-        number = wanted - unfinished
-    return max(0, number)
+    wanted = min(rule.maximum, math.ceil(length / rule.target))
+    if wanted + unfinished - pending > rule.maximum:
+        return max(0, rule.maximum - unfinished)
+    return max(0, wanted - pending)

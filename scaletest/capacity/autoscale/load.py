@@ -1,50 +1,49 @@
-"""The load that is played: when requests arrive, how long they run, how pods come and go.
+"""The load of a simulation: when requests arrive, and how long they run.
 
 Requests are drawn once, so that all rules get the same.
 """
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
 
-from scaletest.capacity.autoscale.rule import RULES, Rule
 from scaletest.model.declared import PositiveSeconds, Seconds
 from scaletest.model.document import Document
 from scaletest.model.errors import InvalidValue
 from scaletest.stats.chance import Chance
 
 MOST_REQUESTS = 5_000_000
-# What draws the next run time.
-Runs = Callable[[], float]
-PATTERNS = ("poisson", "steady", "wave", "steps", "burst")
+# Draws the next run time in seconds.
+DrawRunTime = Callable[[], float]
+PATTERNS = ("poisson", "steady", "wave", "burst")
 
 
 @dataclass(frozen=True, slots=True)
-class Arrivals:
+class Requests:
     """Requests that are the same for all rules; at least one."""
 
-    arrivals: tuple[float, ...]  # seconds from the start, ascending
-    runs: tuple[float, ...]  # run time of each, in seconds
+    arrivals_s: tuple[float, ...]  # from the start, ascending
+    runs_s: tuple[float, ...]  # run time of each
 
     def __post_init__(self) -> None:
-        if not self.arrivals:
+        if not self.arrivals_s:
             raise InvalidValue(
-                "the workload has no request", hint="give a higher rate or a longer duration"
+                "the load has no request", hint="give a higher rate or a longer duration"
             )
 
     @property
     def mean_run_s(self) -> float:
         """The mean run time."""
-        return sum(self.runs) / len(self.runs)
+        return sum(self.runs_s) / len(self.runs_s)
 
 
-def draw_run_times(chance: Chance, mean_s: float, variation: float) -> Runs:
-    """Return what draws run times with this mean, log-normal, or constant without variation.
+def draw_run_times(chance: Chance, mean_s: float, variation: float) -> DrawRunTime:
+    """Return a function that draws run times, log-normal, or constant without variation.
 
     variation: standard deviation over mean.
     """
@@ -55,67 +54,41 @@ def draw_run_times(chance: Chance, mean_s: float, variation: float) -> Runs:
     return lambda: chance.lognormvariate(mu, sigma)
 
 
-def draw_arrivals(
-    name: str, chance: Chance, runs: Runs, per_s: float, duration_s: float
-) -> Arrivals:
-    """Draw a workload with a mean of `per_s` requests a second, by a pattern.
+def draw_requests(
+    pattern: str, chance: Chance, draw_run_time: DrawRunTime, per_s: float, duration_s: float
+) -> Requests:
+    """Draw requests with a mean of `per_s` a second, by a pattern.
 
     poisson: by chance. steady: evenly. wave: by chance, from none to twice the rate and back over
-    the duration. steps: by chance, a quarter, twice and three quarters of the rate, a third of the
-    time each. burst: four heaps.
+    the duration. burst: four heaps. InvalidValue when there are too many.
     """
-    # the highest rate, and the present one
-    peak_per_s = 2 * per_s if name in ("wave", "steps") else per_s
-
-    def rate_at(at_s: float) -> float:
-        if name == "wave":
-            return per_s * (1 - math.cos(at_s * (2 * math.pi / duration_s)))
-        if name == "steps":
-            return per_s * (0.25, 2.0, 0.75)[min(2, int(3 * at_s / duration_s))]
-        return per_s
-
-    for requests in (per_s * duration_s, peak_per_s * duration_s):
-        if requests > MOST_REQUESTS:
-            raise InvalidValue(
-                f"the workload would have about {requests:.0f} requests",
-                hint=f"at most {MOST_REQUESTS}: give a lower rate or a shorter duration",
-            )
+    peak_per_s = 2 * per_s if pattern == "wave" else per_s
+    if peak_per_s * duration_s > MOST_REQUESTS:
+        raise InvalidValue(
+            f"the load would have about {per_s * duration_s:.0f} requests",
+            hint="give a lower rate or a shorter duration",
+        )
     count = max(1, round(per_s * duration_s))
-    if name == "steady":
-        arrivals = [index / per_s for index in range(count)]
-    elif name == "burst":
-        arrivals = [duration_s / 4 * (index * 4 // count) for index in range(count)]
+    if pattern == "steady":
+        arrivals_s = [index / per_s for index in range(count)]
+    elif pattern == "burst":
+        arrivals_s = [duration_s / 4 * (index * 4 // count) for index in range(count)]
     else:
         # thinning: draw at the highest rate, and keep each as likely as the present rate says
-        arrivals = []
+        arrivals_s = []
         at_s = chance.expovariate(peak_per_s)
         while at_s < duration_s:
-            if chance.random() * peak_per_s < rate_at(at_s):
-                arrivals.append(at_s)
+            present_per_s = per_s
+            if pattern == "wave":
+                present_per_s = per_s * (1 - math.cos(at_s * (2 * math.pi / duration_s)))
+            if chance.random() * peak_per_s < present_per_s:
+                arrivals_s.append(at_s)
             at_s += chance.expovariate(peak_per_s)
-    return Arrivals(tuple(arrivals), tuple(runs() for _ in arrivals))
+    return Requests(tuple(arrivals_s), tuple(draw_run_time() for _ in arrivals_s))
 
 
 @dataclass(frozen=True, slots=True)
-class SimulationSetting:
-    """How pods come and go in a simulation."""
-
-    start_s: float = 20.0  # of a pod, from creation to ready
-    jitter: float = 0.0  # the relative spread of that (0.2: from 80 to 120 %)
-    grace_s: float = 30.0  # between SIGTERM and SIGKILL; a worker that ends sooner loses nothing
-    start: int = 1  # replicas at the beginning
-
-    def delay_s(self, chance: Chance) -> float:
-        """Return the start delay of one pod."""
-        return self.start_s * (1 + self.jitter * (2 * chance.random() - 1))
-
-    def grace_of(self, rule: Rule) -> float:
-        """Return the grace period of the rule's pods."""
-        return self.grace_s if rule.grace_s is None else rule.grace_s
-
-
-@dataclass(frozen=True, slots=True)
-class PlayedLoad(Document):
+class SimulatedLoad(Document):
     """A load as options say it, and how pods come and go."""
 
     seconds: PositiveSeconds  # mean run time
@@ -128,50 +101,34 @@ class PlayedLoad(Document):
     pod_start_s: Annotated[Seconds, Meta(title="pod start")]
     grace_s: Annotated[Seconds, Meta(title="grace")]
 
-    @property
-    def setting(self) -> SimulationSetting:
-        """How pods come and go."""
-        return SimulationSetting(
-            self.pod_start_s, grace_s=self.grace_s, start=max(0, self.min_workers)
-        )
-
     def draw_requests(
         self,
         chance: Chance,
-        run_times: Sequence[float] | None,
-        times: Sequence[float] | None,
-    ) -> Arrivals:
+        run_times_s: Sequence[float] | None,
+        arrivals_s: Sequence[float] | None,
+    ) -> Requests:
         """Return the requests.
 
-        run_times: draw from these instead. times: when they come instead.
+        run_times_s: draw from these instead. arrivals_s: when they come instead.
         """
-        runs = draw_run_times(chance, self.seconds, self.variation)
-        if run_times is not None:
-            if not run_times:
+        draw_run_time = draw_run_times(chance, self.seconds, self.variation)
+        if run_times_s is not None:
+            if not run_times_s:
                 raise InvalidValue(
                     "no run time was recorded",
                     hint="give the folder of a run with successful requests",
                 )
-            runs = partial(chance.choice, run_times)
-        if times is not None:
-            return Arrivals(tuple(times), tuple(runs() for _ in times))
-        return draw_arrivals(self.pattern, chance, runs, self.rate, self.duration_s)
-
-    def limit_replicas(self, rule: Rule) -> Rule:
-        """Return the rule with the fewest and most replicas of the load, unless it has its own."""
-        base = RULES[rule.name.partition(":")[0]]
-        if base.minimum == rule.minimum and rule.minimum:
-            rule = replace(rule, minimum=self.min_workers)
-        if base.maximum == rule.maximum:
-            rule = replace(rule, maximum=self.max_workers)
-        return rule
+            draw_run_time = partial(chance.choice, run_times_s)
+        if arrivals_s is not None:
+            return Requests(tuple(arrivals_s), tuple(draw_run_time() for _ in arrivals_s))
+        return draw_requests(self.pattern, chance, draw_run_time, self.rate, self.duration_s)
 
 
 @dataclass(frozen=True, slots=True)
-class PlayOptions:
-    """The load that is played, and what is used in place of its run times and arrivals."""
+class SimulationOptions:
+    """The load of a simulation, and what is used in place of its run times and arrivals."""
 
-    load: PlayedLoad
+    load: SimulatedLoad
     run: str  # a stored run, whose run times are drawn from
     trace: Path | None  # a file with the times of arrivals
     seed: int

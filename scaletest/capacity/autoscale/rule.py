@@ -16,7 +16,6 @@ from scaletest.model.desired_workers import Targets
 from scaletest.model.errors import InvalidValue
 
 METRICS = ("waiting", "running", "demand", "desired_workers", "max_wait")
-STRATEGIES = ("default", "custom", "accurate", "eager")
 # That of the tester that came before scaletest.
 ORIGINAL = Behavior(
     ScalingRules(0, (ScalingPolicy("Percent", 100, 5), ScalingPolicy("Pods", 4, 5))),
@@ -35,13 +34,12 @@ class Rule:
     # wait of requests that ended since the last reading, as the original tester measured it)
     metric: str = "demand"
     target: float = 1.0
-    value: TargetType = TargetType.AVERAGE_VALUE
+    target_type: TargetType = TargetType.AVERAGE_VALUE
     behavior: Behavior | None = None
     minimum: int = 1
     maximum: int = 10
-    grace_s: float | None = None  # None for that of the cluster
+    grace_s: float = 30.0  # between SIGTERM and SIGKILL; a worker that ends sooner loses nothing
     targets: Targets = field(default_factory=Targets)  # of desired_workers
-    strategy: str = "accurate"  # of a job: one of STRATEGIES
     polling_s: float = 30.0  # how often KEDA looks
 
     def __post_init__(self) -> None:
@@ -65,7 +63,7 @@ RULES: dict[str, Rule] = {
             "for comparison: HPA of the tester that came before scaletest, on waiting, Value 2",
             metric="waiting",
             target=2.0,
-            value=TargetType.VALUE,
+            target_type=TargetType.VALUE,
             behavior=ORIGINAL,
         ),
         Rule(
@@ -74,7 +72,7 @@ RULES: dict[str, Rule] = {
             " 1",
             metric="max_wait",
             target=1.0,
-            value=TargetType.VALUE,
+            target_type=TargetType.VALUE,
             behavior=ORIGINAL,
         ),
         Rule("waiting", "HPA on waiting, without behavior", metric="waiting"),
@@ -117,10 +115,16 @@ RULES: dict[str, Rule] = {
 }
 
 
-def parse_rule(text: str) -> Rule:
-    """Parse NAME or NAME:KEY=VALUE,...; the keys are those of CHANGES."""
+def parse_rule(text: str, *, minimum: int = 1, maximum: int = 10, grace_s: float = 30.0) -> Rule:
+    """Parse NAME or NAME:KEY=VALUE,...; the keys are those of CHANGES.
+
+    minimum, maximum, grace_s: of the rule, where its keys say nothing. A rule that scales to none
+    keeps its minimum.
+    """
     name, _, changes = text.partition(":")
-    rule = replace(RULES[checks.one_of(name, RULES, "rule")], name=text)
+    rule = RULES[checks.one_of(name, RULES, "rule")]
+    least = minimum if rule.minimum else 0
+    rule = replace(rule, name=text, minimum=least, maximum=maximum, grace_s=grace_s)
     for part in filter(None, changes.split(",")):
         key, _, setting = part.partition("=")
         checks.one_of(key, CHANGES, f"change of rule {name}")
@@ -134,14 +138,14 @@ def parse_rule(text: str) -> Rule:
     return rule
 
 
-def _changing_down(rule: Rule, **changes: Any) -> Rule:
+def _change_down(rule: Rule, **changes: Any) -> Rule:
     """Return the rule with other ScalingRules on the way down."""
     down = (rule.behavior or shrink_after(300)).down
     return replace(rule, behavior=Behavior(DEFAULT_UP, replace(down, **changes)))
 
 
-def _changing_target(key: str) -> Callable[[Rule, str], Rule]:
-    """Return what sets this field of the rule's targets."""
+def _target_changer(key: str) -> Callable[[Rule, str], Rule]:
+    """Return a function that sets this field of a rule's targets."""
     return lambda rule, text: replace(rule, targets=replace(rule.targets, **{key: float(text)}))
 
 
@@ -150,19 +154,16 @@ CHANGES: dict[str, Callable[[Rule, str], Rule]] = {
     "target": lambda rule, text: replace(rule, target=float(text)),
     "min": lambda rule, text: replace(rule, minimum=int(text)),
     "max": lambda rule, text: replace(rule, maximum=int(text)),
-    "down_window": lambda rule, text: _changing_down(
+    "down_window": lambda rule, text: _change_down(
         rule, window_s=checks.count(int(text), "window", maximum=3600)
     ),
-    "down_pods": lambda rule, text: _changing_down(
+    "down_pods": lambda rule, text: _change_down(
         rule, policies=(ScalingPolicy("Pods", checks.count(int(text), "pods", minimum=1), 60),)
     ),
     "grace": lambda rule, text: replace(rule, grace_s=checks.seconds(float(text), "grace")),
-    "strategy": lambda rule, text: replace(
-        rule, strategy=checks.one_of(text, STRATEGIES, "strategy")
-    ),
-    "utilisation": _changing_target("utilisation"),
-    "wait_target": _changing_target("wait_s"),
-    "window": _changing_target("window_s"),
+    "utilisation": _target_changer("utilisation"),
+    "wait_target": _target_changer("wait_s"),
+    "window": _target_changer("window_s"),
 }
 
 
@@ -173,13 +174,13 @@ def to_values(rule: Rule) -> dict[str, Any]:
         "minReplicas": rule.minimum,
         "maxReplicas": rule.maximum,
         "metric": rule.metric,
-        "targetType": str(rule.value),
+        "targetType": str(rule.target_type),
         "target": f"{rule.target:g}",
     }
     if rule.kind != "hpa":
         rows["pollingInterval"] = round(rule.polling_s)
     if rule.kind == "job":
-        rows["strategy"] = rule.strategy
+        rows["strategy"] = "accurate"
     if rule.metric == "desired_workers":
         rows["exporter"] = {
             "utilisation": rule.targets.utilisation,

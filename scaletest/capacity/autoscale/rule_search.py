@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 from scaletest.capacity.autoscale.hpa import ScalingPolicy
@@ -14,16 +14,7 @@ from scaletest.model.desired_workers import Targets
 SHARE_IN_TIME = 0.95
 
 
-@dataclass(frozen=True, slots=True)
-class TriedRule:
-    """A candidate with its simulated result."""
-
-    rule: Rule
-    result: SimulationResult
-    met: bool  # whether it keeps the target and kills nothing
-
-
-def candidate_rules(maximum: int, minimum: int, wait_s: float) -> Iterator[Rule]:
+def candidate_rules(*, minimum: int, maximum: int, grace_s: float, wait_s: float) -> Iterator[Rule]:
     """Yield rules on demand and on desired workers: quick, damped, and slow to scale down.
 
     None shrinks by a single look: a real queue that swings between full and nearly empty turns such
@@ -39,7 +30,12 @@ def candidate_rules(maximum: int, minimum: int, wait_s: float) -> Iterator[Rule]
     kind = "hpa" if minimum else "keda"
     for how, behavior in downs.items():
         base = replace(
-            RULES["demand"], kind=kind, behavior=behavior, maximum=maximum, minimum=minimum
+            RULES["demand"],
+            kind=kind,
+            behavior=behavior,
+            minimum=minimum,
+            maximum=maximum,
+            grace_s=grace_s,
         )
         for target in (1.0, 1.5, 2.0, 4.0):
             yield replace(base, name=f"{target:g} requests a worker, down {how}", target=target)
@@ -51,25 +47,27 @@ def candidate_rules(maximum: int, minimum: int, wait_s: float) -> Iterator[Rule]
 
 def rank_rules(
     rules: Iterable[Rule], play: Callable[[Rule], SimulationResult], wait_s: float
-) -> list[TriedRule]:
-    """Simulate rules; return them best first: those that keep the target, by cost.
+) -> list[SimulationResult]:
+    """Simulate rules; return their results best first: those that keep the target, by cost.
 
-    The target: 95 % of the waits within `wait_s`. Where none keeps it, the first comes closest.
+    Where none keeps it, the first comes closest.
     """
-    tried = []
-    for rule in rules:
-        result = play(rule)
-        is_complete = result.ended == result.requests and not result.killed
-        tried.append(TriedRule(rule, result, is_complete and _wait_s(result) <= wait_s))
 
-    def rank(candidate: TriedRule) -> tuple[bool, bool, float, int]:
-        result = candidate.result
-        cost = result.pod_s if candidate.met else _wait_s(result)
-        return not candidate.met, result.ended < result.requests, cost, result.changes
+    def rank(result: SimulationResult) -> tuple[bool, bool, float, int]:
+        is_kept = keeps_target(result, wait_s)
+        cost = result.pod_s if is_kept else _longest_wait_s(result)
+        return not is_kept, result.ended < result.requests, cost, result.changes
 
-    return sorted(tried, key=rank)
+    return sorted(map(play, rules), key=rank)
 
 
-def _wait_s(result: SimulationResult) -> float:
+def keeps_target(result: SimulationResult, wait_s: float) -> bool:
+    """Return whether a rule kills nothing, and lets 95 % of the requests wait so long at most."""
+    is_complete = result.ended == result.requests and not result.killed
+    return is_complete and _longest_wait_s(result) <= wait_s
+
+
+def _longest_wait_s(result: SimulationResult) -> float:
+    """Return the longest wait of those requests that must be in time; infinite without any."""
     wait_s = result.wait_s(SHARE_IN_TIME)
     return math.inf if wait_s is None else wait_s

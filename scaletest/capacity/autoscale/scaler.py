@@ -21,7 +21,7 @@ class Scaler:
         spec = HpaSpec(
             max(rule.minimum, 1) if rule.kind == "keda" else rule.minimum,  # KEDA scales to none
             rule.maximum,
-            rule.value,
+            rule.target_type,
             max(1, round(rule.target * 1000)),
             rule.behavior,
         )

@@ -1,4 +1,4 @@
-"""Simulate a rule against arrivals, on a virtual clock, event by event.
+"""Simulate a rule under a load, on a virtual clock, event by event.
 
 Requests are served first come first served by the pod that has been idle longest. A pod that must
 go and is busy drains: it ends when its request ends, or is killed when the grace period ends first,
@@ -12,16 +12,26 @@ import statistics
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from itertools import pairwise
 from typing import Any
 
-from scaletest.capacity.autoscale.load import Arrivals, SimulationSetting
+from scaletest.capacity.autoscale.load import Requests
 from scaletest.capacity.autoscale.rule import Rule
 from scaletest.capacity.autoscale.scaler import Scaler
 from scaletest.stats.chance import Chance
 
-# Kinds of events in their order at one moment: what ends comes before what is measured.
-FINISH, KILL, READY, READ = 0, 1, 2, 3
+# Of a course. When it is longer, every other one goes.
+MOST_POINTS = 4000
+
+
+class EventKind(IntEnum):
+    """What happens, in the order at one moment: what ends comes before what is measured."""
+
+    REQUEST_ENDS = 0
+    POD_IS_KILLED = 1
+    POD_IS_READY = 2
+    METRIC_IS_READ = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +49,15 @@ class SimulationPoint:
 class SimulationResult:
     """Figures of one rule."""
 
-    rule: str
+    rule: Rule
     requests: int
     ended: int
     changes: int  # times that the wanted replicas changed
-    flips: int  # times that they changed from up to down or back
+    direction_changes: int  # times that they turned from growing to shrinking or back
     killed: int  # requests whose pod was killed and which ran again
     makespan_s: float | None  # when the last request ended, None when some never did
     pod_s: float  # pod seconds, from creation to the end of each pod
-    peak: int
+    peak_pods: int
     waits_s: tuple[float, ...] = ()  # of ended requests, sorted
     course: tuple[SimulationPoint, ...] = field(default=(), repr=False)
 
@@ -65,15 +75,15 @@ class SimulationResult:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, without the course."""
         return {
-            "rule": self.rule,
+            "rule": self.rule.name,
             "requests": self.requests,
             "ended": self.ended,
             "changes": self.changes,
-            "flips": self.flips,
+            "direction_changes": self.direction_changes,
             "killed": self.killed,
             "makespan_s": self.makespan_s,
             "pod_s": self.pod_s,
-            "peak_pods": self.peak,
+            "peak_pods": self.peak_pods,
             "wait_mean_s": self.mean_wait_s,
             "wait_p50_s": self.wait_s(0.5),
             "wait_p95_s": self.wait_s(0.95),
@@ -82,10 +92,9 @@ class SimulationResult:
         }
 
 
-def count_turns(changes: Sequence[int]) -> int:
-    """Count how often a sequence of changes changes its sign."""
-    signs = [change > 0 for change in changes if change]
-    return sum(a != b for a, b in pairwise(signs))
+def count_direction_changes(changes: Sequence[int]) -> int:
+    """Count how often changes, none of them 0, turn from up to down or back."""
+    return sum((before > 0) != (after > 0) for before, after in pairwise(changes))
 
 
 @dataclass(slots=True, eq=False)
@@ -116,56 +125,62 @@ def choose_victims(pods: Iterable[SimulatedPod], count: int, now_s: float) -> li
 
 
 def simulate(
-    workload: Arrivals, rule: Rule, setting: SimulationSetting, chance: Chance
+    requests: Requests, rule: Rule, pod_start_s: float, chance: Chance
 ) -> SimulationResult:
-    """Simulate a rule for these arrivals."""
-    return _World(workload, rule, setting, chance).run()
+    """Simulate a rule for these requests. pod_start_s: of a pod, from creation to ready."""
+    return _Simulation(requests, rule, pod_start_s, chance).run()
 
 
-class _World:
+class _Simulation:
     """The clock, the events to come, the queue and the pods of one simulation."""
 
-    def __init__(
-        self, workload: Arrivals, rule: Rule, setting: SimulationSetting, chance: Chance
-    ) -> None:
-        self.workload, self.rule, self.setting, self.chance = workload, rule, setting, chance
+    def __init__(self, requests: Requests, rule: Rule, pod_start_s: float, chance: Chance) -> None:
+        self.requests, self.rule = requests, rule
+        self.pod_start_s, self.chance = pod_start_s, chance
         self.scaler = Scaler(rule)
         self.has_jobs = rule.kind == "job"  # a job's pod serves one request and ends
-        # the clock, and what will happen: when, kind, a running number, and whose event it is
+        # the clock, and what will happen: when, what, a running number, and whose event it is
         self.now_s = 0.0
-        self.events: list[tuple[float, int, int, SimulatedPod | None]] = []
+        self.events: list[tuple[float, EventKind, int, SimulatedPod | None]] = []
         self.event_number = 0
         # requests by their index; pods in the order in which they came, as keys of dictionaries
         self.waiting: deque[int] = deque()
         self.waits_s: dict[int, float] = {}
         self.pods: dict[SimulatedPod, None] = {}
         self.idle: dict[SimulatedPod, None] = {}
-        self.busy = self.draining = 0
+        self.busy = 0
+        self.draining = 0
         # what the result tells
-        self.killed = self.peak = 0
+        self.killed = 0
+        self.peak_pods = 0
         self.changes: list[int] = []
         self.pod_s = 0.0
         self.course: list[SimulationPoint] = []
         self.replicas = 0
         if not self.has_jobs:
-            self.scale(min(max(setting.start, rule.minimum), rule.maximum))
+            self.scale(rule.minimum)
             self.changes.clear()
 
-    def schedule(self, at_s: float, kind: int, pod: SimulatedPod | None = None) -> None:
-        """Schedule an event."""
+    def schedule(self, at_s: float, kind: EventKind, pod: SimulatedPod | None = None) -> None:
+        """Schedule an event, of a pod where it has one."""
         self.event_number += 1
         heapq.heappush(self.events, (at_s, kind, self.event_number, pod))
 
     def run(self) -> SimulationResult:
         """Simulate until all requests ended or the time is up: as long again and an hour."""
-        arrivals, runs = self.workload.arrivals, self.workload.runs
-        until_s = 2 * arrivals[-1] + 10 * max(runs) + 3600.0
+        arrivals_s, runs_s = self.requests.arrivals_s, self.requests.runs_s
+        until_s = 2 * arrivals_s[-1] + 10 * max(runs_s) + 3600.0
+        handle = {
+            EventKind.REQUEST_ENDS: self.end_request,
+            EventKind.POD_IS_KILLED: self.kill,
+            EventKind.POD_IS_READY: self.begin_to_serve,
+        }
         arrived = 0
-        self.schedule(0.0, READ)
-        while len(self.waits_s) < len(arrivals):
+        self.schedule(0.0, EventKind.METRIC_IS_READ)
+        while len(self.waits_s) < len(arrivals_s):
             at_s, kind, _, pod = self.events[0]
-            if arrived < len(arrivals) and arrivals[arrived] <= at_s:
-                self.now_s = arrivals[arrived]
+            if arrived < len(arrivals_s) and arrivals_s[arrived] <= at_s:
+                self.now_s = arrivals_s[arrived]
                 self.scaler.request_arrived(self.now_s)
                 self.waiting.append(arrived)
                 arrived += 1
@@ -178,25 +193,23 @@ class _World:
             if pod is None:
                 self.run_autoscaler()
             elif pod in self.pods:  # else it went before its event came
-                handle = {FINISH: self.end_request, KILL: self.kill, READY: self.begin_to_serve}
                 handle[kind](pod)
         self.note_point()
         return SimulationResult(
-            rule=self.rule.name,
-            requests=len(arrivals),
+            rule=self.rule,
+            requests=len(arrivals_s),
             ended=len(self.waits_s),
             changes=len(self.changes),
-            flips=count_turns(self.changes),
+            direction_changes=count_direction_changes(self.changes),
             killed=self.killed,
-            makespan_s=self.now_s if len(self.waits_s) == len(arrivals) else None,
+            makespan_s=self.now_s if len(self.waits_s) == len(arrivals_s) else None,
             pod_s=self.pod_s + sum(self.now_s - pod.created_s for pod in self.pods),
-            peak=self.peak,
+            peak_pods=self.peak_pods,
             waits_s=tuple(sorted(self.waits_s.values())),
             course=tuple(self.course),
         )
 
-    # -- requests
-    # ----------------------------------------------------------------------------------------------
+    # requests
 
     def serve_waiting(self) -> None:
         """Give waiting requests to idle pods."""
@@ -206,14 +219,16 @@ class _World:
             pod.request = self.waiting.popleft()
             pod.began_s = self.now_s
             self.busy += 1
-            self.schedule(self.now_s + self.workload.runs[pod.request], FINISH, pod)
+            run_s = self.requests.runs_s[pod.request]
+            self.schedule(self.now_s + run_s, EventKind.REQUEST_ENDS, pod)
 
     def end_request(self, pod: SimulatedPod) -> None:
         """End a pod's request; an idle pod takes the next one, a draining one goes."""
         request, pod.request = pod.request, -1
         self.busy -= 1
-        self.waits_s[request] = wait_s = pod.began_s - self.workload.arrivals[request]
-        self.scaler.request_ended(self.now_s, wait_s, self.workload.runs[request])
+        wait_s = pod.began_s - self.requests.arrivals_s[request]
+        self.waits_s[request] = wait_s
+        self.scaler.request_ended(self.now_s, wait_s, self.requests.runs_s[request])
         if pod.draining or self.has_jobs:
             self.remove_pod(pod)
         else:
@@ -228,8 +243,7 @@ class _World:
         self.remove_pod(pod)
         self.serve_waiting()
 
-    # -- pods
-    # ----------------------------------------------------------------------------------------------
+    # pods
 
     def begin_to_serve(self, pod: SimulatedPod) -> None:
         """Let a pod that is ready serve; a job's pod goes where there is nothing to serve."""
@@ -256,7 +270,7 @@ class _World:
         else:
             self.scale(self.scaler.replicas(self.now_s, self.replicas, **state))
         self.note_point()
-        self.schedule(self.now_s + self.scaler.interval_s, READ)
+        self.schedule(self.now_s + self.scaler.interval_s, EventKind.METRIC_IS_READ)
 
     def scale(self, replicas: int) -> None:
         """Let the ReplicaSet follow spec.replicas."""
@@ -275,17 +289,17 @@ class _World:
                     continue
                 pod.draining = True
                 self.draining += 1
-                killed_at_s = self.now_s + self.setting.grace_of(self.rule)
-                if pod.began_s + self.workload.runs[pod.request] > killed_at_s:
-                    self.schedule(killed_at_s, KILL, pod)
+                killed_at_s = self.now_s + self.rule.grace_s
+                if pod.began_s + self.requests.runs_s[pod.request] > killed_at_s:
+                    self.schedule(killed_at_s, EventKind.POD_IS_KILLED, pod)
 
     def add_pods(self, count: int) -> None:
         """Create so many pods; none for a number below 1."""
         for _ in range(count):
             pod = SimulatedPod(self.chance.random(), self.now_s)
             self.pods[pod] = None
-            self.schedule(self.now_s + self.setting.delay_s(self.chance), READY, pod)
-        self.peak = max(self.peak, len(self.pods))
+            self.schedule(self.now_s + self.pod_start_s, EventKind.POD_IS_READY, pod)
+        self.peak_pods = max(self.peak_pods, len(self.pods))
 
     def remove_pod(self, pod: SimulatedPod) -> None:
         """Remove a pod that has ended."""
@@ -295,9 +309,9 @@ class _World:
         self.pod_s += self.now_s - pod.created_s
 
     def note_point(self) -> None:
-        """Add this moment to the course; when it is too long, every other point goes."""
+        """Add this moment to the course."""
         self.course.append(
             SimulationPoint(self.now_s, self.replicas, len(self.pods), len(self.waiting), self.busy)
         )
-        if len(self.course) > 4000:  # so at least 2000 remain
+        if len(self.course) > MOST_POINTS:
             del self.course[1::2]

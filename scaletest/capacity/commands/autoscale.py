@@ -1,18 +1,18 @@
-"""scaletest autoscale: play a workload against autoscaling rules, and find a good rule."""
+"""scaletest autoscale: simulate autoscaling rules under a load, and find a good one."""
 
 from pathlib import Path
 
 import click
 import cloup
 
-from scaletest.capacity.autoscale.load import PATTERNS, PlayOptions
+from scaletest.capacity.autoscale.load import PATTERNS, SimulationOptions
 from scaletest.capacity.autoscale.rule import CHANGES, RULES
 from scaletest.cli import options as shared
 from scaletest.cli.headings import ManyOptionsCommand, under_heading
 from scaletest.cli.output import Output
 
-# The load, the run times, and how pods come and go: PlayOptions.
-workload_options = shared.join_options(
+# The load, the run times, and how pods come and go: SimulationOptions.
+simulation_options = shared.join_options(
     under_heading("Load"),
     shared.duration("--seconds", default="60s", help="Let a request run this long, on average."),
     click.option(
@@ -97,7 +97,7 @@ workload_options = shared.join_options(
     common="--seconds --rate --pattern --duration --max-workers --run --rule"
     " --wait-target --output",
 )
-@workload_options
+@simulation_options
 @under_heading("Autoscaling")
 @shared.duration(
     "--wait-target",
@@ -110,8 +110,8 @@ workload_options = shared.join_options(
     multiple=True,
     metavar="NAME[:KEY=VALUE,...]",
     help=(
-        f"Play this rule instead, one of {', '.join(RULES)}; its keys are {', '.join(CHANGES)}. The"
-        " option may be repeated, to compare rules."
+        f"Simulate this rule instead, one of {', '.join(RULES)}; its keys are"
+        f" {', '.join(CHANGES)}. The option may be repeated, to compare rules."
     ),
 )
 @under_heading("Output")
@@ -119,13 +119,13 @@ workload_options = shared.join_options(
 @shared.progress
 @shared.call_with_groups
 def command(
-    workload: PlayOptions,
+    simulation: SimulationOptions,
     wait_target_s: float,
     rules: tuple[str, ...],
     output: Output,
     progress: str,
 ) -> int:
-    """Search for a good autoscaling rule, or play rules side by side.
+    """Search for a good autoscaling rule, or simulate rules side by side.
 
     Without --rule it is the cheapest rule that keeps a wait target and kills no request, as YAML
     for the chart; else the rules that are given are compared, and the best is named.
@@ -145,5 +145,5 @@ def command(
     from scaletest.capacity.commands import autoscale_run
 
     if rules:
-        return autoscale_run.compare_rules(workload, rules, output, progress)
-    return autoscale_run.search_rule(workload, wait_target_s, output, progress)
+        return autoscale_run.compare_rules(simulation, rules, output, progress)
+    return autoscale_run.search_rule(simulation, wait_target_s, output, progress)

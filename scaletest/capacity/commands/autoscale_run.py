@@ -1,4 +1,4 @@
-"""Play a load against autoscaling rules, with progress, and print what comes of it."""
+"""Simulate autoscaling rules under a load, with progress, and print what comes of it."""
 
 import random
 import sys
@@ -6,12 +6,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from scaletest.capacity.autoscale.best_rule import PlayedRule
-from scaletest.capacity.autoscale.load import Arrivals, PlayOptions
+from scaletest.capacity.autoscale.load import Requests, SimulationOptions
 from scaletest.capacity.autoscale.rule import Rule, parse_rule, to_values
-from scaletest.capacity.autoscale.rule_search import SHARE_IN_TIME, candidate_rules, rank_rules
+from scaletest.capacity.autoscale.rule_search import (
+    SHARE_IN_TIME,
+    candidate_rules,
+    keeps_target,
+    rank_rules,
+)
 from scaletest.capacity.autoscale.simulation import SimulationResult, simulate
-from scaletest.capacity.report import Simulation, make_simulation_report
+from scaletest.capacity.report import RuleComparison, make_comparison_report
 from scaletest.cli import stored
 from scaletest.cli.output import Output, as_text, echo
 from scaletest.cli.progress_views import show_progress
@@ -25,15 +29,22 @@ from scaletest.runs.folder import RECORDS
 
 # What the progress of a simulation counts.
 RULE = "rule"
+# How many of the rules that were tried are listed, the best ones.
+MOST_SHOWN = 5
 
 
-def compare_rules(options: PlayOptions, texts: Sequence[str], output: Output, form: str) -> int:
-    """Play rules side by side, and name the best; exit code 0. form: of the progress."""
+def compare_rules(
+    options: SimulationOptions, texts: Sequence[str], output: Output, form: str
+) -> int:
+    """Simulate rules side by side, and name the best; exit code 0. form: of the progress."""
     load = options.load
-    rules = [load.limit_replicas(rule) for rule in list(map(parse_rule, texts))]
-    arrivals = draw_requests(options)
-    with rule_player(options, arrivals, len(rules), form) as play:
-        played = [PlayedRule(rule, play(rule), load.setting.grace_of(rule)) for rule in rules]
+    rules = [
+        parse_rule(text, minimum=load.min_workers, maximum=load.max_workers, grace_s=load.grace_s)
+        for text in texts
+    ]
+    requests = make_requests(options)
+    with simulating(options, requests, len(rules), form) as simulate_rule:
+        results = list(map(simulate_rule, rules))
     # the load, as names and values
     run_time = f"{format_seconds(load.seconds)} on average, deviation {100 * load.variation:g} %"
     arrivals_text = f"{60 * load.rate:g}/min for {load.duration_s / 60:g} min, {load.pattern}"
@@ -45,55 +56,63 @@ def compare_rules(options: PlayOptions, texts: Sequence[str], output: Output, fo
         ("grace period", format_seconds(load.grace_s)),
         ("seed", str(options.seed)),
     ]
-    simulation = Simulation(
-        arrivals, played, about, options.seed, list(map(mask_passwords, sys.argv))
-    )
-    stored.deliver(make_simulation_report(simulation), output)
+    command_line = list(map(mask_passwords, sys.argv))
+    comparison = RuleComparison(requests, results, about, options.seed, command_line)
+    stored.deliver(make_comparison_report(comparison), output)
     return 0
 
 
-def search_rule(options: PlayOptions, wait_target_s: float, output: Output, form: str) -> int:
-    """Play all candidates and print the best one; exit code 3 when none keeps the target."""
+def search_rule(options: SimulationOptions, wait_target_s: float, output: Output, form: str) -> int:
+    """Simulate all candidates and print the best; exit code 3 when none keeps the target."""
     if output.form not in ("text", "json", "yaml"):
         raise UsageError(
             f"only rules that are given by --rule are shown as {output.form}",
             hint="give --rule, or --format yaml",
         )
     checks.seconds(wait_target_s, "wait target", zero=False)
-    arrivals, load = draw_requests(options), options.load
-    rules = list(candidate_rules(load.max_workers, load.min_workers, wait_target_s))
-    with rule_player(options, arrivals, len(rules), form) as play:
-        ranking = rank_rules(rules, play, wait_target_s)
-    best = ranking[0]
-    values = to_values(best.rule)
+    requests, load = make_requests(options), options.load
+    rules = list(
+        candidate_rules(
+            minimum=load.min_workers,
+            maximum=load.max_workers,
+            grace_s=load.grace_s,
+            wait_s=wait_target_s,
+        )
+    )
+    with simulating(options, requests, len(rules), form) as simulate_rule:
+        ranking = rank_rules(rules, simulate_rule, wait_target_s)
+    are_kept = [keeps_target(result, wait_target_s) for result in ranking]
+    values = to_values(ranking[0].rule)
     if not output.is_data:  # beside the YAML that may be piped
-        met = sum(tried.met for tried in ranking)
-        echo(f"{met} of {len(ranking)} rules keep the target; the best:", err=True)
-        for tried in ranking[:5]:
-            wait_s = tried.result.wait_s(SHARE_IN_TIME)
+        echo(f"{sum(are_kept)} of {len(ranking)} rules keep the target; the best:", err=True)
+        for result in ranking[:MOST_SHOWN]:
+            met = "met" if keeps_target(result, wait_target_s) else "not"
+            wait_s = result.wait_s(SHARE_IN_TIME)
             wait = "unknown" if wait_s is None else f"{wait_s:.1f} s"
             echo(
-                f"  {'met' if tried.met else 'not'}  p95 wait {wait:>9}  pod-seconds"
-                f" {tried.result.pod_s:>10.0f}  changes {tried.result.changes:>4}  killed"
-                f" {tried.result.killed:>3}  {tried.rule.name}",
+                f"  {met}  p95 wait {wait:>9}  pod-seconds {result.pod_s:>10.0f}"
+                f"  changes {result.changes:>4}  killed {result.killed:>3}  {result.rule.name}",
                 err=True,
             )
     output.show(
         {
             "schema_version": 1,
-            "met": best.met,
+            "met": are_kept[0],
             "values": values,
-            "tried": [{"met": tried.met, **tried.result.to_dict()} for tried in ranking],
+            "tried": [
+                {"met": met, **result.to_dict()}
+                for met, result in zip(are_kept, ranking, strict=True)
+            ],
         },
         [as_text(values, "yaml").rstrip()],
     )
-    return 0 if best.met else 3
+    return 0 if are_kept[0] else 3
 
 
-def draw_requests(options: PlayOptions) -> Arrivals:
-    """Draw the requests, which every rule gets."""
-    run_times, times = None, None
+def make_requests(options: SimulationOptions) -> Requests:
+    """Make the requests, which every rule gets: drawn, or as a run and a file say."""
     # run times as they were recorded
+    run_times_s = None
     if options.run:
         folder = stored.find(options.run)
         if folder.kind != "validation":
@@ -101,8 +120,9 @@ def draw_requests(options: PlayOptions) -> Arrivals:
                 f"{options.run} is not a validation", hint="name a run of: scaletest validate"
             )
         records = registry.type_of(folder).folder(folder.path).rows(RECORDS)
-        run_times = [record.reply.run_s for record in records if record.ok]
+        run_times_s = [record.reply.run_s for record in records if record.ok]
     # arrivals as a file says
+    arrivals_s = None
     if options.trace:
         try:
             values = sorted(float(line) for line in options.trace.read_text("utf-8").split())
@@ -110,30 +130,32 @@ def draw_requests(options: PlayOptions) -> Arrivals:
             raise InvalidValue(
                 f"the trace cannot be read: {error}", hint="give a file with one number per line"
             ) from error
-        times = [checks.seconds(value, "an arrival", maximum=1e9) for value in values]
-    return options.load.draw_requests(random.Random(options.seed), run_times, times)
+        arrivals_s = [checks.seconds(value, "an arrival", maximum=1e9) for value in values]
+    return options.load.draw_requests(random.Random(options.seed), run_times_s, arrivals_s)
 
 
 @contextmanager
-def rule_player(
-    options: PlayOptions, arrivals: Arrivals, count: int, form: str
+def simulating(
+    options: SimulationOptions, requests: Requests, count: int, form: str
 ) -> Iterator[Callable[[Rule], SimulationResult]]:
-    """Yield a function that plays these requests against one of `count` rules.
+    """Yield a function that simulates one of `count` rules; meanwhile the progress is shown.
 
-    Meanwhile the progress is shown. form: see `progress_views.show_progress`.
+    form: see `progress_views.show_progress`.
     """
-    lengths_s, began_s = list[float](), time.monotonic()
-    title = f"{plural(count, 'rule')} against {plural(len(arrivals.arrivals), 'request')}"
+    lengths_s: list[float] = []  # how long each simulation took
+    began_s = time.monotonic()
+    title = f"{plural(count, 'rule')} against {plural(len(requests.arrivals_s), 'request')}"
     with show_progress(form) as progress, progress.of_work("simulation", title):
 
-        def play(rule: Rule) -> SimulationResult:
+        def simulate_rule(rule: Rule) -> SimulationResult:
             progress.note(rule.name)
             # the same chance for every rule, so that they differ by what they decide alone
-            result = simulate(arrivals, rule, options.load.setting, random.Random(options.seed))
+            chance = random.Random(options.seed)
+            result = simulate(requests, rule, options.load.pod_start_s, chance)
             lengths_s.append(time.monotonic() - began_s - sum(lengths_s))
             left = expect_alike(lengths_s, count - len(lengths_s))
             progress.at(len(lengths_s), count, left=left, unit=RULE)
             return result
 
         progress.at(0, count, unit=RULE)
-        yield play
+        yield simulate_rule

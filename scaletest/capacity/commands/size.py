@@ -1,7 +1,4 @@
-"""scaletest size: how many pods and nodes a load needs, by formula and placed pod by pod.
-
-With --deployment, pod and nodes are those of the cluster.
-"""
+"""scaletest size: how many pods and nodes a load needs, by formula and placed pod by pod."""
 
 import math
 from dataclasses import dataclass, replace
@@ -11,20 +8,19 @@ import click
 import cloup
 
 from scaletest.capacity.sizing import (
+    NODE_OVERHEAD_CPU,
+    PODS_A_NODE,
     SHARED_CPU,
     SHARED_PODS,
     CapacityDemand,
+    NodeSize,
     PodSize,
-    chart_values,
     size_alternatives,
 )
 from scaletest.cli import options as shared
 from scaletest.cli import stored
-from scaletest.cli.headings import ManyOptionsCommand, under_heading
-from scaletest.cli.output import Output, as_text
-from scaletest.cluster.api_calls import connect_cluster
-from scaletest.cluster.live_size import GIB, LiveSize, live_size
-from scaletest.cluster.node_size import NODE_OVERHEAD_CPU, PODS_A_NODE, NodeSize
+from scaletest.cli.headings import under_heading
+from scaletest.cli.output import Output
 from scaletest.cluster.pod_requests import SUFFIXES
 from scaletest.model import VerdictKind
 from scaletest.model.errors import UsageError
@@ -36,6 +32,7 @@ from scaletest.render.numbers import format_seconds
 from scaletest.render.text_table import align_table
 from scaletest.runs.registry import judge_run
 
+GIB = 2.0**30
 # Quantities as Kubernetes writes them: of CPU, of memory in GiB, and of what has no unit.
 CPU_UNITS = {suffix: float(factor) for suffix, factor in SUFFIXES.items()}
 GIB_UNITS = {suffix: factor / GIB for suffix, factor in CPU_UNITS.items()}
@@ -88,9 +85,6 @@ class SizeOptions:
     spare: int  # nodes that may fail
     run: str  # a stored saturation run, "" for none
     replicas: int  # that served it; 0 for as many as it recorded
-    deployment: str  # whose pods and nodes count, "" for none
-    namespace: str
-    context: str
     output: Output
 
 
@@ -104,11 +98,7 @@ class MeasuredLoad:
     notes: list[str]
 
 
-@cloup.command(
-    "size",
-    cls=ManyOptionsCommand,
-    common="--rate --latency --pod --node --headroom --run --deployment --output",
-)
+@cloup.command("size")
 @under_heading("Load")
 @click.option(
     "--rate",
@@ -186,15 +176,6 @@ class MeasuredLoad:
     metavar="N",
     help="Divide the saturation point of --run by N pods. [default: as recorded]",
 )
-@under_heading("Kubernetes")
-@click.option(
-    "--deployment",
-    default="",
-    metavar="NAME",
-    help=("Take the size of the pod from this Deployment, and that of the nodes from the cluster."),
-)
-@shared.namespace_option("Look for the Deployment in this namespace. [default: the current one]")
-@shared.context
 @under_heading("Output")
 @shared.output()
 @shared.call_with_groups
@@ -205,21 +186,18 @@ def command(options: SizeOptions) -> None:
     scaletest size --rate 24/s --latency 500ms --pod cpu=0.5 --node cpu=4
     scaletest size --rate 400/s --latency 80ms --pod memory=1Gi \\
       --node cpu=4,memory=16Gi --node cpu=16,memory=64Gi
-    scaletest size --rate 400/s --run LAST --replicas 2 \\
-      --deployment model -n serving
+    scaletest size --rate 400/s --run LAST --replicas 2
 
     It shows the plain formula, which pools CPU over the cluster; then what short requests really
     reach; then pods placed node by node; then the same with headroom, and so that a node may be
     lost.
     """
     demand, nodes, notes = _read_demand(options)
-    # an alternative for each kind of node; the chart gets the safest one of the first kind
+    # the alternatives for each kind of node
     sizes_of_nodes = [
         size_alternatives(replace(demand, node=node), options.headroom, options.spare)
         for node in nodes
     ]
-    queue = chart_values(demand.pod, sizes_of_nodes[0][-1].pods, options.headroom)
-    values = {"queues": {"NAME": queue}}
     document = {
         "schema_version": 1,
         "kind": "size",
@@ -229,7 +207,6 @@ def command(options: SizeOptions) -> None:
             for node, node_sizes in zip(nodes, sizes_of_nodes, strict=True)
         ],
         "notes": notes,
-        "values": values,
     }
     # the same as text: a table for each kind of node
     pod = demand.pod
@@ -251,27 +228,23 @@ def command(options: SizeOptions) -> None:
             holds, used = short_number(size.holds, 4), f"{size.used:.0%}"
             rows.append((size.method, str(size.pods), count, holds, used, size.note))
         lines += align_table(Table(titles, rows, texts=(0, 5)))
-    chart_lines = ["", "values of the chart:", as_text(values, "yaml").rstrip()]
-    options.output.show(document, lines + chart_lines)
+    options.output.show(document, lines)
 
 
 def _read_demand(options: SizeOptions) -> tuple[CapacityDemand, list[NodeSize], list[str]]:
     """Return the load to carry, the kinds of node, and notes about where that comes from."""
-    # pod and nodes: as the options say, else as the cluster has them
-    live = LiveSize(0.0, 0.0, [], [])
-    if options.deployment:
-        live = live_size(connect_cluster(options.namespace, options.context), options.deployment)
-    pod = PodSize(**{"cpu": live.cpu or 0.5, "memory": live.memory, **options.pod})
-    nodes = [_node_size(amounts) for amounts in options.nodes] or live.nodes or [_node_size({})]
-    notes = live.notes
+    pod = PodSize(**{"cpu": 0.5, **options.pod})
+    nodes = [_node_size(amounts) for amounts in options.nodes or ({},)]
     # rate and latency: as the options say, else as a stored run measured them
-    rate, latency_s, per_pod = options.rate, options.latency_s, 0.0
+    rate, latency_s = options.rate, options.latency_s
+    per_pod = 0.0
+    notes: list[str] = []
     if options.run:
         measured = _read_run(options.run, options.replicas)
         rate = measured.rate if rate is None else rate
         latency_s = measured.latency_s if latency_s is None else latency_s
         per_pod = measured.per_pod
-        notes += measured.notes
+        notes = measured.notes
     if rate is None or latency_s is None:
         raise UsageError(
             "size needs --rate and --latency", hint="give both, or --run RUN of a saturation run"

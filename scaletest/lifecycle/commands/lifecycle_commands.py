@@ -22,7 +22,7 @@ from scaletest.model.labels import Labels
     " --num-gpus --image --namespace --dry-run",
 )
 @under_heading("Run")
-@options.output_dir(default=None)
+@options.new_output_dir
 @options.workload
 @under_heading("Kubernetes")
 @options.project("--project")
@@ -48,7 +48,7 @@ def submit(output_dir: Path | None, workload: LifecycleWorkloadOptions, dry_run:
 
 @cloup.command()
 @under_heading("Target")
-@options.output_dir()
+@options.output_dir
 @click.option(
     "-t",
     "--workload-type",
@@ -102,7 +102,7 @@ def sample(
     " --namespace --threshold --output",
 )
 @under_heading("Run")
-@options.output_dir(default=None)
+@options.new_output_dir
 @options.workload
 @under_heading("Kubernetes")
 @options.project("--project")
@@ -169,7 +169,7 @@ def run(
 
 
 @cloup.command()
-@options.output_dir()
+@options.output_dir
 @shared.yes
 def delete(output_dir: Path, yes: bool) -> None:
     """Delete the objects that a run submitted, and what they own. The folder stays.
@@ -195,7 +195,7 @@ def delete(output_dir: Path, yes: bool) -> None:
     """
 )
 @under_heading("Target")
-@options.output_dir()
+@options.output_dir
 @under_heading("Output")
 @click.option(
     "--plot",

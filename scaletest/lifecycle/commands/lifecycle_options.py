@@ -1,39 +1,17 @@
 """Options that commands of lifecycle share."""
 
-from contextlib import suppress
 from pathlib import Path
 
 import click
 
-from scaletest.cli import stored
 from scaletest.cli.headings import Decorator, join_options, under_heading
 from scaletest.cli.options import context
 from scaletest.cli.quantity import DURATION
 from scaletest.lifecycle.kinds import ALIASES, DEFAULT_PROJECT, KINDS
-from scaletest.lifecycle.plan import KIND, TOOLS, UNTIL
-from scaletest.model.errors import ScaletestError
+from scaletest.lifecycle.plan import TOOLS, UNTIL
+from scaletest.model.labels import LATEST
 
 TYPES = (*ALIASES, *KINDS)
-
-
-def find_folder(
-    context: click.Context, parameter: click.Parameter, value: Path | None
-) -> Path | None:
-    """Return a folder by its path, else the stored lifecycle that LAST or the end of a name means.
-
-    What means no stored lifecycle is returned as it is.
-    """
-    if value is None or value.exists() or value.name != str(value):
-        return value
-    paths = []
-    for run in stored.stored_runs():
-        with suppress(ScaletestError):  # a plan that cannot be read
-            if run.kind == KIND:
-                paths.append(run.path)
-    matching = [path for path in paths if path.name.endswith(str(value))]
-    if str(value) == "LAST":
-        matching = paths[-1:]
-    return matching[0] if len(matching) == 1 else value
 
 
 def _parse_sleep(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
@@ -43,22 +21,23 @@ def _parse_sleep(context: click.Context, option: click.Parameter, value: str | N
     return f"{DURATION.convert(value, option, context):g}"
 
 
-def output_dir(default: str | None = "LAST") -> Decorator:
-    """Add -o, --output-dir."""
-    return click.option(
-        "-o",
-        "--output-dir",
-        type=click.Path(file_okay=False, path_type=Path),
-        default=default,
-        show_default=bool(default),
-        metavar="DIR",
-        callback=find_folder,
-        help=(
-            "Keep the run in this folder, or use the run in it; LAST, or the end of a name,"
-            " stands for a run that was kept without this option."
-        ),
-    )
-
+DIRECTORY = click.Path(file_okay=False, path_type=Path)
+new_output_dir = click.option(
+    "-o",
+    "--output-dir",
+    type=DIRECTORY,
+    metavar="DIR",
+    help="Keep the run in this folder, or continue the run in it. [default: a new one]",
+)
+output_dir = click.option(
+    "-o",
+    "--output-dir",
+    type=DIRECTORY,
+    default=LATEST,
+    show_default=True,
+    metavar="DIR",
+    help="Use the run in this folder, or the stored run of this name.",
+)
 
 # Which workloads are submitted: LifecycleWorkloadOptions.
 workload = join_options(

@@ -47,17 +47,18 @@ def submit(output_dir: Path | None, options: LifecycleWorkloadOptions) -> int:
     """Submit all workloads, and return the exit code."""
     store = _new_store(output_dir)
     plan, cluster = _plan_and_cluster(store, options)
-    done, interrupted = measuring.submit(plan, store, cluster)
-    echo(f"{done[True]} of {plan.count} submitted, {done[False]} rejected: {store.path}", err=True)
+    count_by_accepted, interrupted = measuring.submit(plan, store, cluster)
+    accepted, rejected = count_by_accepted[True], count_by_accepted[False]
+    echo(f"{accepted} of {plan.count} submitted, {rejected} rejected: {store.path}", err=True)
     if interrupted:
         echo(f"interrupted; to resume, run the same command with -o {store.path}", err=True)
         return 130
-    return 3 if done[False] else 0
+    return 3 if rejected else 0
 
 
 def sample(output_dir: Path, project: str, backend_times: Path | None, *, follow: bool) -> None:
     """Record the progress of the workloads. backend_times: a file with further times."""
-    store = LifecycleFolder(output_dir)
+    store = _find_store(output_dir)
     plan = store.plan()
     if project and project != plan.project:
         raise UsageError(
@@ -108,7 +109,7 @@ def run(
 
 def delete(output_dir: Path, *, yes: bool) -> None:
     """Delete the objects of a run, when that is confirmed."""
-    plan = LifecycleFolder(output_dir).plan()
+    plan = _find_store(output_dir).plan()
     objects = f"{plan.object_kind}s of run {plan.run} in namespace {plan.namespace}"
     if shared.is_confirmed(f"Delete all {objects}?", yes, terminal=True):
         echo(f"{measuring.delete_all(plan)} {objects} deleted")
@@ -118,6 +119,11 @@ def delete(output_dir: Path, *, yes: bool) -> None:
 
 def _new_store(output_dir: Path | None) -> LifecycleFolder:
     return LifecycleFolder(new_path(os.environ, output_dir))
+
+
+def _find_store(output_dir: Path) -> LifecycleFolder:
+    """Return the folder of that path, else that of the stored run of this name."""
+    return LifecycleFolder(output_dir if output_dir.exists() else stored.find(str(output_dir)).path)
 
 
 def _plan_and_cluster(
@@ -163,7 +169,7 @@ def _plan(
 
 def plot(output_dir: Path, view: WorkloadSelection, figure: str) -> None:
     """Write the table of times, and a picture. figure: general or detailed."""
-    store = LifecycleFolder(output_dir)
+    store = _find_store(output_dir)
     for path in _draw(store, read_run(store, view), figure):
         echo(f"{path} written", err=True)
 

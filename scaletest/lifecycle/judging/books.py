@@ -41,7 +41,6 @@ class Books(Written):
     lost: Annotated[Count, "disappeared without a known end"]
     rejections: Annotated[Mapping[str, Count], "how often each reason was given"]
     failures: Annotated[Mapping[str, Count], "how often each reason of a failure was given"]
-    running: Annotated[Count, "pending ones that only have to end"] = 0
 
     @property
     def balanced(self) -> Annotated[bool, "whether the counts add up"]:
@@ -63,7 +62,6 @@ class LifecycleProgress:
     rejected: int
     fates: Mapping[Fate, int]
     pods: int  # those that were seen
-    running: int = 0  # pending ones that only have to end
 
     def __str__(self) -> str:
         """Describe it in one line."""
@@ -72,11 +70,6 @@ class LifecycleProgress:
         if self.rejected:
             parts.append(f"{self.rejected} rejected")
         return ", ".join([*parts, f"{plural(self.pods, 'pod')} seen"])
-
-
-def only_end_missing(timeline: WorkloadTimeline, until: str) -> bool:
-    """Return whether all its pods started, so that their end is all that is missing."""
-    return until == "finished" and not {"started", "ready"}.isdisjoint(timeline.passed)
 
 
 def fate_of(timeline: WorkloadTimeline, until: str) -> Fate:
@@ -129,5 +122,4 @@ def count_workloads(
         lost=len(by_fate[Fate.LOST]),
         rejections=dict(rejections.most_common(MOST_REASONS)),
         failures=dict(failures.most_common(MOST_REASONS)),
-        running=sum(only_end_missing(timeline, until) for timeline in by_fate[Fate.PENDING]),
     )

@@ -3,7 +3,6 @@
 Times are seconds since the first submission, or durations in seconds.
 """
 
-import statistics
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +37,7 @@ class PodsOverTime:
     """The numbers of pods so far, at evenly spaced moments."""
 
     moments_s: tuple[float, ...]
-    # pods whose object was submitted, that were scheduled, became ready, and are ready now
+    # pods whose object was submitted, that were scheduled, and that became ready
     counts: Mapping[str, tuple[int, ...]]
 
 
@@ -54,30 +53,20 @@ def pods_over_time(timelines: Sequence[WorkloadTimeline]) -> PodsOverTime | None
         start_s = start_time(timeline)
         if start_s is not None:
             submitted_s += [start_s] * (timeline.workload.expected or len(timeline.workload.pods))
-    # when each pod that had been ready was so no more
-    ended_s: list[float] = []
-    for pod in pods:
-        ends_s = [
-            time_s
-            for name in ("finished", "deleted", "evicted")
-            for time_s in _milestone_times([pod], name)
-        ]
-        if ends_s and _milestone_times([pod], "ready"):
-            ended_s.append(min(ends_s))
     times = {
         "submitted": sorted(submitted_s),
         "scheduled": scheduled_s,
         "ready": _milestone_times(pods, "ready"),
     }
     zero_s = first_submission(timelines)
-    last_s = max(chain(ended_s, *times.values()))
+    last_s = max(chain.from_iterable(times.values()))
     step_s = (last_s - zero_s) / (MOST_MOMENTS - 1)
     # the last one is exactly the last event
     moments = [*(zero_s + index * step_s for index in range(MOST_MOMENTS - 1)), last_s]
-    counts = {name: _count_until(moments, times_s) for name, times_s in times.items()}
-    if ended_s:
-        pairs = zip(counts["ready"], _count_until(moments, sorted(ended_s)), strict=True)
-        counts["ready now"] = tuple(max(0, ready - ended) for ready, ended in pairs)
+    counts = {
+        name: tuple(bisect_right(times_s, moment) for moment in moments)
+        for name, times_s in times.items()
+    }
     return PodsOverTime(tuple(moment - zero_s for moment in moments), counts)
 
 
@@ -90,11 +79,6 @@ def _milestone_times(pods: Iterable[LifecyclePod], name: str) -> list[float]:
     """Return when pods passed this milestone, in order."""
     times = [best_time(pod.stamps.get(name)) for pod in pods]
     return sorted(time for time in times if time is not None)
-
-
-def _count_until(moments: Sequence[float], times: Sequence[float]) -> tuple[int, ...]:
-    """Return how many of these times, which are sorted, were before each moment."""
-    return tuple(bisect_right(times, moment) for moment in moments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,37 +128,11 @@ def waterfall(timelines: Sequence[WorkloadTimeline]) -> list[WaterfallRow]:
     return rows
 
 
-@dataclass(frozen=True, slots=True)
-class NodePods:
-    """The pods of a node."""
-
-    node: str
-    pods: int
-    failed: int
-    median_s: float | None  # from scheduling to ready; None when none became ready
-    slowest_s: float | None
-
-
-def pods_by_node(timelines: Iterable[WorkloadTimeline]) -> list[NodePods]:
-    """Return all nodes with pods, the slowest first; those without a pod that became ready last."""
-    pods_of: dict[str, list[LifecyclePod]] = defaultdict(list)
+def ready_times_by_node(timelines: Iterable[WorkloadTimeline]) -> dict[str, list[float]]:
+    """Return by node how many seconds its pods took from scheduling to ready."""
+    seconds_of: dict[str, list[float]] = defaultdict(list)
     for pod in chain.from_iterable(timeline.workload.pods.values() for timeline in timelines):
-        if pod.node:
-            pods_of[pod.node].append(pod)
-    nodes = []
-    for node, pods in pods_of.items():
-        durations_s = []
-        for pod in pods:
-            duration = duration_between(pod.stamps.get("scheduled"), pod.stamps.get("ready"))
-            if duration is not None:
-                durations_s.append(duration.value_s)
-        nodes.append(
-            NodePods(
-                node=node,
-                pods=len(pods),
-                failed=sum(pod.failed for pod in pods),
-                median_s=statistics.median(durations_s) if durations_s else None,
-                slowest_s=max(durations_s, default=None),
-            )
-        )
-    return sorted(nodes, key=lambda node: (-(node.median_s or 0.0), node.node))
+        duration = duration_between(pod.stamps.get("scheduled"), pod.stamps.get("ready"))
+        if pod.node and duration is not None:
+            seconds_of[pod.node].append(duration.value_s)
+    return seconds_of

@@ -23,7 +23,7 @@ from scaletest.lifecycle.judging.verdict import decide_verdict, judge_thresholds
 from scaletest.lifecycle.options import WorkloadSelection
 from scaletest.lifecycle.plan import UNTIL
 from scaletest.lifecycle.records import LifecycleObject, Submission
-from scaletest.model.declared import INNER, VERSIONED, choice
+from scaletest.model.declared import INNER, VERSIONED, choice, named_in_documents
 from scaletest.model.verdict import Verdict
 from scaletest.model.writing import Written
 from scaletest.stats.thresholds import ThresholdResult
@@ -38,8 +38,10 @@ class LifecycleResult(Written):
     until: Annotated[str, choice(UNTIL), "the milestone that ends a workload"]
     books: Books
     timelines: Annotated[tuple[WorkloadTimeline, ...], INNER, "timelines of those that are shown."]
-    steps: Annotated[
-        tuple[PhaseDurations, ...], "one for every phase of which something was measured"
+    phases: Annotated[
+        tuple[PhaseDurations, ...],
+        named_in_documents("steps"),
+        "one for every phase of which something was measured",
     ]
     throughput: Annotated[PodThroughput, "throughput of scheduling"]
     skipped: Annotated[dict[str, int], "workloads left out as erroneous, by reason"]
@@ -49,9 +51,9 @@ class LifecycleResult(Written):
         tuple[WorkloadTimeline, ...], INNER, "timelines before the first and last ones were cut."
     ] = ()
 
-    def step(self, name: str) -> PhaseDurations | None:
+    def find_phase(self, name: str) -> PhaseDurations | None:
         """Return the durations of a phase by its name; None when none was measured."""
-        return next((phase for phase in self.steps if phase.step.name == name), None)
+        return next((found for found in self.phases if found.phase.name == name), None)
 
 
 def judge_run(
@@ -91,17 +93,17 @@ def judge_run(
     if view.tail is not None:
         shown = shown[max(0, len(shown) - view.tail) :]
     # phases in view that were measured at least once
-    durations = [summarize_phase(phase, shown) for phase in PHASES]
-    steps = tuple(phase for phase in durations if phase.spread.count)
+    summaries = [summarize_phase(phase, shown) for phase in PHASES]
+    phases = tuple(summary for summary in summaries if summary.spread.count)
     # books and throughput of the whole run, and the verdict by all of it
     books = count_workloads(timelines, submissions, until, planned)
     throughput = count_scheduled(timelines)
-    threshold_results = judge_thresholds(thresholds, steps, books, throughput.per_s)
+    threshold_results = judge_thresholds(thresholds, phases, books, throughput.per_s)
     return LifecycleResult(
         until=until,
         books=books,
         timelines=tuple(shown),
-        steps=steps,
+        phases=phases,
         throughput=throughput,
         skipped=dict(skipped),
         thresholds=threshold_results,

@@ -79,7 +79,7 @@ IMPOSSIBLE_ORDERS = (
 
 @dataclass(frozen=True, slots=True)
 class LifecyclePhase(Written):
-    """A step from one milestone to another."""
+    """A phase from one milestone to another."""
 
     name: Annotated[str, named_in_documents("step"), "its name"]
     title: Annotated[str, "its heading in times.csv"]
@@ -152,7 +152,7 @@ PHASES: tuple[LifecyclePhase, ...] = (
     ),
     LifecyclePhase("pod_ready", "A Pod Ready", "ready", ("created",), of_pods=True),
 )
-BY_NAME: Mapping[str, LifecyclePhase] = {step.name: step for step in PHASES}
+BY_NAME: Mapping[str, LifecyclePhase] = {phase.name: phase for phase in PHASES}
 
 
 class PhaseDuration(NamedTuple):
@@ -160,7 +160,6 @@ class PhaseDuration(NamedTuple):
 
     value_s: float
     source: TimeSource
-    clipped: bool = False  # it was a little below 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +245,7 @@ def duration_between(start: Stamp | None, end: Stamp | None) -> PhaseDuration | 
     # watches of two collections may deliver events in another order than they happened, and whole
     # seconds may too; a duration further below zero is an error of the workload
     if -1.0 < end_s - start_s < 0:
-        return PhaseDuration(0.0, source, clipped=True)
+        return PhaseDuration(0.0, source)
     return PhaseDuration(end_s - start_s, source)
 
 

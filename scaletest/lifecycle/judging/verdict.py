@@ -31,8 +31,6 @@ from scaletest.stats.percentiles import estimate_from_percentile, samples_needed
 from scaletest.stats.thresholds import Measured, ThresholdResult, ground_of, judge_threshold
 from scaletest.stats.verdict_order import Ground, Rank, verdict_of_grounds
 
-# Remedy for pods that run and do not end.
-ENDLESS = "give the pods an end (<run_seconds>, or one in the template), or ask for <until> ready"
 COUNTS = ("failed", "rejected", "pending", "lost")
 EXAMPLE = "'ready.p99<30s', 'failed<=0' or 'throughput>=50/s'"
 MEASURES: MeasureTable = {
@@ -45,10 +43,10 @@ MEASURES: MeasureTable = {
 
 
 def judge_thresholds(
-    texts: Sequence[str], steps: Sequence[PhaseDurations], books: Books, per_s: float | None
+    texts: Sequence[str], phases: Sequence[PhaseDurations], books: Books, per_s: float | None
 ) -> tuple[ThresholdResult, ...]:
-    """Judge each threshold, in their order."""
-    by_name = {phase.step.name: phase for phase in steps}
+    """Judge each threshold, in their order. per_s: the throughput of scheduling."""
+    by_name = {durations.phase.name: durations for durations in phases}
     return tuple(
         judge_threshold(threshold, [_measure(threshold, by_name, books, per_s)])
         for threshold in [parse_threshold(text, MEASURES, EXAMPLE) for text in texts]
@@ -89,7 +87,7 @@ def _measured(value: float | None, missing: str = "") -> Measured:
     return Measured(
         exact_estimate(value),
         remedy="submit more workloads: the interval holds the bound",
-        refuted="look at the step's course over time in the report",
+        refuted="look at the phase's course over time in the report",
     )
 
 
@@ -143,15 +141,13 @@ def decide_verdict(
             )
         )
     elif books.pending or books.lost:
-        running, remedy = "", "ask for an earlier milestone with <until>"
-        if books.running:
-            running, remedy = f" (the pods of {books.running} run)", ENDLESS
         grounds.append(
             Ground(
                 Rank.OPEN,
-                f"{books.pending} of {books.submitted} have not reached {until}{running},"
+                f"{books.pending} of {books.submitted} have not reached {until},"
                 f" {books.lost} were lost",
-                f"wait longer, or {remedy}",
+                "wait longer, ask for an earlier milestone with <until>, or give pods that run for"
+                " ever an end (<run_seconds>)",
             )
         )
     grounds.append(ground_of(thresholds, Rank.OPEN))

@@ -6,11 +6,12 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from scaletest.cluster.api_calls import ApiCalls, Cluster, connect_cluster
 from scaletest.cluster.bulk_objects import Objects
 from scaletest.lifecycle.folder import LifecycleFolder
-from scaletest.lifecycle.measure.sampling import ProgressReport, Sampler, steady_clock
+from scaletest.lifecycle.measure.sampling import Sampler, show_progress, steady_clock
 from scaletest.lifecycle.measure.submitting import AllRefused, Submitter, make_tool
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.model.labels import UNLABELLED, Labels
@@ -26,10 +27,13 @@ CONNECTIONS = 300
 def submit(
     plan: LifecyclePlan, store: LifecycleFolder, cluster: Cluster
 ) -> tuple[Counter[bool], bool]:
-    """Submit the workloads. Return how many were accepted, and not, and whether interrupted."""
+    """Submit the workloads.
+
+    Returns how many were accepted (True) and refused (False), and whether it was interrupted.
+    """
     with _submitter(plan, store, cluster, UNLABELLED, LOCK) as (submitter, stop):
         submitter.run()
-    return submitter.done, stop.asked()
+    return submitter.count_by_accepted, stop.asked()
 
 
 def sample(
@@ -55,7 +59,7 @@ def sample(
             backend=backend,
         )
         with progress.of_run(store, plan.workload), short_switch_interval():
-            sampler.follow(math.inf, ProgressReport(progress).tell, once=once)
+            sampler.follow(math.inf, partial(show_progress, progress), once=once)
 
 
 def measure(
@@ -94,7 +98,9 @@ def measure(
         thread.start()
         try:
             with short_switch_interval():
-                sampler.follow(timeout_s, ProgressReport(progress).tell, submitting=thread.is_alive)
+                sampler.follow(
+                    timeout_s, partial(show_progress, progress), submitting=thread.is_alive
+                )
         finally:
             interrupted = stop.asked()
             stop("the end of the time")

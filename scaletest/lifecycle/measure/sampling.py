@@ -4,26 +4,25 @@ What earlier samples saw is kept: an object that is gone by now does not vanish 
 Submissions are read from the file in which the submitter notes them, so it may be another process.
 """
 
-import resource
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 from scaletest.cluster.api_calls import ApiCalls, Missing
 from scaletest.cluster.bulk_objects import Objects
 from scaletest.cluster.watch import Collection, Feeds
 from scaletest.lifecycle import kinds
 from scaletest.lifecycle.folder import LifecycleFolder
-from scaletest.lifecycle.judging.books import Fate, LifecycleProgress, fate_of, only_end_missing
+from scaletest.lifecycle.judging.books import Fate, LifecycleProgress, fate_of
 from scaletest.lifecycle.judging.timeline import timeline_of
-from scaletest.lifecycle.judging.verdict import ENDLESS
 from scaletest.lifecycle.measure.tracker import Tracker
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.lifecycle.records import Stamp, Submission
 from scaletest.model.run_progress import WORKLOAD
-from scaletest.runs.folder import SAMPLING, SUBMISSIONS
+from scaletest.runs.folder import SUBMISSIONS
 from scaletest.runs.progress import Progress
 
 PODGROUPS = (
@@ -61,13 +60,9 @@ class Sampler:
         self._tracker = Tracker(
             set(plan.names()), store.workloads(), bare=plan.object_kind == "Pod"
         )
-        self._submissions = _NewSubmissions(store)
+        self._submissions = _NewSubmissions(store.path / SUBMISSIONS)
         self._accepted: dict[str, bool] = {}  # by the names of all that was submitted
         self._fates: dict[str, Fate] = {}
-        self._running: set[str] = set()  # pending ones that only have to end
-        self._earlier_samples = store.read(SAMPLING).get("samples", [])[-99:]
-        self._calls_sent: list[tuple[float, int]] = []  # seconds since the beginning, and calls
-        self._began_s = clock()
         self.watching = threading.Event()  # set when events are seen as they happen
 
     def follow(
@@ -139,15 +134,7 @@ class Sampler:
                 continue
             if name in self._backend:
                 workload.mark("backend_job_created", Stamp(api_s=self._backend[name]))
-            timeline = timeline_of(workload)
-            self._fates[name] = fate_of(timeline, self._plan.until)
-            self._running.discard(name)
-            if (
-                self._fates[name] is Fate.PENDING
-                and self._accepted.get(name)
-                and only_end_missing(timeline, self._plan.until)
-            ):
-                self._running.add(name)
+            self._fates[name] = fate_of(timeline_of(workload), self._plan.until)
         self._tracker.changed_names.clear()
         workloads = self._tracker.workloads
         submitted = [name for name in workloads if self._accepted.get(name)]
@@ -157,74 +144,30 @@ class Sampler:
             rejected=list(self._accepted.values()).count(False),
             fates=Counter(self._fates.get(name, Fate.PENDING) for name in submitted),
             pods=sum(len(workload.pods) for workload in workloads.values()),
-            running=len(self._running),
         )
 
     def _keep(self) -> None:
-        """Write down what was seen, and what that took."""
-        self._calls_sent.append((round(self._clock() - self._began_s, 1), self._api.sent))
-        sample = {
-            "began_s": self._began_s,
-            "ended_s": self._clock(),
-            "requests": self._api.sent,
-            "sightings": self._tracker.events,
-            "foreign": dict(self._tracker.untracked_events),
-            "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-            "course": self._calls_sent,
-        }
-        self._store.keep(
-            self._tracker.workloads,
-            {"schema_version": 1, "samples": [*self._earlier_samples, sample]},
-            project=self._plan.project,
-        )
+        self._store.keep(self._tracker.workloads, project=self._plan.project)
 
 
-class ProgressReport:
-    """Tells how far a run is.
-
-    When nothing changes for two minutes and all that is pending runs, it says once what that may
-    mean.
-    """
-
-    def __init__(self, progress: Progress, clock: Callable[[], float] = time.monotonic) -> None:
-        self._progress, self._clock = progress, clock
-        self._last: LifecycleProgress | None = None
-        self._changed_s = clock()
-        self._is_hinted = False
-
-    def tell(self, state: LifecycleProgress) -> None:
-        """Tell how far the run is."""
-        if state != self._last:
-            self._last, self._changed_s = state, self._clock()
-        pending = state.fates.get(Fate.PENDING, 0)
-        over = sum(state.fates.values()) - pending + state.rejected
-        self._progress.at(over, state.planned, unit=WORKLOAD)
-        self._progress.note(str(state))
-        idle_s = self._clock() - self._changed_s
-        if 0 < state.running == pending and idle_s >= 120.0 and not self._is_hinted:
-            self._is_hinted = True
-            self._progress.message(
-                f"for {idle_s:.0f} s nothing changed, and the pods of all {state.running} pending"
-                f" workloads run: if they do not end by themselves, {ENDLESS}"
-            )
+def show_progress(progress: Progress, state: LifecycleProgress) -> None:
+    """Show how many of all workloads need no more attention, and what became of each."""
+    pending = state.fates.get(Fate.PENDING, 0)
+    over = sum(state.fates.values()) - pending + state.rejected
+    progress.at(over, state.planned, unit=WORKLOAD)
+    progress.note(str(state))
 
 
 class _NewSubmissions:
     """Reads each line of submissions.jsonl once, while another process writes it."""
 
-    def __init__(self, store: LifecycleFolder) -> None:
-        self._store = store
-        self._path = store.path / SUBMISSIONS
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._offset = 0
-        self._is_first = True
 
     def read(self) -> Iterator[Submission]:
         """Yield the submissions that were written since the last call."""
         if not self._path.exists():
-            # submitted.json of the Run:ai scale test tool may stand for it
-            if self._is_first:
-                yield from self._store.submissions()
-                self._is_first = False
             return
         with self._path.open("rb") as file:
             file.seek(self._offset)

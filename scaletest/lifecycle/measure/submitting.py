@@ -26,6 +26,10 @@ from scaletest.lifecycle.records import Submission
 from scaletest.model.checks import cut_text
 from scaletest.model.errors import ScaletestError, UsageError
 
+# Statuses of a refusal that would come again: the object itself is wrong.
+LASTING_REFUSALS = (400, 404, 405, 409, 413, 415, 422)
+# When so many are refused, and none is accepted, submitting ends.
+MOST_REFUSALS = 20
 # Submits the workload of that name, in any thread, and returns what became of it.
 Tool = Callable[[str], Applied]
 PROGRAM_LIMIT_S = 60.0
@@ -35,7 +39,6 @@ VERBS = {
     "runai-distributed": "training pytorch submit",
     "runai-interactive": "workspace submit",
 }
-KEEP_EVERY_S = 2.0
 
 
 class AllRefused(ScaletestError):
@@ -61,19 +64,17 @@ class Submitter:
         self._plan, self._store, self._tool, self._clock = plan, store, tool, clock
         self._fresh, self._stopping, self._pause = fresh, stopping, pause
         self._lock = threading.Lock()
-        self.done: Counter[bool] = Counter()  # how many were accepted, and how many refused
+        self.count_by_accepted: Counter[bool] = Counter()  # of all submissions so far
 
     def run(self) -> None:
         """Submit what is missing. Raises AllRefused when nothing at all is accepted."""
-        # some statuses will be the same the next time: the object itself is wrong
         settled = {
             row.name: row.accepted
             for row in self._store.submissions()
-            if row.accepted or row.status in (400, 404, 405, 409, 413, 415, 422)
+            if row.accepted or row.status in LASTING_REFUSALS
         }
-        self.done.update(settled.values())
+        self.count_by_accepted.update(settled.values())
         names = [name for name in self._plan.names() if name not in settled]
-        written_s, every_s = time.monotonic(), KEEP_EVERY_S
         size = self._plan.processes
         with (
             self._store.open_submissions() as file,
@@ -83,22 +84,16 @@ class Submitter:
                 if self._stopping():
                     break
                 rows = list(pool.map(self._submit, names[first : first + size], repeat(file)))
-                refusals = [f"{row.status} {row.reason}" for row in rows if not row.accepted]
                 # after so many refusals from the start the rest would be refused as well
-                hopeless = self.done[False] >= min(20, self._plan.count)
-                if refusals and not self.done[True] and hopeless:
+                refused = self.count_by_accepted[False]
+                is_hopeless = refused >= min(MOST_REFUSALS, self._plan.count)
+                if is_hopeless and not self.count_by_accepted[True]:
+                    last = rows[-1]
                     raise AllRefused(
-                        f"none of {self.done[False]} workloads was accepted: {refusals[-1]}"
+                        f"none of {refused} workloads was accepted: {last.status} {last.reason}"
                     )
                 if self._plan.delay_s:
                     self._pause(self._plan.delay_s)
-                # write submitted.json for those who sample meanwhile, less often the longer it
-                # takes: at most a twentieth of the time
-                if time.monotonic() - written_s > every_s:
-                    writing_s = time.monotonic()
-                    self._store.keep_submitted()
-                    written_s = time.monotonic()
-                    every_s = max(KEEP_EVERY_S, 20 * (written_s - writing_s))
         self._store.keep_submitted()
 
     def _submit(self, name: str, file: IO[str]) -> Submission:
@@ -118,11 +113,10 @@ class Submitter:
             status=answer.status if not answer.accepted else 0,
             reason=answer.reason,
             tries=answer.tries,
-            throttled=answer.throttled,
         )
         with self._lock:
             file.write(row.to_json() + "\n")
-            self.done[row.accepted] += 1
+            self.count_by_accepted[row.accepted] += 1
         return row
 
 
@@ -134,18 +128,7 @@ def make_tool(plan: LifecyclePlan, objects: Objects) -> Tool:
     if plan.tool == "runai":
         runai_line(plan, "j-000000")  # refuses a plan that it cannot submit
         runai_path = _find_program("runai")
-
-        def submit(workload: str) -> Applied:
-            answer = _run_program([runai_path, *runai_line(plan, workload)])
-            if "unknown command" in answer.reason:
-                raise UsageError(
-                    f"the Run:ai command line is of version 1: {answer.reason}",
-                    hint=f"install version 2 (its verb is {VERBS[plan.workload_type]}), or submit"
-                    " with <tool> api or kubectl",
-                )
-            return answer
-
-        return submit
+        return lambda name: _run_program([runai_path, *runai_line(plan, name)])
     workloads = Workloads(plan)
     objects.resource(workloads.api_version, workloads.kind)
     if plan.tool == "api":

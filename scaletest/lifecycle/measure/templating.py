@@ -1,17 +1,15 @@
 """Make workloads from a template: YAML that is parsed first, and then filled in value by value.
 
-Placeholders are those of `documents.templates`, as in `"{{ workers }}"`, or `${workers}`, which
-means the same but for one thing: alone it needs no quotes to be a number, and with quotes it is
-text. Any field may stand in a template: what is not filled in passes through. Without placeholders
-a user's YAML works as well: it gets its name, and our labels, and what options ask for. Templates
-of the Run:ai scale test tool keep its placeholders, as in JOB_NAME_PLACEHOLDER.
+Placeholders are those of `documents.templates`, as in `"{{ workers }}"`. Any field may stand in a
+template: what is not filled in passes through. Without placeholders a user's YAML works as well: it
+gets its name, and our labels, and what options ask for. Templates of the Run:ai scale test tool
+keep its placeholders, as in JOB_NAME_PLACEHOLDER.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from scaletest.cluster.pod_requests import parse_quantity
@@ -25,15 +23,13 @@ from scaletest.model.errors import InvalidValue
 # Where a volume is mounted, as the Run:ai scale test tool does.
 MOUNT_PATH = "/path-new"
 VOLUME = "scaletest-pvc"
-_ALONE = re.compile(r"\$\{([a-z_]+)\}")
-# What Jinja takes for a placeholder of its own.
-_BRACES = re.compile(r"\{[{%#]")
-# The placeholders of the Run:ai scale test tool.
-RUNAI_NAMES = {
-    "JOB_NAME_PLACEHOLDER": "name",
-    "PROJECT_PLACEHOLDER": "project",
-    "NUM_WORKERS_PLACEHOLDER": "workers",
-    "NUM_GPUS": "gpus",
+# The placeholders of the Run:ai scale test tool, and ours.
+RUNAI_PLACEHOLDERS = {
+    "JOB_NAME_PLACEHOLDER": "{{ name }}",
+    "PROJECT_PLACEHOLDER": "{{ project }}",
+    "NUM_WORKERS_PLACEHOLDER": "{{ workers }}",
+    # Run:ai takes a number of GPUs as text
+    "NUM_GPUS": "{{ gpus | string | toyaml }}",
 }
 _RUNAI = re.compile(r"[A-Z][A-Z0-9_]*_PLACEHOLDER|\bNUM_GPUS\b")
 
@@ -55,30 +51,19 @@ class Workloads:
 
     def __init__(self, plan: LifecyclePlan) -> None:
         self._plan = plan
-        values = {
+        self._values = {
             "image": plan.image,
             "seconds": plan.seconds,
             "resource": plan.resource,
             "gpus": plan.gpus,
-            "workers": str(plan.workers),
+            "workers": plan.workers,
             "project": plan.project,
             "namespace": plan.namespace,
             "run": plan.run,
         }
-        # of the placeholders; one that looks like a number is one
-        self._values = {
-            name: int(value) if re.fullmatch(r"0|-?[1-9][0-9]{0,8}", value) else value
-            for name, value in values.items()
-        }
-        bodies = reader.read_all(
-            plan.template, "the template", "give one Kubernetes object", quoted=True
+        parsed = reader.read(
+            plan.template, "the template", "give the workload alone; create what it needs before"
         )
-        if len(bodies) != 1:
-            raise InvalidValue(
-                f"the template holds {len(bodies)} objects",
-                hint="give the workload alone; create what it needs before",
-            )
-        parsed = bodies[0]
         if not isinstance(parsed, dict) or not parsed.get("apiVersion") or not parsed.get("kind"):
             raise InvalidValue(
                 "the template is not a Kubernetes object",
@@ -86,8 +71,8 @@ class Workloads:
             )
         # elsewhere NUM_GPUS is a usual name of a variable
         if "_PLACEHOLDER" in plan.template:
-            parsed = change_texts(parsed, _rename_runai, _rename_runai)
-        self._parsed = change_texts(parsed, _value_to_jinja, _text_to_jinja)
+            parsed = change_texts(parsed, _replace_runai_placeholders, _replace_runai_placeholders)
+        self._parsed = parsed
         self.of_runai = str(self._parsed["apiVersion"]).startswith(RUNAI_GROUP)
         sample = self.make("j-000000")
         self.api_version = str(sample["apiVersion"])
@@ -162,49 +147,19 @@ def _walk_tables(value: Any) -> Iterator[dict[str, Any]]:
             yield from _walk_tables(inner)
 
 
-def _rename_runai(text: str) -> str:
+def _replace_runai_placeholders(text: str) -> str:
     """Put our placeholders in place of those of the Run:ai scale test tool.
 
     InvalidValue for an unknown one.
     """
     for name in _RUNAI.findall(text):
-        if name not in RUNAI_NAMES:
+        if name not in RUNAI_PLACEHOLDERS:
             raise InvalidValue(
                 f"nothing fills the template's placeholder {cut_text(name, 80)}",
-                hint=f"the known ones are {', '.join(RUNAI_NAMES)}; write the value in its place",
+                hint=f"the known ones are {', '.join(RUNAI_PLACEHOLDERS)}; write the value in its"
+                " place",
             )
-    form = "${%s}" if "${" in text or _RUNAI.fullmatch(text) else "{{ %s }}"
-    return type(text)(_RUNAI.sub(lambda match: form % RUNAI_NAMES[match[0]], text))
-
-
-def _value_to_jinja(text: str) -> str:
-    """Write every `${NAME}` of a value as Jinja does.
-
-    Alone and without quotes it becomes a number where it holds one, in quotes it stays text.
-    """
-    alone = _ALONE.fullmatch(text)
-    if alone is None:
-        return _text_to_jinja(text)
-    quoted = "string | " if isinstance(text, reader.Quoted) else ""
-    return f"{{{{ {alone[1]} | {quoted}toyaml }}}}"
-
-
-def _text_to_jinja(text: str) -> str:
-    """Write every `${NAME}` of a text as Jinja does; it stays text."""
-    if "${" not in text:
-        return str(text)  # only its quotes were of interest
-    return Template.pattern.sub(_placeholder_to_jinja, _BRACES.sub(r"{{ '\g<0>' }}", text))
-
-
-def _placeholder_to_jinja(match: re.Match[str]) -> str:
-    name = match["named"] or match["braced"]
-    if not name and not match["escaped"]:
-        raise InvalidValue(
-            f"the template has a dollar sign that is not followed by {{NAME}}:"
-            f" {cut_text(match.string, 80)}",
-            hint="write $$ for a dollar sign",
-        )
-    return f"{{{{ {name} }}}}" if name else "$"
+    return _RUNAI.sub(lambda match: RUNAI_PLACEHOLDERS[match[0]], text)
 
 
 def _add_labels(body: dict[str, Any], labels: Mapping[str, str]) -> None:

@@ -5,7 +5,6 @@ change nothing, nor do those of a second object of the kind. What a list shows g
 may have been so for long. What is gone without having ended is kept, marked as gone.
 """
 
-from collections import Counter
 from collections.abc import Container, Mapping
 from dataclasses import astuple
 from itertools import chain
@@ -49,8 +48,6 @@ class Tracker:
         self.workloads: dict[str, LifecycleObject] = dict(workloads or {})
         # workloads that changed; the reader empties it
         self.changed_names: set[str] = set(self.workloads)
-        self.events = 0  # number of events so far
-        self.untracked_events: Counter[str] = Counter()  # those of no tracked workload, by role
         self._uids: dict[str, str] = {}  # of the workloads' own objects, with their names
         self._pod_owners: dict[str, str] = {}  # names of workloads by the uids of their pods
         for name, workload in self.workloads.items():
@@ -62,14 +59,13 @@ class Tracker:
         self._claims_allocated: dict[str, dict[str, Stamp]] = {}
 
     def see(self, event: WatchEvent) -> None:
-        """Take one event in."""
-        self.events += 1
+        """Take one event in; those of no tracked workload are left alone."""
         if event.kind == "SYNCED":
             self._mark_missing(event.role, event.object["uids"], event.at_s or 0.0)
         elif event.role == "event":
             self._see_event(event)
         elif not (name := milestones.workload_of(event.object, self._tracked_names)):
-            self.untracked_events[event.role] += 1
+            return
         elif event.role == "pod":
             self._see_pod(event, name)
         elif event.role == "claim":
@@ -186,7 +182,6 @@ class Tracker:
             return
         name = milestones.workload_of_event(body, self._tracked_names, self._pod_owners)
         if not name:
-            self.untracked_events["event"] += 1
             return
         workload, event_s = self._touch(name), parse_time(body.get("eventTime"))
         if own_milestone:

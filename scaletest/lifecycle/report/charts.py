@@ -14,18 +14,18 @@ from scaletest.render.histogram import draw_histogram
 from scaletest.render.numbers import format_seconds, unit_of
 from scaletest.report.words import format_percentile
 
+# Widths and heights in px.
 WIDE = (860.0, 300.0)
 PHONE = (360.0, 300.0)
 PANEL = (460.0, 190.0)
-# What a line shows, with its class and its name in the legend.
-COUNTED = {
+# What a line of pods over time shows: CSS class, and name in the legend.
+POD_LINES = {
     "submitted": ("c-ideal", "submitted"),
     "scheduled": ("c-law", "scheduled"),
     "ready": ("c-data", "became ready"),
-    "ready now": ("c-wanted", "ready at that time"),
 }
 # What a workload waits for before each milestone.
-SEGMENTS = {
+WAITED_FOR = {
     "created": "creation of the object",
     "last_pod_created": "creation of its pods",
     "claim_allocated": "allocation of devices",
@@ -45,17 +45,17 @@ def pods_figure(result: LifecycleResult) -> Figure | None:
     size, unit = time_unit(pods.moments_s[-1])
     top = max(map(max, pods.counts.values()))
     # marks at whole numbers only
-    most = min(6, top + 1)
+    most_marks = min(6, top + 1)
     chart = Chart(
         "pods",
         "Pods over time",
         "pods that were submitted, were scheduled, and became ready so far",
         Axis(f"time, {unit}", 0.0, pods.moments_s[-1] / size, max_marks=8),
-        Axis("pods", 0.0, max(1.0, axis_end(top * 1.02, most)), max_marks=most),
+        Axis("pods", 0.0, max(1.0, axis_end(top * 1.02, most_marks)), max_marks=most_marks),
         *WIDE,
     )
     for name, values in pods.counts.items():
-        css, text = COUNTED[name]
+        css, text = POD_LINES[name]
         chart.legend(text, css)
         chart.line(
             [
@@ -65,8 +65,6 @@ def pods_figure(result: LifecycleResult) -> Figure | None:
             css,
         )
     caption = "How many pods had come so far, by the time since the first submission."
-    if "ready now" in pods.counts:
-        caption += " A pod that has finished, was evicted or deleted is no longer ready."
     return Figure(chart, caption, PHONE)
 
 
@@ -87,7 +85,9 @@ def waterfall_figure(result: LifecycleResult) -> Figure | None:
         names = ["fastest", *(f"{100 * row.share:.0f} %" for row in rows[1:-1]), "slowest"]
     # the milestones of the rows with the class of the bar that leads there
     passed = {name for name, _ in chain.from_iterable(row.ends for row in rows)}
-    classes = {name: f"c-phase-{number}" for number, name in enumerate(SEGMENTS) if name in passed}
+    classes = {
+        name: f"c-phase-{number}" for number, name in enumerate(WAITED_FOR) if name in passed
+    }
     size, unit = unit_of(longest_s)
     last = MILESTONE_TEXTS[rows[-1].ends[-1][0]]
     chart = Chart(
@@ -100,13 +100,13 @@ def waterfall_figure(result: LifecycleResult) -> Figure | None:
         90.0 + 24.0 * len(rows),
     )
     for name, css in classes.items():
-        chart.legend(SEGMENTS[name], css, "area")
+        chart.legend(WAITED_FOR[name], css, "area")
     for number, row in enumerate(rows):
         began_s = 0.0
         for name, end_s in row.ends:
             if end_s > began_s:
                 taken, end = format_seconds(end_s - began_s), format_seconds(end_s)
-                tip = f"{row.name}: {SEGMENTS[name]} {taken}, until {end}"
+                tip = f"{row.name}: {WAITED_FOR[name]} {taken}, until {end}"
                 start, css = began_s / size, classes[name]
                 chart.bar(start, end_s / size, number + 0.36, css, tip, bottom=number - 0.36)
             began_s = end_s
@@ -120,10 +120,10 @@ def waterfall_figure(result: LifecycleResult) -> Figure | None:
 def phase_charts(result: LifecycleResult, names: Sequence[str]) -> list[Chart]:
     """Draw both charts of each named phase that has values: over the run, and its histogram."""
     charts = []
-    for phase in map(result.step, names):
-        if phase is None or phase.step.of_pods:
+    for durations in map(result.find_phase, names):
+        if durations is None or durations.phase.of_pods:
             continue
-        spread = phase.spread
+        spread = durations.spread
         texts = [f"mean {format_seconds(spread.mean)}"]
         for percentile in ("p50", "p95", "p99"):
             if getattr(spread, percentile):
@@ -132,18 +132,20 @@ def phase_charts(result: LifecycleResult, names: Sequence[str]) -> list[Chart]:
         # seconds since the first submission, and the duration in s of each workload
         zero_s = chart_data.first_submission(result.timelines)
         points = []
-        for start_s, value_s in zip(map(start_time, result.timelines), phase.values, strict=True):
+        for start_s, value_s in zip(
+            map(start_time, result.timelines), durations.values, strict=True
+        ):
             if start_s is not None and value_s is not None:
                 points.append((start_s - zero_s, value_s))
         values = [value_s for _, value_s in points]
-        description = f"{phase.text} ({statistics})"
+        description = f"{durations.text} ({statistics})"
         # over the run: a dot for each workload, by when it was submitted
         length_s, unit = unit_of(max(max(values), 1e-6))
         span_s = max(start_s for start_s, _ in points) or 1.0
         size, time = time_unit(span_s)
         over_run = Chart(
-            f"course-{phase.step.name}",
-            phase.text,
+            f"course-{durations.phase.name}",
+            durations.text,
             description,
             Axis(f"submitted after, {time}", 0.0, span_s / size * 1.01),
             Axis(f"time, {unit}", 0.0, axis_end(max(values) / length_s * 1.05, 5), max_marks=5),
@@ -154,14 +156,14 @@ def phase_charts(result: LifecycleResult, names: Sequence[str]) -> list[Chart]:
             "c-dots",
         )
         histogram = draw_histogram(
-            f"histogram-{phase.step.name}",
+            f"histogram-{durations.phase.name}",
             statistics,
             description,
             values,
             number=30,
             # what it spans at least, so that alike values do not seem to differ much
             least_s=max(0.001, 0.01 * max(values)),
-            names=(phase.text, "workload"),
+            names=(durations.text, "workload"),
             size=PANEL,
         )
         charts += [over_run, histogram]

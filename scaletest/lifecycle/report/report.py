@@ -1,11 +1,12 @@
 """Make the report of a lifecycle run. `charts` draws its charts."""
 
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from scaletest.lifecycle import runai
 from scaletest.lifecycle.judging.books import fate_of
-from scaletest.lifecycle.judging.chart_data import pods_by_node
+from scaletest.lifecycle.judging.chart_data import ready_times_by_node
 from scaletest.lifecycle.judging.figures import PhaseDurations
 from scaletest.lifecycle.judging.result import LifecycleResult
 from scaletest.lifecycle.judging.timeline import (
@@ -36,6 +37,7 @@ HEADINGS = ("phase", "values", "missing", "mean", "p50", "p95", "p99", "max", "s
 # The phases of the pictures general.png and detailed.png, from top to bottom.
 GENERAL = ("total_decided", "total_ready", "total_finished", "total_backend_job_created")
 DETAILED = tuple(phase.name for phase in PHASES if not phase.total and not phase.of_pods)
+NODE_TIME = "median time from scheduling to ready"
 MOST_NODES = 20
 # Values of a phase from which on charts show more than the table.
 FEWEST_DRAWN = 10
@@ -56,7 +58,7 @@ def lifecycle_report(run: LifecycleRun) -> Report:
     facts = [(name, str(count)) for name, count in counts.items() if count or name == "measured"]
     if throughput.per_s:
         facts.append(("pods scheduled per second", format_significant(throughput.per_s)))
-    total = result.step("total_ready")
+    total = result.find_phase("total_ready")
     if total and total.spread.p50:
         facts.append(("median time until ready", format_percentile(total.spread, "p50")))
     elif total:
@@ -113,38 +115,37 @@ def _describe_skipped(result: LifecycleResult) -> list[str]:
 def phase_table(result: LifecycleResult, note: str = "") -> Table:
     """Return a row for each phase."""
     rows = []
-    for phase in different_phases(result):
-        spread = phase.spread
+    for durations in shown_phases(result):
+        spread = durations.spread
         # where all values have one source, its number is that of the values
-        sources = [str(name) for name in phase.sources]
+        sources = [str(name) for name in durations.sources]
         if len(sources) > 1:
-            sources = [f"{name} {count}" for name, count in sorted(phase.sources.items())]
+            sources = [f"{name} {count}" for name, count in sorted(durations.sources.items())]
         rows.append(
             (
-                phase.text,
+                durations.text,
                 str(spread.count),
-                str(phase.missing),
+                str(durations.missing),
                 format_seconds(spread.mean),
                 *(format_percentile(spread, name) for name in ("p50", "p95", "p99")),
                 format_seconds(spread.max),
                 ", ".join(sources),
-                phase.step.name,
+                durations.phase.name,
             )
         )
     columns_of_text = map(HEADINGS.index, ("phase", "source", "measure"))
     return Table(HEADINGS, rows, tuple(columns_of_text), spare=("source",), note=note)
 
 
-def different_phases(result: LifecycleResult) -> list[PhaseDurations]:
-    """Return all phases, but where workloads have one pod, those of pods only where they differ."""
+def shown_phases(result: LifecycleResult) -> Sequence[PhaseDurations]:
+    """Return all phases; where workloads have one pod, without those of their pods."""
     if any(len(timeline.workload.pods) > 1 for timeline in result.timelines):
-        return list(result.steps)
-    phases: list[PhaseDurations] = []
-    for phase in result.steps:
-        is_of_pod = phase.step.of_pods or phase.step.name == "last_pod_created"
-        if not (is_of_pod and any(other.spread == phase.spread for other in phases)):
-            phases.append(phase)
-    return phases
+        return result.phases
+    return [
+        durations
+        for durations in result.phases
+        if not durations.phase.of_pods and durations.phase.name != "last_pod_created"
+    ]
 
 
 def describe_books(result: LifecycleResult) -> str:
@@ -162,9 +163,7 @@ def describe_throughput(result: LifecycleResult) -> str:
     """Describe in one line how fast pods were scheduled."""
     throughput = result.throughput
     if not throughput.seen:
-        # files of Run:ai's tool have times of pods but no number
-        had_pods = any(timeline.stamp("first_pod_created") for timeline in result.uncut_timelines)
-        return "the number of pods is unknown" if had_pods else "no pod was seen"
+        return "no pod is on record"
     pods = plural(throughput.seen, "pod")
     if not throughput.pods:
         return f"{pods} seen, none with a known time of scheduling"
@@ -172,11 +171,7 @@ def describe_throughput(result: LifecycleResult) -> str:
         pods = f"{throughput.pods} of {throughput.seen} pods"
     if throughput.per_s is None:
         return f"{pods} scheduled"
-    return (
-        f"{pods} scheduled, {format_significant(throughput.per_s)} pods/s on average, "
-        f"{format_significant(throughput.peak_per_s or 0.0)} pods/s in the busiest"
-        f" {throughput.bin_s:g} s"
-    )
+    return f"{pods} scheduled, {format_significant(throughput.per_s)} pods/s on average"
 
 
 def sections(result: LifecycleResult) -> list[Section]:
@@ -213,34 +208,26 @@ def sections(result: LifecycleResult) -> list[Section]:
 
 def _node_table(result: LifecycleResult) -> Table:
     """Return how long pods took from scheduling to ready on each node, the slowest nodes first."""
-    nodes = pods_by_node(result.timelines)
-    longest_s = max((node.median_s or 0.0 for node in nodes), default=0.0) or 1.0
+    seconds_of = ready_times_by_node(result.timelines)
+    medians_s = {node: statistics.median(times) for node, times in seconds_of.items()}
+    slowest_nodes = sorted(medians_s, key=lambda node: (-medians_s[node], node))[:MOST_NODES]
+    longest_s = max(medians_s.values(), default=0.0) or 1.0
     rows: list[dict[str, Cell]] = [
         {
-            "node": clean_text(node.node, 60),
-            "median time from scheduling to ready": Share(
-                (node.median_s or 0.0) / longest_s, format_seconds(node.median_s)
-            ),
-            "slowest": format_seconds(node.slowest_s),
-            "pods": str(node.pods),
-            "failed": str(node.failed or ""),
+            "node": clean_text(node, 60),
+            NODE_TIME: Share(medians_s[node] / longest_s, format_seconds(medians_s[node])),
+            "pods": str(len(seconds_of[node])),
         }
-        for node in nodes[:MOST_NODES]
+        for node in slowest_nodes
     ]
-    return Table.of_rows(
-        rows,
-        {"node", "median time from scheduling to ready"},
-        {"node"},
-        note=(
-            f"The slowest {MOST_NODES} of {len(nodes)} nodes." if len(nodes) > MOST_NODES else ""
-        ),
-    )
+    note = f"The slowest {len(slowest_nodes)} of {len(medians_s)} nodes."
+    return Table.of_rows(rows, {"node", NODE_TIME}, {"node"}, note=note)
 
 
 def _chart_blocks(result: LifecycleResult, names: Sequence[str]) -> list[Block]:
     """Draw the phases that have values enough, each over time and how its values spread."""
-    phases = filter(None, map(result.step, names))
-    many = [phase.step.name for phase in phases if phase.spread.count >= FEWEST_DRAWN]
+    phases = filter(None, map(result.find_phase, names))
+    many = [durations.phase.name for durations in phases if durations.spread.count >= FEWEST_DRAWN]
     charts = phase_charts(result, many)
     if not charts:
         return []

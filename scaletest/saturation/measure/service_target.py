@@ -37,7 +37,7 @@ def find_service(options: SaturationOptions, plan: SaturationPlan) -> Target:
     """Look at the Service that options name; refuse it while something scales it."""
     cluster = api_calls.connect_cluster(options.namespace, options.context)
     service = Service(cluster, options.service)
-    name = service.reference.name
+    name = service.name
     ready, total = service.endpoints()
     if not ready:
         raise UsageError(f"no pod of service {name} is ready", hint="look at its pods")

@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
+from statistics import fmean
 
 from scaletest.cluster.api_calls import connect_cluster
 from scaletest.cluster.changes import Changes, refuse_changed
@@ -79,21 +80,20 @@ def _measure_setting(
             )
     except ScaletestError as error:
         return replace(tried, trouble=error.message)
-    used_bytes = _known_mean([usage.memory for usage in usages])
+    used_bytes = _mean([usage.memory for usage in usages])
     return replace(
         tried,
         per_s=result.point.value if result.point else None,
         latency_s=result.operating.latency.mean if result.operating else None,
-        used_cpu=_known_mean([usage.cpu for usage in usages]),
+        used_cpu=_mean([usage.cpu for usage in usages]),
         used_memory=used_bytes / GIB if used_bytes is not None else None,
         trouble="" if result.point else result.verdict.reason,
     )
 
 
-def _known_mean(readings: Sequence[float | None]) -> float | None:
-    """Return the mean of the readings that are known; None when none is."""
-    known = [reading for reading in readings if reading is not None]
-    return sum(known) / len(known) if known else None
+def _mean(readings: Sequence[float]) -> float | None:
+    """Return the mean of the readings; None when there are none."""
+    return fmean(readings) if readings else None
 
 
 def tune(

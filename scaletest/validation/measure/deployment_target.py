@@ -16,7 +16,6 @@ from scaletest.cluster.changes import BEFORE, Changes, Patch, refuse_changed
 from scaletest.cluster.client_access import Direct, ServiceProxy
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import Autoscalers
-from scaletest.cluster.pod_requests import warn_of_removed
 from scaletest.cluster.resources import DEPLOYMENTS
 from scaletest.load import ClosedLoop
 from scaletest.model import checks
@@ -161,15 +160,16 @@ def _check_room(cluster: Cluster, deployment: Deployment, limit: int) -> tuple[s
     """
     spec = deployment.template["spec"]
     supply = Supply.read(cluster)
-    room = supply.headroom(spec, deployment.placed())
-    if room.room is None or room.room >= limit:
-        lines = warn_of_removed(f"deployment {deployment.name}", spec)
-        return tuple(filter(None, [*lines, *supply.unknown, room.doubt]))
+    headroom = supply.headroom(spec, deployment.placed())
+    room = headroom.room
+    if room is None or room >= limit:
+        return tuple(filter(None, [*supply.unknown, headroom.doubt]))
     hint = "look at requests, device resources, node selector and taints: scaletest cluster check"
-    if room.room:
-        hint = f"give <limit> {room.room}, or add nodes or devices"
+    if room:
+        hint = f"give <limit> {room}, or add nodes or devices"
     raise UsageError(
-        f"{room.by} can take {room.room} pods of {deployment.name}, fewer than <limit> {limit}",
+        f"{headroom.limited_by} can take {room} pods of {deployment.name}, fewer than <limit>"
+        f" {limit}",
         hint=hint,
     )
 

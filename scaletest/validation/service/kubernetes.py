@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from scaletest.cluster import api_calls, rights
-from scaletest.cluster.api_calls import Cluster
-from scaletest.cluster.cadvisor import Cadvisor, PodCounters
+from scaletest.cluster.api_calls import ApiCalls, Cluster
+from scaletest.cluster.cadvisor import LimitPeriods, read_limit_periods
 from scaletest.cluster.changes import BEFORE, Changes, refuse_changed
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import Autoscalers
@@ -42,11 +42,11 @@ def find_service(
     deployment = Deployment(cluster, named) if named else service.deployment()
     if deployment is None:
         raise UsageError(
-            f"which object scales the pods of service {service.reference.name} is unknown",
+            f"which object scales the pods of service {service.name} is unknown",
             hint="name it with <deployment>, e.g. statefulset/NAME",
         )
     is_inside = IN_CLUSTER.exists()
-    wanted = rights.of_service(deployment.resource)
+    wanted = rights.service_rights(deployment.resource)
     if not is_inside:
         wanted += (rights.CALL_BY_PROXY,)
     rights.require(cluster, wanted, may_hold=options.pause_autoscalers)
@@ -55,7 +55,7 @@ def find_service(
     scalers.active(may_hold=options.pause_autoscalers)
     call = reach(service, make_call, is_inside=is_inside)
     lines = [
-        f"service {service.reference.name}: {call.url}",
+        f"service {service.name}: {call.url}",
         f"{deployment.resource.kind.lower()} {deployment.name}: {deployment.replicas()} replicas",
         *([] if is_inside else [PROXIED]),
     ]
@@ -80,7 +80,7 @@ class KubernetesReplicas:
     ) -> None:
         self._cluster, self._service, self._deployment = cluster, service, deployment
         self._scalers, self._ready_s, self._is_inside = scalers, ready_s, is_inside
-        self._cadvisor = Cadvisor(cluster)
+        self._api = ApiCalls(cluster)
         self._stack = ExitStack()
         self._backend: KubernetesBackend | None = None
 
@@ -105,7 +105,7 @@ class KubernetesReplicas:
         while (listed := self._service.endpoints()[0]) != count:
             if time.monotonic() > deadline:
                 raise WaitTimeout(
-                    f"{count} pods are ready, and service {self._service.reference.name} has"
+                    f"{count} pods are ready, and service {self._service.name} has"
                     f" {listed} addresses",
                     hint="check that its selector fits the pods of this object and no others",
                 )
@@ -118,8 +118,9 @@ class KubernetesReplicas:
     def pods(self) -> dict[str, PodLook]:
         """Return how each pod fares; its throttling where we may read the metrics of nodes."""
         states = [pod for pod in self._deployment.pods() if not pod.going]
-        counters = self._cadvisor.read({pod.node for pod in states})
-        return {pod.name: PodLook(pod, counters.get(pod.name, PodCounters())) for pod in states}
+        nodes = {pod.node for pod in states}
+        limits = read_limit_periods(self._api, self._cluster.namespace, nodes)
+        return {pod.name: PodLook(pod, limits.get(pod.name, LimitPeriods())) for pod in states}
 
     def close(self) -> None:
         """Put back the number of pods and what scales them. Does nothing the second time."""

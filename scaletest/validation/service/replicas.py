@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from scaletest.cluster.cadvisor import PodCounters
+from scaletest.cluster.cadvisor import LimitPeriods
 from scaletest.cluster.pods import PodState
 from scaletest.model.checks import cut_text
 from scaletest.model.errors import UsageError, WaitTimeout
@@ -33,7 +33,7 @@ class PodLook:
     """A pod at one time."""
 
     state: PodState
-    counters: PodCounters
+    limit: LimitPeriods
 
 
 def compare_looks(
@@ -44,8 +44,8 @@ def compare_looks(
     for name, look in before.items():
         later = after.get(name, look)
         is_ready = name in after and look.state.ready and later.state.ready
-        periods = later.counters.periods - look.counters.periods
-        throttled = later.counters.throttled - look.counters.throttled
+        periods = later.limit.periods - look.limit.periods
+        throttled = later.limit.throttled - look.limit.throttled
         pods[name] = ReplicaPod(
             node=look.state.node,
             restarts=max(0, later.state.restarts - look.state.restarts),

@@ -86,7 +86,7 @@ def test_every_builtin_kind_of_workload_is_measured(
 
 def test_a_kind_without_a_type_is_measured_by_a_template(lifecycle: Run, tmp_path: Path) -> None:
     text = text_of("deployment", None).replace("kind: Deployment", "kind: StatefulSet")
-    text = text.replace("replicas:", "serviceName: ${name}\n  replicas:")
+    text = text.replace("replicas:", 'serviceName: "{{ name }}"\n  replicas:')
     (tmp_path / "set.yaml").write_text(text)
     arguments = ["--template", "set.yaml", "-n", "3", "--num-workers", "2", "--until", "ready"]
     result = run_json(lifecycle, *arguments, "--delete")

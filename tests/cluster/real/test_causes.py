@@ -188,20 +188,10 @@ def test_pods_with_a_limit_each_are_linear(real: ControlPlane, tmp_path: Path) -
         )
     )
     config = kubeconfig_of(real, namespace, "bench-scaletest-validate", tmp_path)
-    # expect that the worker told what its node shows, which is this machine's kernel
-    checked = call(
-        "cluster",
-        "check",
-        "-n",
-        namespace,
-        "--format",
-        "json",
-        env={**os.environ, "KUBECONFIG": str(config)},
-    )
-    assert checked.returncode == 0, checked.stderr
-    (row,) = json.loads(checked.stdout)["causes"]
-    here = dataclasses.replace(read_visibility(), devices={}, counters=())
-    assert (row["node"], row["known"], row["gaps"]) == ("real", True, visibility_gaps(here)), row
+    # expect that the worker told what its node hides, which is this machine's kernel
+    log = real.kubectl("-n", namespace, "logs", "deployment/bench-scaletest-sleep-worker")
+    for gap in visibility_gaps(dataclasses.replace(read_visibility(), devices={}, counters=())):
+        assert gap["missing"] in log, log
     # when they are doubled
     done = call(
         *(

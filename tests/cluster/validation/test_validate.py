@@ -232,7 +232,7 @@ def test_more_workers_than_devices_are_refused(
     errors = refused(
         validate(tmp_path, plane.kubeconfig, namespace, "--redis-url", url, "--limit", "8"), 2
     )
-    assert "the nodes can take 4 pods" in errors
+    assert "the nodes (gpu.intel.com/xe) can take 4 pods" in errors
     assert "--limit 4" in errors
 
 

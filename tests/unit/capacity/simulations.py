@@ -1,20 +1,19 @@
-"""Simulations that several tests play."""
+"""Simulations of several tests."""
 
 import random
 from dataclasses import replace
 from typing import Any
 
-from scaletest.capacity.autoscale.best_rule import PlayedRule
 from scaletest.capacity.autoscale.hpa import (
     Behavior,
     Hpa,
     HpaSpec,
     TargetType,
 )
-from scaletest.capacity.autoscale.load import SimulationSetting, draw_arrivals, draw_run_times
+from scaletest.capacity.autoscale.load import draw_requests, draw_run_times
 from scaletest.capacity.autoscale.rule import RULES, parse_rule
 from scaletest.capacity.autoscale.simulation import SimulationResult, simulate
-from scaletest.capacity.report import Simulation
+from scaletest.capacity.report import RuleComparison
 
 
 def syncs(
@@ -38,18 +37,16 @@ def syncs(
 LOAD = [("arrivals", "2/min for 30 min"), ("seed", "1")]
 
 
-def figures(name: str, **changes: Any) -> PlayedRule:
-    """A rule whose result is made up: everything ended, nothing was killed."""
-    usual = SimulationResult(name, 2, 2, 0, 0, 0, 9.0, 10.0, 1, (5.0, 5.0))
-    return PlayedRule(replace(RULES["demand"], name=name), replace(usual, **changes), 30.0)
+def figures(name: str, **changes: Any) -> SimulationResult:
+    """The result of a rule, made up: everything ended, nothing was killed."""
+    rule = replace(RULES["demand"], name=name)
+    usual = SimulationResult(rule, 2, 2, 0, 0, 0, 9.0, 10.0, 1, (5.0, 5.0))
+    return replace(usual, **changes)
 
 
-def played(*rules: str, run_s: float = 240.0) -> Simulation:
-    """These rules, played against half an hour of two requests a minute."""
+def compared(*rules: str, run_s: float = 240.0) -> RuleComparison:
+    """These rules, simulated with half an hour of two requests a minute."""
     chance = random.Random(1)
-    arrivals = draw_arrivals("poisson", chance, draw_run_times(chance, run_s, 0.3), 2 / 60, 1800.0)
-    results = [
-        PlayedRule(rule, simulate(arrivals, rule, SimulationSetting(), random.Random(1)), 30.0)
-        for rule in map(parse_rule, rules)
-    ]
-    return Simulation(arrivals, results, LOAD, 1, ["scaletest", "autoscale"])
+    requests = draw_requests("poisson", chance, draw_run_times(chance, run_s, 0.3), 2 / 60, 1800.0)
+    results = [simulate(requests, rule, 20.0, random.Random(1)) for rule in map(parse_rule, rules)]
+    return RuleComparison(requests, results, LOAD, 1, ["scaletest", "autoscale"])

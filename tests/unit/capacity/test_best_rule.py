@@ -6,11 +6,12 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.capacity.autoscale.best_rule import BestRule, PlayedRule, choose_best
+from scaletest.capacity.autoscale.best_rule import BestRule, choose_best
+from scaletest.capacity.autoscale.simulation import SimulationResult
 from tests.unit.capacity.simulations import figures
 
 
-def chosen(*rules: PlayedRule) -> BestRule:
+def chosen(*rules: SimulationResult) -> BestRule:
     return choose_best(rules, mean_run_s=60.0)
 
 
@@ -19,12 +20,12 @@ def test_the_best_rule_is_found_criterion_by_criterion() -> None:
         figures("unfinished", ended=1, waits_s=(0.0,), pod_s=1.0),
         figures("kills", killed=1, waits_s=(0.0, 0.0)),
         figures("slow", waits_s=(90.0, 90.0)),
-        figures("restless", flips=9, waits_s=(1.0, 1.0)),
+        figures("restless", direction_changes=9, waits_s=(1.0, 1.0)),
         figures("dear", pod_s=99.0),
         figures("best"),
     ]
     choice = chosen(*rules)
-    assert choice.played.rule.name == "best"
+    assert choice.result.rule.name == "best"
     # expect one rule less after each criterion
     assert list(choice.left_after.values()) == [
         ["kills", "slow", "restless", "dear", "best"],
@@ -37,15 +38,15 @@ def test_the_best_rule_is_found_criterion_by_criterion() -> None:
 
 def test_a_rule_that_never_scales_does_not_win_by_its_calm() -> None:
     calm = figures("calm", waits_s=(500.0, 900.0))
-    lively = figures("lively", flips=20)
-    assert chosen(calm, lively).played.rule.name == "lively"
+    lively = figures("lively", direction_changes=20)
+    assert chosen(calm, lively).result.rule.name == "lively"
     # and a wait that differs by less than a tenth of a run time does not decide
-    assert chosen(replace_wait(calm, 10.9), lively).played.rule.name == "calm"
-    assert chosen(replace_wait(calm, 11.1), lively).played.rule.name == "lively"
+    assert chosen(replace_wait(calm, 10.9), lively).result.rule.name == "calm"
+    assert chosen(replace_wait(calm, 11.1), lively).result.rule.name == "lively"
 
 
-def replace_wait(rule: PlayedRule, wait_s: float) -> PlayedRule:
-    return replace(rule, result=replace(rule.result, waits_s=(wait_s, wait_s)))
+def replace_wait(rule: SimulationResult, wait_s: float) -> SimulationResult:
+    return replace(rule, waits_s=(wait_s, wait_s))
 
 
 @given(
@@ -55,7 +56,7 @@ def replace_wait(rule: PlayedRule, wait_s: float) -> PlayedRule:
             st.text("abc", min_size=1, max_size=3),
             ended=st.integers(0, 2),
             killed=st.integers(0, 2),
-            flips=st.integers(0, 2),
+            direction_changes=st.integers(0, 2),
             pod_s=st.floats(0, 100),
             waits_s=st.sampled_from([(), (1.0,), (2.0, 60.0)]),
         ),
@@ -63,10 +64,10 @@ def replace_wait(rule: PlayedRule, wait_s: float) -> PlayedRule:
         max_size=6,
     )
 )
-def test_some_rule_is_always_the_best(rules: Sequence[PlayedRule]) -> None:
+def test_some_rule_is_always_the_best(rules: Sequence[SimulationResult]) -> None:
     choice = chosen(*rules)
-    assert choice.played in rules
+    assert choice.result in rules
     left = [len(names) for names in choice.left_after.values()]
     assert left == sorted(left, reverse=True) and left[-1] >= 1
     # no rule that ends more requests is left out
-    assert choice.played.result.ended == max(rule.result.ended for rule in rules)
+    assert choice.result.ended == max(rule.ended for rule in rules)

@@ -7,31 +7,20 @@ from scaletest.capacity.autoscale.rule import Rule
 
 
 @pytest.mark.parametrize(
-    ("strategy", "length", "running", "pending", "created"),
-    [
-        ("default", 10, 4, 0, 6),
-        ("default", 3, 5, 0, 0),
-        ("default", 100, 4, 0, 16),
-        ("custom", 10, 4, 0, 10),
-        ("custom", 0, 4, 0, 0),
-        ("accurate", 10, 4, 2, 8),
-        ("accurate", 18, 4, 1, 16),
-        ("accurate", 0, 4, 2, 0),
-        ("eager", 100, 4, 3, 13),
-        ("eager", 5, 4, 3, 5),
-    ],
+    ("length", "running", "pending", "created"),
+    [(10, 4, 2, 8), (18, 4, 1, 16), (0, 4, 2, 0)],
 )
 def test_a_scaled_job_creates_jobs_by_length_running_and_pending(
-    strategy: str, length: int, running: int, pending: int, created: int
+    length: int, running: int, pending: int, created: int
 ) -> None:
-    rule = Rule("jobs", "", strategy=strategy, minimum=0, maximum=20)
+    rule = Rule("jobs", "", minimum=0, maximum=20)
     assert jobs_to_create(rule, length, running, pending) == created
 
 
 def test_jobs_are_never_fewer_than_the_minimum() -> None:
-    rule = Rule("jobs", "", strategy="default", minimum=3, maximum=20)
+    rule = Rule("jobs", "", minimum=3, maximum=20)
     assert jobs_to_create(rule, 0, 1, 0) == 2
-    assert jobs_to_create(rule, 5, 4, 0) == 4
+    assert jobs_to_create(rule, 5, 4, 1) == 4
 
 
 def test_keda_wakes_at_once_and_sleeps_after_its_cooldown() -> None:

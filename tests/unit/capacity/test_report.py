@@ -3,25 +3,27 @@
 import pytest
 import yaml
 
-from scaletest.capacity.autoscale.load import Arrivals
+from scaletest.capacity.autoscale.load import Requests
 from scaletest.capacity.autoscale.rule import parse_rule, to_values
-from scaletest.capacity.report import Simulation, draw_courses, make_simulation_report
+from scaletest.capacity.report import RuleComparison, draw_courses, make_comparison_report
 from scaletest.render.chart import Chart
 from scaletest.report import formats
-from tests.unit.capacity.simulations import LOAD, figures, played
+from tests.unit.capacity.simulations import LOAD, compared, figures
 from tests.unit.golden_files import golden
 
-RULES_PLAYED = ("original-count", "waiting-fast", "desired", "desired:window=300")
+RULES_COMPARED = ("original-count", "waiting-fast", "desired", "desired:window=300")
 
 
 @pytest.mark.parametrize("form", ["text", "md", "csv"])
 def test_simulated_rules_are_shown_alike(form: str) -> None:
-    golden(f"autoscale.{form}", formats.render(make_simulation_report(played(*RULES_PLAYED)), form))
+    golden(
+        f"autoscale.{form}", formats.render(make_comparison_report(compared(*RULES_COMPARED)), form)
+    )
 
 
 def test_the_page_names_the_best_rule_with_its_settings_before_anything_else() -> None:
-    simulated = played(*RULES_PLAYED)
-    page = formats.render(make_simulation_report(simulated), "html")
+    comparison = compared(*RULES_COMPARED)
+    page = formats.render(make_comparison_report(comparison), "html")
     assert "<title>BEST RULE: Autoscaling rules" in page
     assert "<strong>BEST RULE</strong> desired:window=300:" in page
     settings, others = page.index('<pre class="copy">queues:'), page.index(">All rules</h2>")
@@ -31,14 +33,14 @@ def test_the_page_names_the_best_rule_with_its_settings_before_anything_else() -
     values = yaml.safe_load(text.replace("&#39;", "'"))
     assert values == {"queues": {"NAME": to_values(parse_rule("desired:window=300"))}}
     # no word of the program's inside
-    assert "flips" not in page and "makespan" not in page
+    assert "direction_changes" not in page and "makespan" not in page
     assert "desired:window=300 (best)" in page
-    assert page.count("<svg ") == 2 * len(RULES_PLAYED)
+    assert page.count("<svg ") == 2 * len(RULES_COMPARED)
 
 
 def test_charts_of_rules_have_labelled_axes_with_whole_counts_on_one_scale() -> None:
-    simulated = played(*RULES_PLAYED)
-    drawn = draw_courses(simulated, simulated.choice)
+    comparison = compared(*RULES_COMPARED)
+    drawn = draw_courses(comparison, comparison.choice)
     assert drawn[0].title.startswith("desired:window=300 (best): 0 direction changes, 0 killed")
     for chart in drawn:
         assert (chart.x.label, chart.y.label) == ("time, min", "requests, replicas")
@@ -46,9 +48,9 @@ def test_charts_of_rules_have_labelled_axes_with_whole_counts_on_one_scale() -> 
         assert len(chart.x.labelled_marks) >= 4
     assert len({(chart.x.high, chart.y.high) for chart in drawn}) == 1
     # of one request at a time as well
-    quiet = Simulation(
-        Arrivals((0.0,), (10.0,)),
-        [figures("one", course=simulated.played[0].result.course[:2])],
+    quiet = RuleComparison(
+        Requests((0.0,), (10.0,)),
+        [figures("one", course=comparison.results[0].course[:2])],
         LOAD,
         1,
     )
@@ -61,6 +63,6 @@ def whole(chart: Chart) -> bool:
 
 
 def test_where_even_the_best_rule_kills_the_page_says_so() -> None:
-    head = make_simulation_report(played("waiting-fast")).head
+    head = make_comparison_report(compared("waiting-fast")).head
     assert head.verdict.kind == "FAIL" and "search" in head.verdict.remedy
-    assert "no other rule was played" in head.verdict.reason
+    assert "no other rule was simulated" in head.verdict.reason

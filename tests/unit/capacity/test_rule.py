@@ -18,7 +18,6 @@ from scaletest.model.errors import InvalidValue
         "desired:window=99999",
         "demand:target=0",
         "demand:target=nan",
-        "jobs:strategy=wild",
         "demand:min=5,max=2",
     ],
 )
@@ -53,3 +52,12 @@ def test_options_of_a_rule_become_chart_values() -> None:
         "selectPolicy": "Max",
         "policies": [{"type": "Pods", "value": 3, "periodSeconds": 60}],
     }
+
+
+def test_a_rule_takes_its_limits_from_the_load_unless_it_has_its_own() -> None:
+    load = {"minimum": 2, "maximum": 10, "grace_s": 60.0}
+    plain, own = parse_rule("demand", **load), parse_rule("demand:max=10,grace=5", **load)
+    assert (plain.minimum, plain.maximum, plain.grace_s) == (2, 10, 60.0)
+    assert (own.minimum, own.maximum, own.grace_s) == (2, 10, 5.0)
+    # what scales to none keeps doing so
+    assert parse_rule("keda", **load).minimum == 0

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from scaletest.capacity.sizing import (
     CapacityDemand,
+    NodeSize,
     PodSize,
-    efficiency,
+    efficiency_range,
     formula_nodes,
     formula_pods,
     packed_nodes,
@@ -17,7 +18,6 @@ from scaletest.capacity.sizing import (
     pods_that_fit,
     size_alternatives,
 )
-from scaletest.cluster.node_size import NodeSize
 from scaletest.model.errors import InvalidValue
 
 ARTICLE = CapacityDemand(24.0, 0.5, PodSize(0.5), NodeSize(4.0))
@@ -57,7 +57,7 @@ def test_the_sibling_formula_of_azure_ml() -> None:
     [(0.01, 0.65, 0.8), (0.02, 0.65, 0.8), (0.1, 0.85, 0.95), (0.5, 0.85, 0.95), (2, 0.95, 1)],
 )
 def test_short_requests_reach_a_lower_efficiency(latency_s: float, low: float, high: float) -> None:
-    assert efficiency(latency_s) == (low, high)
+    assert efficiency_range(latency_s) == (low, high)
 
 
 def test_alternatives_grow_from_the_bare_formula_to_a_lost_node() -> None:

@@ -34,11 +34,11 @@ def test_the_scarcest_resource_is_named() -> None:
     spec: dict[str, Any] = {"containers": [{"resources": {"limits": {"a/gpu": 1, "cpu": 1}}}]}
     free = {"a/gpu": Decimal(3), "cpu": Decimal(2), "pods": Decimal(110)}
     for node, scarce in (
-        (NodeCapacity("1", free), "cpu"),
-        (NodeCapacity("1", {**free, "cpu": Decimal(8)}), "a/gpu"),
-        (NodeCapacity("1", free, schedulable=False), ""),
+        (NodeCapacity("1", free), "the nodes (cpu)"),
+        (NodeCapacity("1", {**free, "cpu": Decimal(8)}), "the nodes (a/gpu)"),
+        (NodeCapacity("1", free, schedulable=False), "the nodes"),
     ):
-        assert Supply([node], [], ()).headroom(spec, 0).scarce == scarce
+        assert Supply([node], [], ()).headroom(spec, 0).limited_by == scarce
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_nodes_or_a_quota_limit_the_room_and_claims_cannot_be_counted() -> None:
     nodes = [NodeCapacity("1", {"a/gpu": Decimal(3), "pods": Decimal(110)})]
     quota = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "1"}}}
     free = Supply(nodes, [], ()).headroom(spec, 2)
-    assert (free.room, free.by, free.scarce, free.doubt) == (5, "the nodes", "a/gpu", "")
+    assert (free.room, free.limited_by, free.doubt) == (5, "the nodes (a/gpu)", "")
     free = Supply(nodes, [quota], ()).headroom({**spec, "resourceClaims": [{}]}, 2)
-    assert (free.room, free.by, free.scarce) == (3, "quota q: pods", "")
+    assert (free.room, free.limited_by) == (3, "quota q: pods")
     assert "only the scheduler can count" in free.doubt
     assert Supply(None, None, ("why",)).headroom(spec, 2).room is None

@@ -31,7 +31,7 @@ def test_scaled_objects_are_listed_only_where_there_are_any(
 ) -> None:
     objects.put(SCALED_OBJECTS, "s", TARGET)
     objects.put(SCALED_OBJECTS, "elsewhere", {"scaleTargetRef": {"name": "another"}})
-    assert [str(scaler) for scaler in Autoscalers(cluster, "model").all] == ["ScaledObject s"]
+    assert [str(scaler) for scaler in Autoscalers(cluster, "model").found] == ["ScaledObject s"]
 
     def without_keda(method: str, name: str) -> Answer | None:
         if name == "scaledobjects":
@@ -39,7 +39,7 @@ def test_scaled_objects_are_listed_only_where_there_are_any(
         return (200, {}, {"groups": []}) if name == "apis" else None
 
     objects.answer = without_keda
-    assert Autoscalers(cluster, "model").all == []
+    assert Autoscalers(cluster, "model").found == []
 
 
 def test_an_active_autoscaler_is_refused_unless_it_may_be_held(

@@ -1,14 +1,13 @@
-"""States of pods, what they request, and their usage in the metrics of cAdvisor."""
+"""States of pods, what they request, and how often their limits held them back."""
 
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.cluster.cadvisor import parse_usage
-from scaletest.cluster.pod_requests import parse_quantity, pod_requests, warn_of_removed
+from scaletest.cluster.cadvisor import LimitPeriods, parse_limit_periods
+from scaletest.cluster.pod_requests import parse_quantity, pod_requests
 from scaletest.cluster.pods import first_failing, pod_state
 
 
@@ -58,34 +57,18 @@ def test_a_resource_limit_counts_where_no_resource_request_is_set() -> None:
     assert pod_requests(spec) == {"cpu": 2, "a/gpu": 1, "pods": 1}
 
 
-def test_only_what_was_removed_is_warned_of() -> None:
-    def spec(*names: str) -> dict[str, Any]:
-        return {
-            "initContainers": [{}],
-            "containers": [{"resources": {"requests": dict.fromkeys(names, "1")}}],
-        }
-
-    assert warn_of_removed("x", spec("gpu.intel.com/i915", "cpu")) == []
-    (line,) = warn_of_removed(
-        "deployment x", spec("gpu.intel.com/i915", "gpu.intel.com/memory.max")
-    )
-    assert line.startswith("deployment x requests gpu.intel.com/memory.max, which")
-
-
-def test_figures_of_cadvisor_are_summed_by_pod() -> None:
-    page = """# HELP container_cpu_usage_seconds_total x
-container_cpu_usage_seconds_total{container="a",namespace="n",pod="p",image="x{y}"} 1.5 1700000000000
-container_cpu_usage_seconds_total{container="b",namespace="n",pod="p"} 2
-container_cpu_usage_seconds_total{container="",namespace="n",pod="p"} 99
-container_cpu_usage_seconds_total{container="a",namespace="other",pod="p"} 99
-container_memory_working_set_bytes{container="a",namespace="n",pod="p"} 1e+06
-container_memory_working_set_bytes{container="POD",namespace="n",pod="p"} 99
-container_cpu_cfs_periods_total{container="a",namespace="n",pod="p"} 50
+def test_periods_of_limits_are_summed_by_pod() -> None:
+    page = """# HELP container_cpu_cfs_periods_total x
+container_cpu_cfs_periods_total{container="a",namespace="n",pod="p",image="x{y}"} 50 1700000000000
+container_cpu_cfs_periods_total{container="b",namespace="n",pod="p"} 1e+02
+container_cpu_cfs_periods_total{container="",namespace="n",pod="p"} 99
+container_cpu_cfs_periods_total{container="POD",namespace="n",pod="p"} 99
+container_cpu_cfs_periods_total{container="a",namespace="other",pod="p"} 99
 container_cpu_cfs_throttled_periods_total{container="a",namespace="n",pod="p"} 20
-"""  # noqa: E501
-    assert parse_usage(page, "n") == {"p": (3.5, 1e6, 1.7e9, 50.0, 20.0)}
+"""
+    assert parse_limit_periods(page, "n") == {"p": LimitPeriods(150.0, 20.0)}
 
 
 @given(st.text(max_size=200))
-def test_any_page_of_figures_is_read(text: str) -> None:
-    assert isinstance(parse_usage(text, "n"), dict)
+def test_any_page_of_metrics_is_read(text: str) -> None:
+    assert isinstance(parse_limit_periods(text, "n"), dict)

@@ -338,18 +338,10 @@ def test_a_file_is_bounded_and_text(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert reader.read_file("-", "it", "") == {"a": 2}
 
 
-def test_text_in_quotes_is_marked_where_it_is_asked_for() -> None:
-    (table,) = reader.read_all("a: x\nb: 'x'", "it", quoted=True)
-    assert table == {"a": "x", "b": "x"}
-    assert [type(value) for value in table.values()] == [str, reader.Quoted]
-    (plain,) = reader.read_all("b: 'x'", "it")
-    assert type(plain["b"]) is str
-
-
 @given(st.text() | st.text(alphabet="{}[]&*a: -!|>'\"\n,#?<1", max_size=40))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
-        reader.read_all(text, "it", quoted=True)
+        reader.read_all(text, "it")
     except InvalidValue as error:
         assert error.message.startswith("it is not valid YAML") and error.hint
 

@@ -32,7 +32,7 @@ def stored(
     names = list(plan.names())
     with store.open_submissions() as file:
         file.writelines(submission(name).to_json() + "\n" for name in names)
-    store.keep({name: workload(name) for name in names}, {}, project="")
+    store.keep({name: workload(name) for name in names}, project="")
     capsys.readouterr()
     assert run(["report", str(store.path), "--format", "json"]) == 0
     store.put("result.json", capsys.readouterr().out)

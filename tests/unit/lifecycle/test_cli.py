@@ -41,7 +41,7 @@ def test_a_folder_of_the_original_tool_is_plotted_and_reported(
     report = json.loads(capsys.readouterr().out)
     assert (report["books"]["measured"], report["books"]["pending"]) == (4, 1)
     assert run(["report", str(tmp_path)]) == 0
-    assert "the number of pods is unknown" in capsys.readouterr().out
+    assert "no pod is on record" in capsys.readouterr().out
 
 
 def test_a_run_that_ends_while_it_is_read_has_no_verdict_yet(

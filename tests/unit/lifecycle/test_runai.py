@@ -18,10 +18,10 @@ from scaletest.cli.main import run
 from scaletest.lifecycle import kinds, runai
 from scaletest.lifecycle.judging.timeline import timeline_of
 from scaletest.lifecycle.measure.submitting import make_tool
-from scaletest.lifecycle.measure.templating import RUNAI_NAMES, Workloads, text_of
+from scaletest.lifecycle.measure.templating import RUNAI_PLACEHOLDERS, Workloads, text_of
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.lifecycle.records import Stamp
-from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.errors import InvalidValue
 from tests.unit.lifecycles import BEGAN, plan, submission, workload
 
 # The command line of Run:ai talks to the cluster itself.
@@ -92,7 +92,7 @@ def test_placeholders_of_the_original_are_filled() -> None:
 def test_other_placeholders_are_refused_by_name(name: str) -> None:
     with pytest.raises(InvalidValue, match=f"placeholder {name}") as caught:
         Workloads(runai_plan("runai-distributed", template=ORIGINAL.replace("fast", f"a-{name}-b")))
-    assert caught.value.hint and all(known in caught.value.hint for known in RUNAI_NAMES)
+    assert caught.value.hint and all(known in caught.value.hint for known in RUNAI_PLACEHOLDERS)
 
 
 def test_a_variable_called_like_a_placeholder_passes_through_elsewhere() -> None:
@@ -175,16 +175,6 @@ def test_an_error_of_several_lines_is_told_in_one(failing_program: Callable[[str
     assert submit("j-000001").reason == "Error: no project p Usage: runai training"
 
 
-def test_a_program_of_version_1_is_refused_with_the_new_verbs_named(
-    failing_program: Callable[[str], None],
-) -> None:
-    failing_program('Error: unknown command "workspace" for "runai"')
-    submit = make_tool(runai_plan("runai-interactive", tool="runai"), NO_OBJECTS)
-    with pytest.raises(UsageError, match='of version 1: Error: unknown command "workspace"') as err:
-        submit("j-000001")
-    assert "workspace submit" in (err.value.hint or "")
-
-
 @pytest.mark.parametrize(
     ("kind", "gpus", "wanted"),
     [
@@ -205,7 +195,7 @@ def test_the_originals_files_are_read_and_written() -> None:
     job.stamps = {"created": Stamp(BEGAN + 1, BEGAN + 1.2), "submitted": Stamp(watch_s=BEGAN)}
     text = runai.write_sampled([timeline_of(job)], "p")
     row = json.loads(text)[0]
-    assert list(row) == ["jobName", "jobNamespace", "projectName", *runai.FIELDS]
+    assert list(row) == ["jobName", "jobNamespace", "projectName", *runai.SAMPLED_FIELDS]
     assert row["workloadCreatedTimestamp"] == "2026-09-21T14:13:21.000000+00:00"
     assert row["backendJobCreatedTimestamp"] == row["workloadCreatedTimestamp"]
     back = runai.read_sampled(text)[0]

@@ -19,14 +19,14 @@ def test_defect_02_every_type_has_a_template_that_works(name: str) -> None:
     body = Workloads(typed_plan).make("j-1")
     assert body["metadata"]["name"] == "j-1"
     assert body["metadata"]["labels"]["scaletest/workload"] == "j-1"
-    assert "${" not in json.dumps(body)
+    assert "{{" not in json.dumps(body)
 
 
 def test_defect_15_a_claim_changes_only_the_pods_of_a_template() -> None:
     text = text_of("job", None).replace(
         "backoffLimit: 0", "backoffLimit: 0\n  # status:\n  suspend: false"
     )
-    text = text.replace("  name: ${name}", '  name: ${name}\n  annotations: {note: "status: here"}')
+    text = text.replace("metadata:\n", 'metadata:\n  annotations: {note: "status: here"}\n', 1)
     workloads = Workloads(plan(template=text, pvc=True))
     body = workloads.make("j-1")
     assert body["metadata"]["annotations"] == {"note": "status: here"}
@@ -47,9 +47,9 @@ spec:
   queue: gold
   tasks:
     - name: worker
-      replicas: ${workers}
-      note: "${workers}"
-      template: {spec: {containers: [{name: c, command: ["echo", "$${HOME} ${gpus}"]}]}}
+      replicas: "{{ workers }}"
+      note: "{{ workers | string | toyaml }}"
+      template: {spec: {containers: [{name: c, command: ["echo", "${HOME} {{ gpus }}"]}]}}
 """
     body = Workloads(plan(template=text, workers=4)).make("j-1")
     assert body["metadata"]["labels"] == {
@@ -70,10 +70,9 @@ spec:
         ("- 1", "not a Kubernetes object"),
         ("kind: Job", "not a Kubernetes object"),
         ("[" * 5000, "nests too deeply"),
-        ("kind: A\napiVersion: v1\n---\nkind: B\napiVersion: v1", "2 objects"),
-        ("", "0 objects"),
-        ("apiVersion: v1\nkind: Pod\nspec: {containers: [{name: '${nmae}'}]}", "nothing fills"),
-        ("apiVersion: v1\nkind: Pod\nspec: {containers: [{name: '$('}]}\nx: '${'", "dollar sign"),
+        ("kind: A\napiVersion: v1\n---\nkind: B\napiVersion: v1", "2 documents"),
+        ("", "not a Kubernetes object"),
+        ("apiVersion: v1\nkind: Pod\nspec: {containers: [{name: '{{ nmae }}'}]}", "nothing fills"),
     ],
 )
 def test_bad_templates_are_explained(text: str, problem: str) -> None:
@@ -81,32 +80,30 @@ def test_bad_templates_are_explained(text: str, problem: str) -> None:
         Workloads(plan(template=text))
 
 
-def test_jinja_and_dollar_signs_fill_in_the_same() -> None:
+def test_placeholders_become_numbers_or_text() -> None:
     text = """
 apiVersion: v1
 kind: Pod
 metadata: {name: x}
 spec:
-  numbers: ["{{ workers }}"]
-  number: ${workers}
-  texts: ["{{ workers | string | toyaml }}", "${workers}"]
+  number: "{{ workers }}"
   product: "{{ workers * 2 }}"
+  text: "{{ workers | string | toyaml }}"
   joined: "{{ name }}-{{ workers }}"
-  theirs: "${name} {{ theirs }} {% x %} $$5"
+  theirs: "{{ name }} ${theirs} {% raw %}{{ theirs }}{% endraw %}"
   "{{ resource }}": 1
-  half: ${gpus}
+  part: "{{ gpus }}"
   containers: [{name: c}]
 """
     made = Workloads(plan(template=text, workers=4, gpus="0.5", resource="x/y"))
     assert made.make("j-1")["spec"] == {
-        "numbers": [4],
         "number": 4,
-        "texts": ["4", "4"],
         "product": 8,
+        "text": "4",
         "joined": "j-1-4",
-        "theirs": "j-1 {{ theirs }} {% x %} $5",
+        "theirs": "j-1 ${theirs} {{ theirs }}",
         "x/y": 1,
-        "half": "0.5",
+        "part": 0.5,
         "containers": [{"name": "c"}],
     }
 

@@ -86,7 +86,7 @@ def test_pods_with_unknown_scheduling_are_not_counted_as_unscheduled() -> None:
     assert describe_throughput(of(*without("scheduled", "a"), workload("b"))).startswith(
         "1 of 2 pods scheduled"
     )
-    assert describe_throughput(of(workload("a", pods=0))) == "no pod was seen"
+    assert describe_throughput(of(workload("a", pods=0))) == "no pod is on record"
     assert describe_throughput(of(workload("a"), workload("b", submitted=9.0))).startswith(
         "2 pods scheduled, "
     )

@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 
 from scaletest.cli import main
-from scaletest.cluster.api_calls import Cluster
-from scaletest.cluster.cadvisor import Cadvisor
 from scaletest.cluster.changes import Changes
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import Autoscalers
@@ -86,33 +84,6 @@ def test_a_second_signal_still_takes_the_agents_job_away(
     ]
     assert main.run([*line, *(["--agent-jobs", "image"] if jobs else [])]) == 2
     assert asked == [jobs]
-
-
-def test_the_use_of_cpu_is_over_the_time_that_the_figures_say(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    # given figures ten seconds apart, seen with delay
-    pages = [("1.0", 1000), ("1.0", 1000), ("3.0", 11000)]
-    looked: list[float] = []
-    cadvisor = Cadvisor(Cluster(_client(), "n"), clock=lambda: 100.0 + 2 * len(looked))
-
-    def fetch(path: str, action: str, headers: dict[str, str]) -> Answer:
-        value, at = pages[len(looked)]
-        looked.append(at)
-        labels = '{container="a",namespace="n",pod="p"}'
-        text = (
-            f"container_cpu_usage_seconds_total{labels} {value}"
-            f" {at}\ncontainer_memory_working_set_bytes{labels} 5 {at}"
-        )
-        return 200, text.encode(), {}  # type: ignore[return-value]
-
-    monkeypatch.setattr(cadvisor._api, "fetch", fetch)
-    assert [cadvisor.sample(["node"])["p"] for _ in pages] == [(None, 5.0), (None, 5.0), (0.2, 5.0)]
-
-
-def _client() -> Any:
-    with api(lambda *asked: (404, {}, {})) as (cluster, _):
-        return cluster.client
 
 
 def test_a_setting_changes_only_what_is_tuned() -> None:

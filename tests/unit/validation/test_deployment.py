@@ -44,7 +44,7 @@ class Played:
         self.lacking: tuple[Right, ...] = (*rights.CAPACITY, *rights.QUOTA)
         self.scalers: list[Autoscaler] = []
         self.annotations = {"scaletest/queue": "q"}
-        self.served = {"apps": "v1"}
+        self.served = {"apps"}
         self.parallel = 1
         self.slots: list[float] = []
         self.kept: list[Record] = []
@@ -52,7 +52,7 @@ class Played:
 
     # what is used of the cluster room
     def deployment(self, cluster: Any, name: str) -> Any:
-        spec = {"containers": [{"resources": {"limits": {"gpu.intel.com/millicores": "100"}}}]}
+        spec = {"containers": [{"resources": {"limits": {"gpu.intel.com/xe": "1"}}}]}
         return SimpleNamespace(
             name=name,
             reference=name,
@@ -68,7 +68,7 @@ class Played:
 
     def autoscalers(self, cluster: Any, deployment: str) -> Any:
         scalers = Autoscalers.__new__(Autoscalers)
-        scalers.all, scalers._deployment = self.scalers, deployment
+        scalers.found, scalers._deployment = self.scalers, deployment
         scalers._resource = DEPLOYMENTS
         return scalers
 
@@ -202,7 +202,6 @@ def test_a_remote_client_is_steered_and_everything_is_restored(
     )
     # and what is not known, or no longer works, is said
     assert "capacity is unknown: we may not list nodes" in output.err
-    assert "gpu.intel.com/millicores" in output.err
 
 
 def test_an_interrupted_run_resumes_with_the_missing_steps(

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from scaletest.cluster.cadvisor import PodCounters
+from scaletest.cluster.cadvisor import LimitPeriods
 from scaletest.cluster.pods import PodState
 from scaletest.load.http import HttpWork
 from scaletest.load.http_call import HttpCall
@@ -18,7 +18,7 @@ from scaletest.validation.service.replicas import PodLook
 def pod_look(restarts: int, since: str, periods: float = 0.0, throttled: float = 0.0) -> PodLook:
     """A pod that is ready since then; "" when it is not."""
     state = PodState("", "node-1", "Running", bool(since), False, restarts=restarts, since=since)
-    return PodLook(state, PodCounters(periods=periods, throttled=throttled))
+    return PodLook(state, LimitPeriods(periods=periods, throttled=throttled))
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 
 from scaletest.cluster import api_calls
 from scaletest.cluster.api_calls import Cluster
-from scaletest.cluster.cadvisor import PodCounters
+from scaletest.cluster.cadvisor import LimitPeriods
 from scaletest.cluster.changes import BEFORE
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.hold_autoscalers import restore
@@ -174,4 +174,4 @@ def test_pods_are_known_by_their_addresses_nodes_and_throttling(
     pods = replicas.pods()
     assert (pods["m-0"].counters.periods, pods["m-0"].counters.throttled) == (100.0, 25.0)
     assert (pods["m-1"].state.node, pods["m-1"].state.since) == ("node-1", "10:00")
-    assert pods["m-1"].counters == PodCounters()
+    assert pods["m-1"].limit == LimitPeriods()
