@@ -207,7 +207,7 @@ def validate(
         if show is not None:
             show(state)
 
-    progress = Progress(show_state, redis_url=redis_url, every_s=1.0)
+    progress = Progress(show_state, every_s=1.0)
     if resume:
         if workload != () or options or run_dir or labels != Labels():
             raise UsageError(

@@ -42,13 +42,12 @@ def show_progress(
     form: str = AUTO,
     *,
     steps: bool = True,
-    redis_url: str = "",
     begun: Callable[[RunFolder], str] = say_nothing,
 ) -> Iterator[Progress]:
     """Show the progress of the runs of a command in that form until the command has ended.
 
     steps: whether steps leave lines; without, only a terminal shows anything.
-    redis_url, begun: see Progress.
+    begun: see Progress.
     """
     console = Console(stderr=True, highlight=False)
     if form == AUTO and console.is_terminal and not console.is_dumb_terminal:
@@ -58,16 +57,13 @@ def show_progress(
             if message and change in lasting:
                 live.add_line(message)
 
-        progress = Progress(add_lasting_line, redis_url=redis_url, begun=begun)
+        progress = Progress(add_lasting_line, begun=begun)
         with LiveRows(lambda width: list(progress_rows(progress.state(), width)), console) as live:
             yield progress
         return
     word_event = json_line if form == JSON else plain_line
-    yield Progress(
-        EventPrinter(word_event if steps and form != NONE else None),
-        redis_url=redis_url,
-        begun=begun,
-    )
+    printer = EventPrinter(word_event if steps and form != NONE else None)
+    yield Progress(printer, begun=begun)
 
 
 class EventPrinter:

@@ -101,10 +101,10 @@ class RunPage:
 def watch_runs(watch: WatchOptions, redis_url: str = "") -> Iterator[Progress]:
     """Show the progress of the runs of a command, and serve their page where one is wanted.
 
-    redis_url: where the progress is published; "" for nowhere.
+    redis_url: of the Redis whose queues the page shows; "" for none.
     """
     if not watch.ui:
-        with show_progress(watch.progress, redis_url=redis_url) as progress:
+        with show_progress(watch.progress) as progress:
             yield progress
         return
     page = RunPage(redis_url)
@@ -116,5 +116,5 @@ def watch_runs(watch: WatchOptions, redis_url: str = "") -> Iterator[Progress]:
         return line
 
     click.get_current_context().call_on_close(page.close)
-    with show_progress(watch.progress, redis_url=redis_url, begun=begun) as progress:
+    with show_progress(watch.progress, begun=begun) as progress:
         yield progress

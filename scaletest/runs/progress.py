@@ -3,13 +3,10 @@
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from threading import Lock
 
-from scaletest.broker.connection import prepare_connection
-from scaletest.broker.redis_errors import REDIS_ERRORS
-from scaletest.broker.run_progress import publish_progress
 from scaletest.model.checks import cut_text
 from scaletest.model.errors import ScaletestError
 from scaletest.model.run_progress import (
@@ -51,18 +48,15 @@ class Progress:
         show: ShowEvent,
         clock: Callable[[], float] = time.monotonic,
         *,
-        redis_url: str = "",
         begun: Callable[[RunFolder], str] = say_nothing,
         every_s: float = 10.0,
     ) -> None:
         """Begin without a run.
 
-        redis_url: where the state of a run is published; "" for nowhere. begun: called with the
-        folder of each run that begins; gives a line to show, "" for none. every_s: how often the
-        state is shown when nothing else is.
+        begun: called with the folder of each run that begins; gives a line to show, "" for none.
+        every_s: how often the state is shown when nothing else is.
         """
-        self._show_event = show
-        self._redis_url, self._begun, self._every_s = redis_url, begun, every_s
+        self._show_event, self._begun, self._every_s = show, begun, every_s
         self._lock = Lock()
         self._state = RunProgress("", "", "")
         self._measured_line = ""  # of a step that is not shown yet
@@ -76,13 +70,13 @@ class Progress:
 
     @contextmanager
     def of_run(self, folder: RunFolder, title: str) -> Iterator[None]:
-        """Show the progress of this run, and keep it in its folder and in Redis, until it ends.
+        """Show the progress of this run, and keep it in its folder, until it ends.
 
         title: what is measured.
         """
         self._folder = folder
         self._begin(folder.kind, title, folder.name)
-        self._keeper = ProgressKeeper(folder, self.state, self._redis_url)
+        self._keeper = ProgressKeeper(folder, self.state)
         try:
             self._show(ProgressChange.START)
             if line := self._begun(folder):
@@ -247,19 +241,15 @@ def time_left(state: RunProgress) -> str:
 
 
 class ProgressKeeper:
-    """Keeps the state of a run where others find it, in its folder and in Redis, until closed.
+    """Keeps the state of a run in its folder, where others find it, until closed.
 
     A thread writes once a second, so that whoever measures never waits. What cannot be written is
     left out: progress is no part of a run, and nothing of a run rests on it.
     """
 
-    def __init__(
-        self, folder: RunFolder, state: Callable[[], RunProgress], redis_url: str = ""
-    ) -> None:
+    def __init__(self, folder: RunFolder, state: Callable[[], RunProgress]) -> None:
         """Begin to write. state: gives the state, from any thread."""
         self._folder, self._state = folder, state
-        # a Redis that hangs must not hold the end of a run up for long
-        self._redis = prepare_connection(redis_url, socket_timeout_s=2.0) if redis_url else None
         self._keep()
         self._thread = Periodic("progress", self._keep, 1.0)
         self._thread.start()
@@ -268,9 +258,6 @@ class ProgressKeeper:
         """Write the last state."""
         self._thread.close()
         self._keep()
-        if self._redis is not None:
-            with suppress(*REDIS_ERRORS, OSError):
-                self._redis.close()
 
     def _keep(self) -> None:
         state = self._state()
@@ -278,8 +265,3 @@ class ProgressKeeper:
             self._folder.replace(PROGRESS, [state.to_json()], durable=False)
         except (ScaletestError, OSError) as error:
             logger.debug("the progress of run %s is not written: %s", state.run, error)
-        if self._redis is not None:
-            try:
-                publish_progress(self._redis, state)
-            except (*REDIS_ERRORS, OSError) as error:
-                logger.debug("the progress of run %s is not published: %s", state.run, error)

@@ -16,11 +16,9 @@ from flask import current_app
 from scaletest.broker.connection import prepare_connection
 from scaletest.broker.failures import FailedRequest, last_failures
 from scaletest.broker.redis_errors import explain_redis_errors
-from scaletest.broker.run_progress import read_published
 from scaletest.broker.samples import latest_samples
 from scaletest.broker.snapshot import QueueSnapshot, RqState, Snapshot, read_rq_state, read_snapshot
 from scaletest.model import NodeSample
-from scaletest.model.run_progress import RunProgress
 from scaletest.pages.turns import READS, ReadingTurns, SharedCopy
 from scaletest.runs.run_index import Signature
 
@@ -96,15 +94,8 @@ class QueueReader:
 
     def failures(self, queue: str) -> list[FailedRequest]:
         """Read the last failures of a queue, newest first. Raises Unreachable."""
-        return self._read_in_turn(lambda: last_failures(self._redis, queue))
-
-    def runs(self) -> list[RunProgress]:
-        """Read the runs that are measured elsewhere. Raises Unreachable."""
-        return self._read_in_turn(lambda: read_published(self._redis))
-
-    def _read_in_turn(self, read: Callable[[], T]) -> T:
         with self._turns.take(), explain_redis_errors(self._url):
-            return read()
+            return last_failures(self._redis, queue)
 
     def _read(self) -> Reading:
         with explain_redis_errors(self._url):
