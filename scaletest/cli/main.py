@@ -9,10 +9,8 @@ import traceback
 
 import click
 import cloup
-from click.core import ParameterSource
 
 from scaletest import __version__
-from scaletest.cli import settings
 from scaletest.cli.lazy import LazyCommand, LazyGroup
 from scaletest.cli.output import echo, is_verbose, set_up_logging
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
@@ -59,7 +57,7 @@ SECTIONS = (
         (
             LazyCommand("report", "Show a stored run: text, HTML, Markdown, CSV, JSON, JUnit."),
             LazyCommand("compare", "Show what changed between runs, and whether it got worse."),
-            LazyCommand("runs", "List, show, share and delete stored runs."),
+            LazyCommand("runs", "List, follow, label and delete stored runs."),
             LazyCommand("ui", "Show queues, workers, live and stored runs in a browser."),
         ),
     ),
@@ -142,11 +140,9 @@ Exit codes:
 )
 @click.option("-v", "--verbose", is_flag=True, help="Log more, and show tracebacks.")
 @click.version_option(__version__, prog_name="scaletest")
-@click.pass_context
-def cli(context: click.Context, verbose: bool) -> None:
-    """Prepare logs and the defaults of the settings file for the command that is called."""
+def cli(verbose: bool) -> None:
+    """Prepare logs for the command that is called."""
     set_up_logging(verbose)
-    context.default_map = settings.read_default_map(context)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -171,9 +167,6 @@ def run(arguments: list[str]) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     output = sys.stdout
-    if "_SCALETEST_COMPLETE" in os.environ:
-        # a shell completes a line: no warning may stand in it
-        sys.stderr = io.StringIO()
     try:
         return _call_command(arguments)
     except BrokenPipeError:
@@ -234,9 +227,6 @@ def _to_usage_error(error: click.ClickException) -> UsageError:
                     "put -- before your command, if the option is one of its own:"
                     f" {context.command_path} -- COMMAND"
                 )
-        case click.BadParameter(param=click.Parameter(name=str(name))) if context is not None:
-            if context.get_parameter_source(name) is ParameterSource.DEFAULT_MAP:
-                hint = f"correct it in the settings file {settings.find_file()}"
     return UsageError(message[:1].lower() + message[1:].removesuffix("."), hint=hint)
 
 

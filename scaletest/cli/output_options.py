@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
-from click.core import ParameterSource
 
 from scaletest.cli.headings import Decorator, F, join_options, under_heading
 from scaletest.cli.output import Output
@@ -21,10 +20,7 @@ def output(*forms: str, letter: bool = True) -> Callable[[F], F]:
     forms = forms or ("text", "json", "yaml")
 
     def note_form(context: click.Context, _option: click.Parameter, form: str | None) -> None:
-        # that of the settings file counts less than the suffix of FILE
-        is_usual = context.get_parameter_source("form") is ParameterSource.DEFAULT_MAP
-        context.meta["form"] = None if is_usual else form
-        context.meta["usual form"] = form if is_usual else forms[0]
+        context.meta["form"] = form
 
     def choose_output(context: click.Context, option: click.Parameter, file: str) -> Output:
         form, name = context.meta["form"], option.opts[0]
@@ -35,7 +31,7 @@ def output(*forms: str, letter: bool = True) -> Callable[[F], F]:
             )
         suffix = Path(file).suffix
         if not form:
-            form = formats.form_of(Path(file)) if suffix else context.meta["usual form"]
+            form = formats.form_of(Path(file)) if suffix else forms[0]
             if suffix and form not in forms:
                 raise UsageError(
                     f"{file}: unsupported output format {suffix.lower()}",

@@ -18,8 +18,6 @@ from scaletest.model.environment import Environment
 from scaletest.model.masking import mask_passwords
 from scaletest.processes import proc
 
-# For processes of a run: their settings are those of its plan, and not again those of the user.
-WITHOUT_SETTINGS = {"SCALETEST_CONFIG": ""}
 # Packages whose versions are kept.
 PACKAGES = ("redis", "hiredis", "rq")
 CLOCK_SOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")

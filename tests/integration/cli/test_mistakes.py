@@ -201,11 +201,6 @@ TYPED = [
         "write a percentile and a time, e.g. p95<200ms",
     ),
     Typed(
-        "size --rate 24 --latency 500",
-        0,
-        "warning: --latency 500 is read as 500s; write its unit, e.g. 90s, 3m or 500ms",
-    ),
-    Typed(
         "autoscale --rule waiting:foo=3",
         2,
         "error: there is no change of rule waiting 'foo'",
