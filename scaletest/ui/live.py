@@ -20,16 +20,15 @@ from scaletest.render.text import Markup
 from scaletest.report.formats import html
 from scaletest.runs import registry
 from scaletest.runs.folder import PROGRESS, RunFolder
-from scaletest.runs.progress import LONGEST_PAGE_S
+from scaletest.runs.progress import LAST_LOOK_S
 from scaletest.ui.reports import folder_of, report_cache, stamps_of
 from scaletest.ui.runs import PATIENCE_S, run_index
 from scaletest.ui.sources import of_application, sources
 
 NOTHING = Markup("")
 RUNNING, ENDED, INTERRUPTED = "running", "ended", "interrupted"
-# An open page asks every two seconds; one that did not for so long is closed, or hidden. A page
-# that was just loaded has not asked again yet, and no script may be there to do so.
-SILENT_S, LOADED_S = 6.0, 3.0
+# An open page asks every two seconds; one that did not for so long is closed, or hidden.
+SILENT_S = 6.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +57,14 @@ class LiveRun:
 
 @dataclass(slots=True)
 class OpenPages:
-    """What the open pages of runs have asked for."""
+    """The pages of runs that are open in a browser."""
 
-    silent_s: float = 0.0  # when they are all silent, if none asks until then
-    ends: int = 0  # how often they were told of the end of a run
+    asked_s: float = -SILENT_S  # when one of them asked last
 
     def wait_for_the_end(self) -> None:
-        """Wait until the open pages show the end, as far as they still ask.
-
-        A page shows the end when it asks again after it was told.
-        """
-        until_s = time.monotonic() + LONGEST_PAGE_S
-        while self.ends < 2 and time.monotonic() < min(until_s, self.silent_s):
-            time.sleep(0.1)
+        """Let the open pages ask once more, so that they show the end of their run."""
+        if time.monotonic() - self.asked_s < SILENT_S:
+            time.sleep(LAST_LOOK_S)
 
 
 def open_pages() -> OpenPages:
@@ -90,19 +84,11 @@ def live() -> AnyResponse:
 
 def live_run(name: str) -> Response:
     """Show a run in progress; also one that has just ended."""
-    is_open = "X-Page" in request.headers  # from the script of a page
-    if is_open:
-        # the page is not silent while its report is being made, which may take long
-        open_pages().silent_s = time.monotonic() + LONGEST_PAGE_S
     folder = folder_of(name)
     run = _add_report(_describe_run(folder), folder) if folder else None
     page = render_template("live_run.html", title=run.title if run else "Live", name=name, run=run)
-    # what `wait_for_the_end` waits for: who is shown the end only needs to ask once more
-    shows_end = run is not None and run.state == ENDED
-    if is_open:
-        open_pages().ends += shows_end
-    if is_open or not shows_end:
-        open_pages().silent_s = time.monotonic() + (SILENT_S if is_open else LOADED_S)
+    if "X-Page" in request.headers:  # from the script of a page
+        open_pages().asked_s = time.monotonic()
     return make_response(page, 200 if run else 404)
 
 
