@@ -9,7 +9,6 @@ import cloup
 
 from scaletest.cli import options, stored
 from scaletest.cli.output import Output, echo
-from scaletest.model.checks import cut_text
 from scaletest.model.errors import UsageError
 from scaletest.render.blocks import Table
 from scaletest.render.text_table import align_table
@@ -28,7 +27,7 @@ from scaletest.runs.registry import TYPES
 
 @cloup.group("runs")
 def command() -> None:
-    """List, show, label, share and delete stored runs.
+    """List, follow, label and delete stored runs.
 
     Wherever a run is asked for, its name will do, the end of its name, its folder, or LAST for the
     newest. A run has the name of its folder, and another one if it was given one.
@@ -96,33 +95,6 @@ def list_runs(
         echo(f"none of the {len(stored_runs)} runs fits", err=True)
     else:
         echo(f"no run in {root}; make one with: scaletest validate", err=True)
-
-
-@command.command()
-@stored.run_argument()
-@options.report_output()
-def show(run: str, output: Output) -> None:
-    """Show one run, judged anew from its records, and where it was made.
-
-    \b
-    scaletest runs show LAST
-    scaletest runs show LAST --format json
-    """
-    folder = stored.find(run)
-    report = registry.report(folder)
-    environment = report.head.environment
-    if output.form == "text" and str(output.path) == "-":
-        for name, setting in environment.items():
-            if setting not in ("", [], None) and name != "schema_version":
-                if isinstance(setting, dict):
-                    setting = [f"{key} {part}" for key, part in setting.items()]
-                text = " ".join(map(str, setting)) if isinstance(setting, list) else str(setting)
-                echo(f"{name.replace('_', ' '):12}  {cut_text(text, limit=400)}")
-    stored.deliver(
-        report,
-        output,
-        {**report.data(), "environment": dict(environment), "labels": folder.labels.to_dict()},
-    )
 
 
 @command.command()

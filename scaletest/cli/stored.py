@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Mapping
 
 import click
 from click.shell_completion import CompletionItem
@@ -55,13 +54,10 @@ def find(name: str) -> RunFolder:
     return places.find(name, os.environ)
 
 
-def deliver(report: Report, output: Output, data: Mapping[str, object] | None = None) -> int:
-    """Write a report, and return the exit code of its verdict.
-
-    JSON and YAML are of the data instead, where there are any.
-    """
+def deliver(report: Report, output: Output) -> int:
+    """Write a report, and return the exit code of its verdict."""
     if output.is_data:
-        output.show(data or report.data(), ())
+        output.show(report.data(), ())
     elif output.form == "text" and str(output.path) == "-":
         # imports rich, which the other forms do not need
         from scaletest.report.formats.text import print_to_terminal
@@ -74,14 +70,12 @@ def deliver(report: Report, output: Output, data: Mapping[str, object] | None = 
     return report.head.verdict.kind.exit_code
 
 
-def deliver_finished(
-    report: Report, output: Output, data: Mapping[str, object] | None = None
-) -> int:
+def deliver_finished(report: Report, output: Output) -> int:
     """Write the report of a run that has just ended, and return the exit code of its verdict.
 
     Where it goes to a file, the verdict is printed too.
     """
-    code = deliver(report, output, data)
+    code = deliver(report, output)
     if str(output.path) != "-":
         echo(formats.render(report, "brief").rstrip(), err=True)
     return code

@@ -121,7 +121,7 @@ def run(
             benchmarks = launch.start_run(
                 subject, changes, place, run_dir=run_dir, labels=labels, progress=progress
             )
-    return stored.deliver_finished(benchmark_report(benchmarks), output, benchmarks.to_dict())
+    return stored.deliver_finished(benchmark_report(benchmarks), output)
 
 
 @cloup.command(hidden=True, help=EXECUTE_HELP)

@@ -101,7 +101,7 @@ def run(
     with watch_runs(watch, "") as progress:
         for line in found.lines:
             progress.message(line)
-        folder, result = validate_service(
+        folder, _ = validate_service(
             plan,
             found.replicas,
             load_service(found.call, bodies, prompts),
@@ -111,5 +111,4 @@ def run(
             ready_s=where.ready_timeout,
             call=found.call,
         )
-    data = {**result.to_dict(), "folder": str(folder.path)}
-    return stored.deliver_finished(report_of(folder, RUN_TYPE.judge(folder)), output, data)
+    return stored.deliver_finished(report_of(folder, RUN_TYPE.judge(folder)), output)

@@ -79,9 +79,7 @@ def _print_result(folder: ValidationFolder, result: Evaluation, output: Output) 
     # The folder lacks what could not be written because the disk was full. The result that this
     # process holds has it too, so it replaces the one that is read from the folder.
     judged = replace(RUN_TYPE.judge(folder), result=result)
-    return stored.deliver_finished(
-        report_of(folder, judged), output, {**result.to_dict(), "folder": str(folder.path)}
-    )
+    return stored.deliver_finished(report_of(folder, judged), output)
 
 
 def show_plan(plan: Plan, output: Output) -> None:

@@ -37,7 +37,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 LONG = "x" * 5000
 BAD = [
     (("report", LONG), "there is no run"),
-    (("runs", "show", LONG), "there is no run"),
     (("compare", LONG, LONG), "there is no run"),
     (("bench", "run", "deep.yaml"), "deep.yaml is not valid YAML"),
     (("bench", "run", "IPerf", "--set", "streams=" + "[" * 5000), "is not valid YAML"),

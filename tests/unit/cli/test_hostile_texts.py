@@ -186,7 +186,7 @@ def test_a_run_of_an_unknown_type_is_refused_and_its_type_sends_no_escape_codes(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     plan = {"schema_version": 1, **PLANS["validation"], "kind": EVIL}
     put_run(tmp_path, "theirs", {"plan.json": plan})
-    refused = program("runs", "show", "theirs")
+    refused = program("report", "theirs")
     assert refused.code == 2
     assert "there is no run type" in refused.err and "\x1b" not in refused.err
 
@@ -210,7 +210,6 @@ def test_a_foreign_run_sends_no_escape_codes_to_the_terminal(
     lines = [
         ["runs", "list"],
         ["runs", "list", "--format", "yaml"],
-        ["runs", "show", "theirs"],
         ["runs", "delete", "theirs"],
     ]
     lines += [
