@@ -1,4 +1,4 @@
-"""Serve /metrics, /api/v1/queues, /healthz, /readyz and a page.
+"""Serve /metrics, /api/v1/queues, /healthz and /readyz.
 
 Nothing can be changed here. It answers only under host names that no stranger can register; see
 `scaletest.pages.security`. Whatever is refused is refused in JSON, for programs.
@@ -7,7 +7,7 @@ Nothing can be changed here. It answers only under host names that no stranger c
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-from flask import Flask, Response, jsonify, render_template, request
+from flask import Flask, Response, jsonify, request
 from flask.typing import ResponseReturnValue
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric as Family
@@ -86,7 +86,6 @@ def make_app(
         return jsonify(
             schema_version=wire.SCHEMA_VERSION,
             at_s=view.at_s,
-            pages=view.pages,
             clients=view.clients,
             queues=[queue_view.to_dict() for queue_view in view.queues],
             unreadable=[name for name, _ in view.unreadable],
@@ -109,19 +108,12 @@ def make_app(
             "declare it with: scaletest queue add",
         )
 
-    def page() -> ResponseReturnValue:
-        try:
-            return render_template("page.html", view=read_in_turn(), error=None)
-        except Unreachable as error:
-            return render_template("page.html", view=None, error=error), 503
-
     routes: list[Route] = [
         ("/metrics", READ, metrics),
         ("/healthz", READ, healthz),
         ("/readyz", READ, readyz),
         ("/api/v1/queues", READ, queues_json),
         ("/api/v1/queues/<path:name>", READ, queue_json),
-        ("/", READ, page),
     ]
     app = make_site("scaletest.exporter", routes, "exporter", hosts=hosts)
     app.json.sort_keys = False  # type: ignore[attr-defined]
@@ -136,7 +128,7 @@ def _error(status: int, message: str, hint: str) -> tuple[Response, int]:
 
 def _answer_refusal(error: HTTPException) -> ResponseReturnValue:
     """Answer a request for what is not served, or not to this reader."""
-    served = "see /, /metrics, /api/v1/queues, /healthz, /readyz"
+    served = "see /metrics, /api/v1/queues, /healthz, /readyz"
     if isinstance(error, NotFound):
         return _error(404, f"there is nothing at {request.path}", served)
     if isinstance(error, Forbidden):

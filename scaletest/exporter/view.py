@@ -77,7 +77,6 @@ class ExporterView:
     clients: int
     queues: tuple[QueueView, ...]
     unreadable: tuple[tuple[str, str], ...] = ()  # the names that are left out, and why
-    pages: int = 1  # number of calls that read them; with 1 all are of the same instant
 
 
 class ViewReader:
@@ -137,7 +136,6 @@ class ViewReader:
             clients=snapshot.clients,
             queues=tuple(views),
             unreadable=snapshot.unreadable,
-            pages=snapshot.pages,
         )
 
     def reap(self) -> None:

@@ -43,7 +43,7 @@ PAGES = (
     "/runs",
     "/readyz",
 )
-SCRAPES = ("/metrics", "/api/v1/queues", "/")
+SCRAPES = ("/metrics", "/api/v1/queues")
 
 TEXTS: tuple[str | bytes, ...] = (
     *("0", "-1", "nan", "inf", "1e999", "9" * 25, "9" * 400, "9" * 5000, "1_0", "\u0661"),
