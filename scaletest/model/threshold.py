@@ -107,11 +107,6 @@ class Threshold:
         return next((end for end in PERCENTILES if name.endswith(f".{end}")), "")
 
     @property
-    def quantile(self) -> float | None:
-        """The quantile that it bounds; None where it bounds no percentile."""
-        return PERCENTILES.get(self.percentile)
-
-    @property
     def figure(self) -> str:
         """The name of the workload's figure that it bounds; "" for another measure."""
         if self.base != FIGURE_UNIT:

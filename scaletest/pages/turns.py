@@ -38,7 +38,7 @@ class ReadingTurns:
 
 
 class SharedCopy(Generic[T]):
-    """Shares what a function returned, or its Unreachable, for some seconds."""
+    """Shares what a function returned for some seconds."""
 
     def __init__(
         self,
@@ -55,18 +55,12 @@ class SharedCopy(Generic[T]):
         self._read, self._for_s, self._clock = read, for_s, clock
         self._turns = ReadingTurns(1, wait_s)
         self._until = -1.0
-        self._copy: T | Unreachable | None = None
+        self._copy: T | None = None
 
     def get(self) -> T:
         """Return the copy, read anew when it is too old. Raises Unreachable."""
         with self._turns.take():
             if self._clock() >= self._until:
-                try:
-                    self._copy = self._read()
-                except Unreachable as error:
-                    self._copy = error
+                self._copy = self._read()
                 self._until = self._clock() + self._for_s
-            if isinstance(self._copy, Unreachable):
-                # a new one for each caller, since raising adds a traceback to it
-                raise Unreachable(self._copy.message, hint=self._copy.hint)
             return cast(T, self._copy)

@@ -21,8 +21,9 @@ from scaletest.report.formats import html
 from scaletest.runs import registry
 from scaletest.runs.folder import PROGRESS, RunFolder
 from scaletest.runs.progress import LAST_LOOK_S
-from scaletest.ui.reports import folder_of, report_cache, stamps_of
-from scaletest.ui.runs import PATIENCE_S, run_index
+from scaletest.runs.run_index import stamps_of
+from scaletest.ui.reports import folder_of, report_cache
+from scaletest.ui.runs import run_index
 from scaletest.ui.sources import of_application, sources
 
 NOTHING = Markup("")
@@ -77,8 +78,8 @@ def live() -> AnyResponse:
     runs = runs_in_progress()
     if len(runs) == 1:
         return redirect(f"{g.root}/live/{quote(runs[0].name)}")
-    stored, _ = run_index().look(PATIENCE_S)
-    page = render_template("live.html", title="Live", runs=runs, latest=stored[:-6:-1])
+    latest = run_index().runs()[:-6:-1]
+    page = render_template("live.html", title="Live", runs=runs, latest=latest)
     return make_response(page)
 
 
@@ -94,8 +95,7 @@ def live_run(name: str) -> Response:
 
 def runs_in_progress() -> list[LiveRun]:
     """Return the runs in progress: those of the archive, and that of the command of these pages."""
-    stored, _ = run_index().look(PATIENCE_S)
-    names = [run.run for run in stored if run.in_use]
+    names = [run.run for run in run_index().runs() if run.in_use]
     own_run = sources().run
     if own_run is not None:
         names.append(own_run.name)

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from flask import current_app
@@ -70,7 +70,6 @@ class Reading:
     snapshot: Snapshot
     samples: dict[str, list[NodeSample]]  # the last ones of each queue's nodes
     rq: RqState
-    pages: PageCache = field(default_factory=PageCache)  # made of it, for all who share it
 
     def queue(self, name: str) -> QueueSnapshot | None:
         """Return the declared queue of this name; None for an unknown or unreadable one."""

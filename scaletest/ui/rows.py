@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import repeat
 from typing import NamedTuple
 
 from scaletest.broker.snapshot import BUSY, IDLE, SUSPECT, QueueSnapshot, WorkerState
@@ -22,12 +20,6 @@ LATE_S = 10.0
 MANY_FAILED = 0.05
 # What a badge says, the worst first: colour is only added to it.
 LEVELS = BAD, WARNING, WELL = "bad", "warning", "well"
-
-
-@lru_cache(maxsize=1024)
-def draw_spark(counts: tuple[int, ...], title: str) -> Markup:
-    """Draw a spark line; kept, as pages ask for the same one until a slot of time is over."""
-    return sparkline(counts, title)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +96,10 @@ class QueueRow:
         last = int(self.queue.at_s // SLOT_S)
         # the present slot is not over, so it would look like a fall
         numbers = range(last - RING + 1, last)
-        counts = tuple(map(by_slot.get, numbers, repeat(0)))
+        counts = [by_slot.get(number, 0) for number in numbers]
         span = f"in the last {len(numbers) * SLOT_S // 60} minutes"
         title = f"{name.capitalize()} {span}, at most {max(counts) / SLOT_S:g} per second"
-        return draw_spark(counts, title)
+        return sparkline(counts, title)
 
 
 class DeviceRow(NamedTuple):

@@ -14,8 +14,6 @@ from scaletest.runs.run_index import RunIndex
 from scaletest.ui.sources import of_application, sources
 
 AT_ONCE = 100
-# How long a page waits for runs that the index has not read yet.
-PATIENCE_S = 0.1
 ORDERS = {
     "began": "newest first",
     "name": "by name",
@@ -48,7 +46,7 @@ def run_index() -> RunIndex:
 def read_all_runs(app: Flask) -> None:
     """Read all runs, before somebody asks for the page."""
     with app.app_context():
-        run_index().fill()
+        run_index().runs()
 
 
 def runs() -> str:
@@ -65,7 +63,7 @@ def runs() -> str:
         order if order in SORTS else "began",
     )
     # all runs that fit, of which a page shows some; `choose_runs` sorts upwards
-    stored, unread = run_index().look(PATIENCE_S)
+    stored = run_index().runs()
     fitting = choose_runs(stored, query.wanted, query.order)
     if query.order != "name":
         fitting.reverse()
@@ -80,7 +78,6 @@ def runs() -> str:
         first=first,
         count=len(fitting),
         total=len(stored),
-        unread=unread,
         emptiness=sources().why_no_runs,
         types=list(TYPES),
         verdicts=VERDICTS,

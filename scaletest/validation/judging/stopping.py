@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from scaletest.model import VerdictKind
-from scaletest.model.threshold import parse_step_threshold
+from scaletest.model.threshold import PERCENTILES, parse_step_threshold
 from scaletest.stats.completions import Completions
 from scaletest.stats.percentiles import samples_needed
 from scaletest.stats.student import spread_bound, t95
@@ -108,7 +108,7 @@ def requirements_of(plan: Plan, workers: int) -> StepRequirements:
         if workers not in rests_on:
             continue
         precise = precise or measure in RATES
-        quantile = threshold.quantile
+        quantile = PERCENTILES.get(threshold.percentile)
         if measure == "drift":  # two of each worker in every batch of each part
             requests = max(requests, 2 * BATCHES * workers * PARTS)
         elif quantile:  # an interval needs twice the requests of its value

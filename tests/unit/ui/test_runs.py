@@ -48,8 +48,7 @@ class Archive:
 
 
 @pytest.fixture
-def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Archive:
-    monkeypatch.setattr(runs_page, "PATIENCE_S", 60.0)
+def archive(tmp_path: Path) -> Archive:
     return Archive(tmp_path / "runs")
 
 
@@ -98,16 +97,6 @@ def test_an_empty_archive_says_how_a_run_is_made(archive: Archive) -> None:
     assert "scaletest validate" in archive.page("/runs").text
     assert "scaletest validate" in archive.page("/compare").text
     assert "No run is in progress" in archive.page("/live").text
-
-
-def test_what_is_still_being_read_is_told(
-    archive: Archive, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runs_page, "PATIENCE_S", -1.0)
-    for name in ("a", "b"):
-        archive.add(name)
-    assert "1 run of this archive is still being read" in archive.page("/runs").text
-    assert "2 runs" in archive.page("/runs").text
 
 
 def test_a_run_is_its_report_with_a_way_back(archive: Archive) -> None:
