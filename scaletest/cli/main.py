@@ -3,7 +3,6 @@
 import errno
 import io
 import os
-import resource
 import sys
 import traceback
 
@@ -104,8 +103,12 @@ SECTIONS = (
     ),
 )
 
-# Why a path cannot be used.
-CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP)
+# Errors of the system that are no bug: a path that cannot be used, no room, too many open files.
+NO_BUGS = (
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP),
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
+    *(errno.EMFILE, errno.ENFILE),
+)
 
 # As a shell says of a program that SIGPIPE ended.
 NOBODY_READS = 141
@@ -232,24 +235,10 @@ def _to_usage_error(error: click.ClickException) -> UsageError:
 
 def _print_unexpected(error: Exception) -> int:
     """Explain an error that no command expects, most often a bug; return the exit code."""
-    match error:
-        # it is no bug of ours that there is no room for what we write
-        case OSError(errno=errno.ENOSPC | errno.EDQUOT | errno.EFBIG):
-            place = error.filename or "the output"
-            return _print_error(UsageError(f"{place} cannot be written: {error.strerror}"))
-        # nor that a process may open too few files
-        case OSError(errno=errno.EMFILE | errno.ENFILE):
-            limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-            message = f"too many open files: the limit is {limit}"
-            return _print_error(UsageError(message, hint="raise it: ulimit -n 1024"))
-        # nor that a path that we were given, or the user's own folders, cannot be used
-        case OSError(errno=number, filename=name) if name and number in CLOSED:
-            return _print_error(
-                UsageError(
-                    f"{str(name)[:200]} cannot be used: {error.strerror}",
-                    hint="check the path and the permissions of its folders",
-                )
-            )
+    if isinstance(error, OSError) and error.errno in NO_BUGS:
+        subject = str(error.filename or "the output")[:200]
+        hint = "check the path, the permissions of its folders, the disk's room, and ulimit -n"
+        return _print_error(UsageError(f"{subject} cannot be used: {error.strerror}", hint=hint))
     # Redis failed after we had connected; a command that imported no broker did not use it
     broker = sys.modules.get("scaletest.broker.redis_errors")
     if broker is not None and isinstance(error, broker.REDIS_ERRORS):

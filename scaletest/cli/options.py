@@ -9,9 +9,9 @@ from click.core import ParameterSource
 
 from scaletest.cli.headings import Decorator, F, ManyOptionsCommand, join_options, under_heading
 from scaletest.cli.option_groups import call_with_groups
-from scaletest.cli.output import confirm, echo
 from scaletest.cli.output_options import output, report_output
 from scaletest.cli.quantity import DURATION, PRICE, RATE, RATE_WITH_UNIT, Quantity
+from scaletest.model.checks import escape_unprintable
 from scaletest.model.errors import UsageError
 from scaletest.model.presets import PRESETS
 
@@ -176,20 +176,10 @@ def refuse_beside(
             raise UsageError(f"{label} cannot be given with {option}", hint=hint)
 
 
-def is_confirmed(question: str, yes: bool, *, terminal: bool = False) -> bool:
-    """Return whether --yes, the terminal or standard input answers yes; UsageError without answer.
-
-    terminal: whether nothing but a terminal may answer. The lines of a list that a loop reads are
-    no answers.
-    """
-    if terminal and not yes and not (sys.stdin and sys.stdin.isatty()):
+def is_confirmed(question: str, yes: bool) -> bool:
+    """Return whether --yes or the user at the terminal says so; UsageError without a terminal."""
+    if yes:
+        return True
+    if not (sys.stdin and sys.stdin.isatty()):
         raise UsageError(f"cannot ask without a terminal: {question}", hint="add --yes")
-    try:
-        return yes or confirm(question)
-    except click.Abort:
-        if sys.stdin.isatty():
-            raise
-    except (OSError, RuntimeError):  # standard input is closed, or cannot be read
-        pass
-    echo(err=True)
-    raise UsageError("the question got no answer", hint="add --yes")
+    return click.confirm(escape_unprintable(question), err=True)

@@ -197,17 +197,8 @@ def remove(name: str, yes: bool) -> None:
 
     \b
     scaletest queue remove media --yes
-
-    Also removes what somebody else wrote into the list of queues, by the name that a warning shows.
     """
     queues = Queues(_connect())
-    if foreign := queues.foreign(name):
-        if shared.is_confirmed(f"Remove {name}, which is not a queue?", yes):
-            queues.remove_foreign(foreign)
-            echo(f"{name}: removed")
-        else:
-            echo(f"{name}: kept")
-        return
     state = queues.state(name)
     if state.workers:
         raise UsageError(f"queue {name} has {state.workers} workers", hint="stop them first")

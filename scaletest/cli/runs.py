@@ -163,13 +163,8 @@ def delete(runs: tuple[str, ...], yes: bool) -> None:
     scaletest runs delete before-the-fix nightly-16 --yes
     """
     folders = list({folder.path.resolve(): folder for folder in map(stored.find, runs)}.values())
-    for folder in folders:
-        if folder.in_use:
-            raise UsageError(
-                f"run {folder.name} is in use by another process", hint="wait until it has ended"
-            )
     names = ", ".join(str(folder.path) for folder in folders)
-    if not options.is_confirmed(f"Delete {names}?", yes, terminal=True):
+    if not options.is_confirmed(f"Delete {names}?", yes):
         echo("nothing deleted", err=True)
         return
     for folder in folders:

@@ -7,14 +7,12 @@ import math
 import os
 import shlex
 import time
-from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 
 from scaletest.cli.output import echo, is_verbose, live_rows, summarize_requests
 from scaletest.model.histogram import DurationHistogram
 from scaletest.model.masking import mask_passwords
-from scaletest.model.texts import short_number
 from scaletest.observe.visibility import read_visibility
 from scaletest_workers import before_run
 from scaletest_workers.settings import Serving, Settings
@@ -50,10 +48,6 @@ class ServedQueue:
         self.serving, self.settings, self.tally = serving, settings, WorkTally()
         self._worker: Worker | None = None
         self._began_s = time.monotonic()
-        # (time, requests that had ended then) of the last ten seconds
-        self._counts: deque[tuple[float, int]] = deque()
-        # the request that runs, and since when it was seen to
-        self._current, self._since_s = "", 0.0
 
     def announce(self, worker: Worker) -> None:
         """Print what is served, and by what."""
@@ -69,23 +63,12 @@ class ServedQueue:
         """Return the live row."""
         if self._worker is None:
             return [f"connecting to {mask_passwords(self.serving.redis_url)}"]
-        now, ended, failed = time.monotonic(), self.tally.ended, self.tally.failed
-        parts = [f"queue {self.serving.queue}", f"{ended} done"]
-        if failed:
-            parts.append(f"{failed} failed")
-        # requests that ended per second, in the last ten seconds
-        self._counts.append((now, ended))
-        while now - self._counts[0][0] > 10.0:
-            self._counts.popleft()
-        oldest_s, count = self._counts[0]
-        rate = (ended - count) / (now - oldest_s) if now > oldest_s else 0.0
-        parts.append(f"{short_number(rate)}/s")
+        parts = [f"queue {self.serving.queue}", f"{self.tally.ended} done"]
+        if self.tally.failed:
+            parts.append(f"{self.tally.failed} failed")
         running = self._worker.running
-        current = running.id if running else ""
-        if current != self._current:
-            self._current, self._since_s = current, now
-        doing = f"running {current} for {now - self._since_s:.0f} s"
-        return ["  ".join([*parts, doing if current else "waiting for requests"])]
+        parts.append(f"running {running.id}" if running else "waiting for requests")
+        return ["  ".join(parts)]
 
     def sum_up(self) -> None:
         """Print what was done, if the worker came to serve."""

@@ -1,14 +1,13 @@
 """Stored runs on the command line: the argument that names one, and where its report goes."""
 
 import os
-import sys
 
 import click
 from click.shell_completion import CompletionItem
 
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output, echo, write_bytes
-from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.errors import InvalidValue
 from scaletest.model.labels import LATEST
 from scaletest.render.contents import Report
 from scaletest.report import formats
@@ -63,8 +62,6 @@ def deliver(report: Report, output: Output) -> int:
         from scaletest.report.formats.text import print_to_terminal
 
         print_to_terminal(report)
-    elif output.form == "png" and str(output.path) == "-" and sys.stdout.isatty():
-        raise UsageError("a terminal shows no PNG", hint="add -o FILE.png")
     else:
         write_bytes(formats.content(report, output.form), output.path)
     return report.head.verdict.kind.exit_code

@@ -115,7 +115,7 @@ def test_too_few_open_files_are_no_bug(
     monkeypatch.setattr(Path, "stat", refuse)
     assert run(["runs", "list"]) == 2
     errors = capsys.readouterr().err
-    assert "error: too many open files: the limit is " in errors and "ulimit -n" in errors
+    assert "cannot be used: Too many open files" in errors and "ulimit -n" in errors
     assert "Traceback" not in errors
 
 
