@@ -147,7 +147,7 @@ class Result:
             result.report("scaling.html")
 
         Raises:
-            UsageError: the suffix is none of these, or the file cannot be written.
+            UsageError: the suffix is none of these.
         """
         path = Path(file)
         form = form_of(path)
@@ -155,13 +155,7 @@ class Result:
             raise UsageError(
                 f"unsupported report format: {path}", hint=suggestion(form, formats.names())
             )
-        content = formats.content(self._report, form)
-        try:
-            path.write_bytes(content)
-        except OSError as error:
-            raise UsageError(
-                f"{path} cannot be written: {error.strerror or error}", hint="give another file"
-            ) from error
+        path.write_bytes(formats.content(self._report, form))
         return path
 
     def text(self, form: str = "text") -> str:

@@ -2,7 +2,6 @@
 
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -33,7 +32,6 @@ from scaletest_workers.workloads import registry
 # MODULE:NAME, a class or function, or any of these, or a program, with its arguments.
 AnyWorkload = str | Callable[..., Any] | Sequence[Argument | Callable[..., Any]]
 Duration = float | str
-_RUNNING = threading.Lock()
 
 
 class ValidationOptions(TypedDict, total=False):
@@ -91,7 +89,7 @@ class Plan:
     """
 
     def __init__(self, workload: AnyWorkload = (), **options: Unpack[ValidationOptions]) -> None:
-        values = {name: _to_plain(value) for name, value in options.items()}
+        values: dict[str, Any] = {**options}
         if workload != () and "command" in values:
             raise UsageError("workload and command name two programs", hint="give one of them")
         values.setdefault("command", _workload_words(workload))
@@ -170,8 +168,7 @@ def validate(
 
     Raises:
         InvalidValue: an option breaks its rule.
-        UsageError: it cannot work, or another validation runs in this process, since each would
-            measure the other.
+        UsageError: it cannot work.
         NoDevice: no device matches, or it cannot be used.
         Unreachable: there is no Redis, or no Kubernetes.
         WaitTimeout: workers are not ready in time.
@@ -217,7 +214,7 @@ def validate(
         with python_names():
             files = places.find(os.fspath(resume), os.environ)
             plan = ValidationFolder(files.path).plan()
-        with _only_validation(), _share_import_path(plan), python_names():
+        with _share_import_path(plan), python_names():
             folder, _ = launch.resume(files, place, before_run.device_names, progress, hand_on=True)
         return Result(folder)
     if not isinstance(workload, Plan):
@@ -235,7 +232,7 @@ def _run_new(
 ) -> ValidationFolder:
     """Run a new validation, and return its folder; UsageError where it cannot work."""
     path = places.new_path(os.environ, run_dir).absolute()
-    with _only_validation(), _share_import_path(plan._plan), python_names():
+    with _share_import_path(plan._plan), python_names():
         # it gets a queue of its own
         unchecked = replace(plan._plan, queue=new_queue())
         prepared = place.prepare(unchecked, before_run.device_names, is_limited=plan._is_limited)
@@ -251,20 +248,6 @@ def _run_new(
             command_line=_command_line(place, path),
         )
     return folder
-
-
-@contextmanager
-def _only_validation() -> Iterator[None]:
-    """Raise UsageError while another validation runs in this process."""
-    if not _RUNNING.acquire(blocking=False):
-        raise UsageError(
-            "another validation is running in this process, and each would disturb the other",
-            hint="start it when the other has ended",
-        )
-    try:
-        yield
-    finally:
-        _RUNNING.release()
 
 
 def _workload_words(workload: AnyWorkload) -> list[str]:
@@ -300,15 +283,6 @@ def _share_import_path(plan: schemas.Plan) -> Iterator[None]:
         os.environ.pop("PYTHONPATH", None)
         if before is not None:
             os.environ["PYTHONPATH"] = before
-
-
-def _to_plain(value: Any) -> Any:
-    """Return a value with lists and dictionaries in place of other sequences and mappings."""
-    if isinstance(value, Mapping):
-        return {name: _to_plain(member) for name, member in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return list(map(_to_plain, value))
-    return value
 
 
 def _command_line(place: ValidationPlace, path: Path) -> list[str]:

@@ -71,10 +71,7 @@ def list_runs(
     root = default_root(os.environ)
     stored_runs = list(map(read_listed_run, find_runs(root)))
     rows = choose_runs(stored_runs, RunFilter(run_type or "", verdicts, pattern), "began")
-    # the column of names is left out where no run has one
-    has_names = any(run.name for run in rows)
-    name_title = ["name"] if has_names else []
-    titles = ["run", "when", "kind", "verdict", "result", "seconds", *name_title, "workload"]
+    titles = ["run", "when", "kind", "verdict", "result", "seconds", "name", "workload"]
     cells = [
         [
             run.run,
@@ -83,7 +80,7 @@ def list_runs(
             run.judged,
             run.finding or "-",
             "-" if run.elapsed_s is None else f"{run.elapsed_s:.0f}",
-            *([run.name or "-"] if has_names else []),
+            run.name or "-",
             run.subject,
         ]
         for run in rows

@@ -100,10 +100,10 @@ def command(
     # what serves pages takes a while to import, and --help needs none of it
     from scaletest.pages.security import HEADERS, LOOPBACK
     from scaletest.pages.server import Server
+    from scaletest.pages.turns import THREADS
     from scaletest.runs.places import default_root, open_run
     from scaletest.ui.app import make_app
     from scaletest.ui.live import open_pages
-    from scaletest.ui.reading import THREADS
     from scaletest.ui.runs import read_all_runs
     from scaletest.ui.sources import Sources
     from scaletest.ui.start import Starter

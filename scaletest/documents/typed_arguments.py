@@ -33,9 +33,6 @@ class TypedArguments:
         """
         self._name = name
         try:
-            # Python 3.13 knows the parameters of some built-in functions, without their types
-            if inspect.isbuiltin(subject):
-                raise TypeError("it is not written in Python")
             self._signature = inspect.signature(subject, eval_str=True)
         except Exception as error:  # a type in quotes may raise anything
             raise InvalidValue(
@@ -145,10 +142,6 @@ class TypedArguments:
         except msgspec.ValidationError as error:
             raise InvalidValue(
                 explain_error(error, rule.base, text, name, self._name).message, hint=self._usage
-            ) from error
-        except UnicodeEncodeError as error:
-            raise InvalidValue(
-                f"{name} in {self._name} is not valid Unicode", hint=self._usage
             ) from error
 
     def _rule(self, parameter: inspect.Parameter) -> Declared:

@@ -88,7 +88,6 @@ class Threshold:
     value: float  # as it was written, in `unit`
     unit: str
     base: str  # the unit of the measure
-    bare: bool = False  # whether `where` was written as a value alone, as in ratio(8)
 
     @property
     def factor(self) -> float:
@@ -133,7 +132,8 @@ class Threshold:
         return all(str(place.get(key)) == text for key, text in self.where)
 
     def __str__(self) -> str:
-        pairs = [text if self.bare else f"{key}={text}" for key, text in self.where]
+        # a step is its number alone, as in ratio(8)
+        pairs = [text if key == WORKERS else f"{key}={text}" for key, text in self.where]
         place = f"({', '.join(pairs)})" if pairs else ""
         number = f"{self.value:g}" if float(f"{self.value:g}") == self.value else repr(self.value)
         # 5 1/s would read as 51/s
@@ -185,15 +185,13 @@ def parse_threshold(text: str, table: MeasureTable, example: str) -> Threshold:
         ),
     )
     # where, and the bound itself
-    place = match["where"]
     threshold = Threshold(
         measure,
-        where=_parse_where(place, measure, measurable.keys, quoted, example),
+        where=_parse_where(match["where"], measure, measurable.keys, quoted, example),
         operator=match["operator"],
         value=float(match["value"]),
         unit=unit,
         base=measurable.unit,
-        bare=place is not None and "=" not in place,
     )
     is_part = threshold.base == "requests" and threshold.share
     checks.raise_first_mistake(

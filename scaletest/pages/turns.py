@@ -13,6 +13,8 @@ from scaletest.model.errors import Unreachable
 
 # Requests that may read Redis at the same time, at most.
 READS = 12
+# Of a server, for pages and probes that need no Redis too: they are answered while it hangs.
+THREADS = READS + 4
 
 T = TypeVar("T")
 

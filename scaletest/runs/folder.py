@@ -150,10 +150,6 @@ class RunFolder:
                 f"run {self.name} cannot be {verb}: {error.strerror or error}",
                 hint=f"free some space, or check the permissions of {self.path}",
             ) from error
-        except InvalidValue as error:
-            raise InvalidValue(
-                error.message, hint=error.hint or f"look into {self.path}"
-            ) from error
 
     @contextmanager
     def readable(self) -> Iterator[None]:

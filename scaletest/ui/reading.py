@@ -19,13 +19,11 @@ from scaletest.broker.redis_errors import explain_redis_errors
 from scaletest.broker.samples import latest_samples
 from scaletest.broker.snapshot import QueueSnapshot, RqState, Snapshot, read_rq_state, read_snapshot
 from scaletest.model import NodeSample
-from scaletest.pages.turns import READS, ReadingTurns, SharedCopy
+from scaletest.pages.turns import ReadingTurns, SharedCopy
 from scaletest.runs.run_index import Signature
 
 # How long a copy is shared, and how long others wait for whoever reads it.
 COPY_S, WAIT_S = 1.0, 1.0
-# Some more than may wait for Redis at the same time, for pages and probes that need none.
-THREADS = READS + 4
 
 T = TypeVar("T")
 

@@ -131,11 +131,9 @@ def test_numbers_and_paths_of_a_command_are_passed_as_their_text() -> None:
     ]
 
 
-def test_a_plan_takes_back_what_it_gives_and_any_sequence_and_mapping() -> None:
+def test_a_plan_takes_back_what_it_gives_and_tuples_and_mappings() -> None:
     load = MappingProxyType({"name": "beside", "command": ("sleep", "1")})
-    plan = scaletest.Plan(
-        ["sleep", "1"], background=(load,), per_device=range(1, 3), preset="intel"
-    )
+    plan = scaletest.Plan(["sleep", "1"], background=(load,), per_device=(1, 2), preset="intel")
     values = plan.to_dict()
     assert values["background"][0]["command"] == ["sleep", "1"] and values["per_device"] == [1, 2]
     assert scaletest.Plan(**values).to_dict() == values
@@ -228,19 +226,6 @@ def test_a_program_that_is_not_there_is_refused_before_anything_starts(begun: Be
     with pytest.raises(UsageError, match="limit cannot be combined with it"):
         scaletest.validate(scaletest.Plan(["sleep", "1"]), limit=2)
     assert not begun.plans
-
-
-def test_a_second_validation_at_the_same_time_is_refused(begun: Begun, tmp_path: Path) -> None:
-    def beside(path: Path) -> None:
-        with pytest.raises(UsageError, match="another validation is running in this process"):
-            scaletest.validate(["sleep", "1"], run_dir=tmp_path / "other")
-        runs.make("pass", path.parent)
-
-    begun.make = beside
-    scaletest.validate(["sleep", "1"], run_dir=tmp_path / "pass")
-    # expect that the next may run
-    begun.make = lambda path: runs.make("pass", path.parent)
-    scaletest.validate(["sleep", "1"], run_dir=tmp_path / "again" / "pass")
 
 
 def test_a_notebook_shows_how_far_a_run_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -393,8 +378,6 @@ def test_a_report_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="unsupported report format") as caught:
         result.report(tmp_path / "report.htlm")
     assert caught.value.hint == "did you mean html?"
-    with pytest.raises(UsageError, match="cannot be written"):
-        result.report(tmp_path / "none" / "report.html")
     with pytest.raises(UsageError, match="'pnj'"):
         result.text("pnj")
 

@@ -59,7 +59,7 @@ def test_a_file_or_a_line_without_end_is_refused(tmp_path: Path) -> None:
     for name in (RESULT, RECORDS):
         with (folder.path / name).open("wb") as file:
             file.truncate(1 << 30)
-    with pytest.raises(InvalidValue, match=r"more than 16777216 characters\n"):
+    with pytest.raises(InvalidValue, match=r"more than 16777216 characters$"):
         folder.read(RESULT)
     with pytest.raises(InvalidValue, match=r"more than 16777216 characters in a line"):
         list(folder.lines(RECORDS))

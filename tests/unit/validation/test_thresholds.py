@@ -41,8 +41,7 @@ def thresholds(draw: st.DrawFn) -> Threshold:
     unit = draw(st.sampled_from(sorted(UNITS[measurable.unit])))
     value = float(draw(st.integers(0, 1))) if name == "failures" else draw(st.floats(0, 1))
     operator = draw(st.sampled_from(sorted(OPERATORS)))
-    bare = bool(where) and draw(st.booleans())
-    return Threshold(name, where, operator, value, unit, measurable.unit, bare)
+    return Threshold(name, where, operator, value, unit, measurable.unit)
 
 
 @given(thresholds())
