@@ -254,11 +254,6 @@ def _workload_words(workload: AnyWorkload) -> list[str]:
     """Return the words by which a worker finds the workload."""
     if callable(workload):
         return [reference_of(workload)]
-    if isinstance(workload, bytes) or not isinstance(workload, Sequence):
-        raise UsageError(
-            f"the workload is an object of type {type(workload).__name__}",
-            hint='give a program and its arguments, e.g. ["sleep", "0.2"], a class or a function',
-        )
     if not isinstance(workload, str):
         return [reference_of(word) if callable(word) else as_text(word) for word in workload]
     if any(map(str.isspace, workload)):

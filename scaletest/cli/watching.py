@@ -32,14 +32,13 @@ END_S = 2.0
 class RunPage:
     """The page of the runs of one command, in a process that is started with the first run."""
 
-    def __init__(self, redis_url: str) -> None:
-        """Take an address of this machine. redis_url: of the Redis that is shown; "" for none."""
+    def __init__(self) -> None:
+        """Take an address of this machine."""
         # what serves pages takes a while to import, and most runs have none
         from scaletest.pages.server import bind_socket, url_of
 
         self._socket = bind_socket("127.0.0.1:0")
         self._url = url_of(self._socket)
-        self._redis_url = redis_url
         # takes down at the end what was set up, the last first
         self._cleanup = ExitStack()
         self._cleanup.callback(self._socket.close)
@@ -56,11 +55,8 @@ class RunPage:
             handle = self._socket.fileno()
             line = python_module("scaletest", "ui", "--socket", str(handle))
             line += ["--run", str(folder.path)]
-            # Which Redis the page shows is the command's to say; its URL may contain a password,
-            # and every user can read command lines.
-            environment = {**os.environ, "SCALETEST_REDIS_URL": self._redis_url}
-            if not self._redis_url:
-                del environment["SCALETEST_REDIS_URL"]
+            # it shows this run, and no queues: reading them would disturb what is measured
+            environment = {**os.environ, "SCALETEST_REDIS_URL": ""}
             self._process = process = subprocess.Popen(
                 line,
                 stdin=subprocess.PIPE,
@@ -98,16 +94,13 @@ class RunPage:
 
 
 @contextmanager
-def watch_runs(watch: WatchOptions, redis_url: str = "") -> Iterator[Progress]:
-    """Show the progress of the runs of a command, and serve their page where one is wanted.
-
-    redis_url: of the Redis whose queues the page shows; "" for none.
-    """
+def watch_runs(watch: WatchOptions) -> Iterator[Progress]:
+    """Show the progress of the runs of a command, and serve their page where one is wanted."""
     if not watch.ui:
         with show_progress(watch.progress) as progress:
             yield progress
         return
-    page = RunPage(redis_url)
+    page = RunPage()
 
     def begun(folder: RunFolder) -> str:
         line = page.serve(folder)

@@ -126,8 +126,8 @@ def answer_error(error: HTTPException) -> Response:
     if error.response is not None:
         return make_response(error.response)
     form = answer_form()
-    is_missing = isinstance(error, NotFound)
-    description = "there is nothing at this address" if is_missing else error.description
+    is_unknown = error.description == NotFound.description
+    description = "there is nothing at this address" if is_unknown else error.description
     reason = as_options(description or error.name)
     if form == "plain":
         response = Response(f"ERROR: {reason}\n", mimetype="text/plain")

@@ -113,8 +113,7 @@ def run(
         shared.refuse_beside(
             "--resume", allowed={"resume", "output", "form", *(field.name for field in places)}
         )
-    # without a queue it is a default, which was not chosen
-    with watch_runs(watch, place.redis_url if place.queue else "") as progress:
+    with watch_runs(watch) as progress:
         if resume:
             benchmarks = launch.resume_run(stored.find(resume), place, progress)
         else:

@@ -98,7 +98,7 @@ def run(
         ]
         output.show({**plan.to_dict(), "least_s": least_s}, lines)
         return 0
-    with watch_runs(watch, "") as progress:
+    with watch_runs(watch) as progress:
         for line in found.lines:
             progress.message(line)
         folder, _ = validate_service(

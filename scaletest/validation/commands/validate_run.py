@@ -51,7 +51,7 @@ def start_validation(
     """
     if not place.deployment.deployment:
         before_run.check_plan(plan)
-    with watch_runs(watch, place.redis_url or "") as progress:
+    with watch_runs(watch) as progress:
         folder, result = start(
             plan,
             place,
@@ -69,7 +69,7 @@ def resume_validation(run: str, place: ValidationPlace, output: Output, watch: W
     run: its name, its path, or a word such as LAST. UsageError beside options that its plan has.
     """
     shared.refuse_beside("--resume", allowed=BESIDE_RESUME)
-    with watch_runs(watch, place.redis_url or "") as progress:
+    with watch_runs(watch) as progress:
         folder, result = resume(stored.find(run), place, before_run.device_names, progress)
     return _print_result(folder, result, output)
 

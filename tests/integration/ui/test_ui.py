@@ -1,5 +1,5 @@
-"""Runs of real commands, watched on the page that --ui serves, and elsewhere by way of Redis; the
-pages of queues with real workers, and while their Redis is away, frozen, or somebody else's.
+"""Runs of real commands, watched on the page that --ui serves; the pages of queues with real
+workers, and while their Redis is away, frozen, or somebody else's.
 """
 
 import json

@@ -141,12 +141,6 @@ def test_a_plan_takes_back_what_it_gives_and_tuples_and_mappings() -> None:
         scaletest.Plan(["sleep", "2"], **values)
 
 
-@pytest.mark.parametrize("workload", [None, 5, b"sleep", {"sleep"}])
-def test_what_is_no_workload_is_refused_with_its_type(workload: Any) -> None:
-    with pytest.raises(UsageError, match=f"an object of type {type(workload).__name__}"):
-        scaletest.Plan(workload)
-
-
 def test_a_program_that_validates_when_it_is_imported_ends_with_what_to_do(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(

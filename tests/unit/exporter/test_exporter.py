@@ -6,6 +6,7 @@ import math
 import struct
 import threading
 import time
+from html import unescape
 from itertools import pairwise
 from typing import Any, cast
 
@@ -149,12 +150,10 @@ def test_the_api_answers_and_unknown_paths_are_404() -> None:
     assert client.get("/api/v1/queues/other").json["oldest_waiting_s"] == 0.0
     answer = client.get("/api/v1/queues/typo")
     assert answer.status_code == 404
-    assert "declared: q, other" in answer.json["error"]
-    nothing = client.get("/nothing")
-    assert nothing.status_code == 404
-    assert "/nothing" in nothing.json["error"]
+    assert "declared: q, other" in answer.json["info"]
+    assert client.get("/nothing").status_code == 404
     wrong = client.post("/metrics")
-    assert (wrong.status_code, wrong.json["schema_version"]) == (405, 1)
+    assert wrong.status_code == 405
     assert "GET" in wrong.headers["Allow"]
 
 
@@ -413,8 +412,8 @@ def test_pages_are_refused_under_an_unknown_host_name(path: str) -> None:
     client = client_of(view(), hosts=frozenset({"metrics.example.com"}))
     refused = client.get(path, headers={"Host": "rebinding.example:9998"})
     assert refused.status_code == 403
-    assert "--allow-host" in refused.json["hint"]
-    assert "q" not in refused.json
+    assert "--allow-host" in unescape(refused.text)
+    assert "waiting" not in refused.text
     for host in (
         "10.1.2.3:9998",
         "[::1]:9998",
