@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from scaletest.api import notebook
 from scaletest.api.client import Argument
 from scaletest.api.result import Result
 from scaletest.api.words import as_text, python_names
@@ -136,7 +135,7 @@ def validate(
 ) -> Result:
     """Measure how throughput grows while the workers are doubled, and judge it.
 
-    It does what `scaletest validate` does. Nothing is printed, but a notebook shows how far it is.
+    It does what `scaletest validate` does. Nothing is printed.
 
     workload, options: those of a Plan, or a whole Plan instead.
     redis_url: of the Redis to use; by default the run has one of its own.
@@ -152,8 +151,7 @@ def validate(
     for `load_run`. It has its plan and labels, and goes on where it was begun: give redis_url or
     deployment again.
     on_progress: called with the state of the run when it changes, for mere figures once a second,
-    in the thread of the caller; what it raises ends the run. In a notebook it takes the place of
-    the line below the cell.
+    in the thread of the caller; what it raises ends the run.
 
     Whatever ends the run, its workers, its Redis and the pods are put back first. In the main
     thread a first Ctrl-C or SIGTERM ends the step in order and a second one at once; then the
@@ -197,12 +195,10 @@ def validate(
         no_causes=no_causes,
     )
     labels = Labels(name, note)
-    # how far it is
-    show = on_progress or notebook.cell_line()
 
     def show_state(change: ProgressChange, state: RunProgress, message: str) -> None:
-        if show is not None:
-            show(state)
+        if on_progress is not None:
+            on_progress(state)
 
     progress = Progress(show_state, every_s=1.0)
     if resume:

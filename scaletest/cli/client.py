@@ -12,14 +12,7 @@ from scaletest.broker.connection import prepare_connection
 from scaletest.broker.redis_errors import explain_redis_errors
 from scaletest.broker.samples import SampleReader
 from scaletest.cli import options as shared
-from scaletest.cli.output import (
-    Output,
-    echo,
-    live_rows,
-    show_messages,
-    summarize_requests,
-    warn_without_worker,
-)
+from scaletest.cli.output import Output, echo, live_rows, show_messages, warn_without_worker
 from scaletest.client_page import text
 from scaletest.load import LoadSnapshot, Statistics
 from scaletest.load.offered_load import CLOSED_MAXIMUM, OPEN_MAXIMUM, OfferedLoad
@@ -207,10 +200,6 @@ def command(
                 drained = load.run(steering, stop.wake, grace_s)
         finally:
             snapshot = statistics.snapshot()
-            summary = summarize_requests(
-                snapshot.outcomes, snapshot.times["run"], snapshot.elapsed_s
-            )
-            echo(f"queue {snapshot.queue}: {summary}", err=True)
             http = {"http_completed": counts.completed, "http_rejected": counts.rejected}
             tables = [text.nodes_text(snapshot)] if snapshot.places or snapshot.failed else []
             tables.append(text.overall_text(snapshot, *http.values()).removesuffix("\n"))

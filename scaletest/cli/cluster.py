@@ -87,10 +87,10 @@ def allowance_lines(allowance: inventory.ClusterAllowance) -> Iterator[str]:
     yield "\nrights"
     width = max(len(row.right) for row in allowance.rights)
     for row in allowance.rights:
-        lacking = "MISSING" if row.needed else "no"
-        yield (
-            f"  {'yes' if row.allowed else lacking:8} {row.right:{width}}  {as_options(row.why)}"
-        )
+        answer = "MISSING" if row.needed else "no"
+        if row.allowed:
+            answer = "yes"
+        yield f"  {answer:8} {row.right:{width}}  {as_options(row.why)}"
     # what the cluster has for autoscaling: its metrics APIs, KEDA, and allocation of devices
     yield "\nautoscaling and devices"
     for api in allowance.apis:
@@ -100,7 +100,8 @@ def allowance_lines(allowance: inventory.ClusterAllowance) -> Iterator[str]:
         ("keda.sh", allowance.keda),
         (f"resource.k8s.io {allocation}", allocation),
     ):
-        yield f"  {'available' if is_there else 'absent':9} {name}"
+        state = "available" if is_there else "absent"
+        yield f"  {state:9} {name}"
     # how many workers fit
     for room in allowance.rooms:
         where = f"\nroom: deployment {room.deployment}"
@@ -125,7 +126,8 @@ def cause_lines(nodes: list[inventory.NodeRow] | None) -> Iterator[str]:
     for node in nodes or ():
         where = clean_text(f"causes: node {node.node}")
         if node.known:
-            yield f"\n{where}: all can be read{' but' if node.gaps else ''}"
+            exception = " but" if node.gaps else ""
+            yield f"\n{where}: all can be read{exception}"
         else:
             yield (
                 f"\n{where}: the log of {clean_text(node.pod)} does not say what it shows;"

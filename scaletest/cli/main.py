@@ -149,7 +149,7 @@ def cli(verbose: bool) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the program and exit."""
+    """Run the program with these arguments, or those of the process, and end the process."""
     code = run(sys.argv[1:] if arguments is None else arguments)
     # Let go of output that nobody reads or that finds no room. Python tries to write it once more
     # when it ends, and would exit with 120.
@@ -214,16 +214,16 @@ def _print_error(error: ScaletestError) -> int:
 
 def _to_usage_error(error: click.ClickException) -> UsageError:
     """Turn a mistake that click found into an error of ours: what it is, and what to do."""
-    message, hint = error.format_message(), ""
+    message = error.format_message()
     context = error.ctx if isinstance(error, click.UsageError) else None
-    if context is not None:
-        hint = f"see: {context.command_path} --help"
+    hint = f"see: {context.command_path} --help" if context is not None else ""
     match error:
         case (
             click.NoSuchOption(possibilities=[name, *_])
             | click.NoSuchCommand(possibilities=[name, *_])
         ):
-            message, hint = error.message, f"did you mean {name}?"
+            message = error.message
+            hint = f"did you mean {name}?"
         case click.NoSuchOption() if context is not None:
             if any("-- COMMAND" in str(option.metavar) for option in context.command.params):
                 hint = (

@@ -104,7 +104,7 @@ yes: Decorator = click.option("--yes", is_flag=True, help="Do not ask for confir
 
 
 def read_numbers(context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
-    """Read the whole numbers between commas."""
+    """Read whole numbers between commas, as the callback of an option; none for ""."""
     try:
         return tuple(map(int, value.split(","))) if value else ()
     except ValueError:
@@ -127,7 +127,7 @@ def redis_url(default: str | None = "redis://127.0.0.1:6379/0") -> Callable[[F],
 
 
 def duration(*names: str, default: str | None = None, help: str) -> Callable[[F], F]:
-    """Make an option that takes a duration."""
+    """Make an option that takes a duration: a number of seconds, or one with a unit."""
     return click.option(
         *names,
         type=DURATION,
@@ -153,7 +153,7 @@ def preset(text: str) -> Callable[[F], F]:
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """How a run is watched."""
+    """How the user watches a run while it is measured: the options of `watch`."""
 
     progress: str  # auto, plain, json or none
     ui: bool  # whether a page is served

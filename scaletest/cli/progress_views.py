@@ -24,12 +24,13 @@ from scaletest.render.bars import draw_meter
 from scaletest.render.numbers import format_percent
 from scaletest.render.text import one_line
 from scaletest.runs.folder import RunFolder
-from scaletest.runs.progress import Progress, say_nothing, time_left
+from scaletest.runs.progress import Progress, time_left
 
 AUTO, JSON, NONE = "auto", "json", "none"
 GAP = "  "
 # Characters of a bar: where there is less room than the first, there is none.
-LEAST_BAR, WIDEST_BAR = 8, 30
+LEAST_BAR = 8
+WIDEST_BAR = 30
 SO_FAR: Mapping[str, str] = {
     VerdictKind.PASS: "so far PASS",
     VerdictKind.FAIL: "so far FAIL",
@@ -42,7 +43,7 @@ def show_progress(
     form: str = AUTO,
     *,
     steps: bool = True,
-    begun: Callable[[RunFolder], str] = say_nothing,
+    begun: Callable[[RunFolder], str] | None = None,
 ) -> Iterator[Progress]:
     """Show the progress of the runs of a command in that form until the command has ended.
 

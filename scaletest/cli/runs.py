@@ -145,7 +145,8 @@ def label(run: str, name: str | None, note: str | None) -> None:
     if not changes:
         raise UsageError("there is no label", hint="give --name NAME or --note TEXT")
     folder = stored.find(run)
-    labels = folder.relabel(lambda labels: replace(labels, **changes))
+    labels = replace(folder.labels, **changes)
+    folder.set_labels(labels)
     echo(f"{folder.name}: {labels.called or 'no other name'}{', with a note' * bool(labels.note)}")
 
 

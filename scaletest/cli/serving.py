@@ -3,17 +3,16 @@
 It says what it serves, draws a live row on a terminal, and sums up at its end.
 """
 
-import math
 import os
 import shlex
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from scaletest.cli.output import echo, is_verbose, live_rows, summarize_requests
-from scaletest.model.histogram import DurationHistogram
+from scaletest.cli.output import echo, is_verbose, live_rows
 from scaletest.model.masking import mask_passwords
 from scaletest.observe.visibility import read_visibility
+from scaletest.render.numbers import format_duration, plural
 from scaletest_workers import before_run
 from scaletest_workers.settings import Serving, Settings
 from scaletest_workers.tally import WorkTally
@@ -45,13 +44,16 @@ class ServedQueue:
     """A worker as its user sees it: the first line, the live row and the summary."""
 
     def __init__(self, serving: Serving, settings: Settings) -> None:
-        self.serving, self.settings, self.tally = serving, settings, WorkTally()
+        self.serving = serving
+        self.settings = settings
+        self.tally = WorkTally()
         self._worker: Worker | None = None
         self._began_s = time.monotonic()
 
     def announce(self, worker: Worker) -> None:
-        """Print what is served, and by what."""
-        self._worker, self._began_s = worker, time.monotonic()
+        """Print which queue is served by what, when the worker begins."""
+        self._worker = worker
+        self._began_s = time.monotonic()
         _print_line(
             f"worker {worker.name}: serving queue {self.serving.queue} of"
             f" {mask_passwords(self.serving.redis_url)}, running"
@@ -60,7 +62,7 @@ class ServedQueue:
         )
 
     def live_row(self) -> Sequence[str]:
-        """Return the live row."""
+        """Return the live row: how many requests ended, and what runs now."""
         if self._worker is None:
             return [f"connecting to {mask_passwords(self.serving.redis_url)}"]
         parts = [f"queue {self.serving.queue}", f"{self.tally.ended} done"]
@@ -75,9 +77,13 @@ class ServedQueue:
         if self._worker is None:
             return
         served_s = time.monotonic() - self._began_s
-        times = DurationHistogram(self.tally.run_times, self.tally.ended, low=0.0, high=math.inf)
-        summary = summarize_requests(self.tally.outcomes, times.summary(), served_s)
-        _print_line(f"worker {self._worker.name} ended: {summary}")
+        counts = [
+            f"{count} {outcome.replace('_', ' ')}" for outcome, count in self.tally.outcomes.items()
+        ]
+        _print_line(
+            f"worker {self._worker.name} ended: {plural(self.tally.ended, 'request')} in"
+            f" {format_duration(served_s)} ({', '.join(counts) or 'none'})"
+        )
 
 
 def _print_line(line: str) -> None:

@@ -33,7 +33,7 @@ class RunPage:
     """The page of the runs of one command, in a process that is started with the first run."""
 
     def __init__(self) -> None:
-        """Take an address of this machine."""
+        """Open a free port of this machine, which the page will have."""
         # what serves pages takes a while to import, and most runs have none
         from scaletest.pages.server import bind_socket, url_of
 

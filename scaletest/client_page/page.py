@@ -16,7 +16,7 @@ from scaletest.report.formats import html
 
 
 class Button(NamedTuple):
-    """A button that sets a value."""
+    """A button below the form that changes a load: it sends one value."""
 
     key: str  # its name for the script
     value: str
@@ -26,7 +26,7 @@ class Button(NamedTuple):
 
 
 class Control(NamedTuple):
-    """The form that changes a load."""
+    """The form that changes a load, by its requests in parallel or by its rate."""
 
     path: str  # what it asks
     label: str
@@ -83,7 +83,7 @@ def _pause_button(now: float, before: str) -> Button:
 
 
 def index() -> Response:
-    """Show the whole page."""
+    """Show the whole page: the load, its charts and tables, and the form that changes it."""
     return _render("page.html")
 
 

@@ -24,7 +24,7 @@ _NAMED = re.compile(r"--([A-Za-z_][\w-]*)(?:=(.*))?", re.DOTALL)
 
 
 class TypedArguments:
-    """The parameters of one function or class."""
+    """The parameters of one function or class, which read words as their values."""
 
     def __init__(self, subject: Callable[..., object], name: str) -> None:
         """Read the signature. name: of the subject, for errors.

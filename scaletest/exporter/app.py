@@ -28,7 +28,7 @@ Read = Callable[[], ExporterView]
 
 @dataclass(frozen=True, slots=True)
 class _Queues(Collector):
-    """The metrics, read again for each scrape."""
+    """All metrics for Prometheus, read again for each scrape."""
 
     read: Read
     intel_names: bool

@@ -30,7 +30,7 @@ class LogLines:
     """
 
     def __init__(self, interval_s: float) -> None:
-        """interval_s: a multiple of ten seconds."""
+        """Log nothing before the second view. interval_s: a multiple of ten seconds."""
         self._interval_s = interval_s
         # on Redis' clock: when the next lines are due, None before the first view, and when the
         # last ones were logged

@@ -123,7 +123,7 @@ def number(
 
 
 def http_url(address: str, name: str) -> str:
-    """Check an HTTP or HTTPS URL."""
+    """Check an HTTP or HTTPS URL: it has a host, a possible port and no blanks."""
     try:
         parts = urlsplit(address)
         # the port of an address that cannot have it is a ValueError when it is asked for

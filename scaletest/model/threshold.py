@@ -157,20 +157,13 @@ def parse_threshold(text: str, table: MeasureTable, example: str) -> Threshold:
     measure, unit = match["measure"], match["unit"]
     measurable = table.get(OWN_FIGURE if _FIGURE.match(measure) else measure)
     if measurable is None:
-        stem, _, statistic = measure.partition(".")
-        statistics = [name for name in table if name.startswith(f"{stem}.")]
-        if statistics:
-            raise InvalidValue(
-                f"threshold {quoted} asks for {statistic or 'nothing'} of {stem}",
-                hint=f"write one of {', '.join(statistics)}",
-            )
         raise InvalidValue(
             f"threshold {quoted} names {checks.cut_text(measure, 40)}, which is not measured",
             hint=suggestion(measure, table),
         )
     # how it compares, and in which unit
     units = UNITS[measurable.unit]
-    names = ", ".join(filter(None, units))
+    names = ", ".join(name or "none" for name in units)
     checks.raise_first_mistake(
         (
             match["operator"] not in OPERATORS,
@@ -179,9 +172,8 @@ def parse_threshold(text: str, table: MeasureTable, example: str) -> Threshold:
         ),
         (
             unit not in units,
-            f"threshold {quoted} has"
-            f" {f'the unit {checks.cut_text(unit, 20)}' if unit else 'no unit'}",
-            f"{measure} takes {names}{' or none' if '' in units else ''}, e.g. {example}",
+            f"threshold {quoted} has the unit {checks.cut_text(unit, 20) or 'none'}",
+            f"{measure} takes {names}, e.g. {example}",
         ),
     )
     # where, and the bound itself

@@ -54,7 +54,9 @@ class SharedCopy(Generic[T]):
 
         wait_s: how long others wait while somebody reads.
         """
-        self._read, self._for_s, self._clock = read, for_s, clock
+        self._read = read
+        self._for_s = for_s
+        self._clock = clock
         self._turns = ReadingTurns(1, wait_s)
         self._until = -1.0
         self._copy: T | None = None

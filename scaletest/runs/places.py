@@ -78,9 +78,9 @@ def find(name: str, environment: Mapping[str, str]) -> RunFolder:
         return matching[0]
     if matching:
         names = ", ".join(run.name for run in matching[:5])
-        is_shared = all(run.labels.name == name for run in matching)
-        hint = "give one of these names" if is_shared else "give more of the name"
-        raise UsageError(f"{name!r} fits {len(matching)} runs: {names}", hint=hint)
+        raise UsageError(
+            f"{name!r} fits {len(matching)} runs: {names}", hint="give one of these names"
+        )
     labels = [run.labels.name for run in runs]
     near = nearest_name(name, [*(run.name for run in runs), *filter(None, labels)])
     raise UsageError(

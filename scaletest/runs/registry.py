@@ -105,7 +105,8 @@ def report_of(folder: RunFolder, judged: JudgedRun) -> Report:
     """Report a run that is judged already, with its labels."""
     module, _, function = TYPES[type_of(folder).name].report.partition(":")
     unlabelled = cast(Report, getattr(import_module(module), function)(judged))
-    verdict, stored = unlabelled.head.verdict, folder.stored_verdict
+    verdict = unlabelled.head.verdict
+    stored = folder.stored_verdict
     if verdict.kind is not VerdictKind.RUNNING and stored not in ("", str(verdict.kind)):
         # in the reason, which every format shows beside the verdict
         remark = f"judged anew: it was {cut_text(stored, limit=10)} when it was measured"
@@ -130,10 +131,12 @@ def trend(folders: Sequence[RunFolder], measure: str, tolerance: float) -> Trend
     """Follow a measure through runs of one type, the oldest first; see `find_trend`."""
     base_type = _common_type(folders)
     judged_runs: list[JudgedRun | None] = []
-    sides, problems = [], {}
+    sides: list[Side] = []
+    problems: dict[str, str] = {}
     for folder in folders:
-        # runs of a trend often share the name that people gave them
-        judged, side = None, Side(folder.name, str(folder.path), ())
+        # by the folder's name: runs of a trend often share the one that people gave them
+        side = Side(folder.name, str(folder.path), ())
+        judged = None
         try:
             judged = base_type.judge(folder)
             side = replace(_as_side(base_type, folder, judged), name=folder.name)

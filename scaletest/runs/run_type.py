@@ -13,7 +13,7 @@ from scaletest.stats.measure import Measure
 
 
 class JudgedRun(Protocol):
-    """A stored run, judged anew."""
+    """What every run has that is judged anew, whatever its type."""
 
     @property
     def folder(self) -> str:

@@ -4,6 +4,7 @@ A run is judged anew when its files have changed, and less often where that take
 """
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
@@ -34,7 +35,7 @@ SILENT_S = 6.0
 
 @dataclass(frozen=True, slots=True)
 class LiveRun:
-    """A run as its page shows it."""
+    """A run in progress, or one that has just ended, as its page shows it."""
 
     progress: RunProgress
     state: str  # RUNNING, ENDED, or INTERRUPTED where its process is gone
@@ -104,15 +105,12 @@ def runs_in_progress() -> list[LiveRun]:
 
 
 def _describe_run(folder: RunFolder) -> LiveRun:
-    """Describe a run, without its report."""
+    """Describe how far a run is by its folder, without its report."""
     is_held = folder.in_use
     progress = RunProgress(folder.name, "", "", ended=not is_held)
-    # a larger file is none that a run wrote
-    if 0 < folder.size(PROGRESS) <= 128 * 1024:
-        try:
-            progress = RunProgress.from_dict(folder.read(PROGRESS))
-        except ScaletestError:
-            pass  # its page shows what else is known
+    # where it cannot be read, the page shows what else is known
+    with suppress(ScaletestError):
+        progress = RunProgress.from_dict(folder.read(PROGRESS))
     state = RUNNING if is_held else INTERRUPTED
     return LiveRun(progress, ENDED if progress.ended else state, labels=folder.labels)
 

@@ -35,7 +35,7 @@ OTHERS = {
 
 
 def overview() -> ResponseReturnValue:
-    """Show the page; 503 while Redis is away."""
+    """Show all queues, workers and devices, and what needs attention; 503 while Redis is away."""
     source = reader()
     if source is None:
         return render_template("overview.html", title="Overview", reading=None, error=None)
@@ -47,7 +47,7 @@ def overview() -> ResponseReturnValue:
 
 
 def overview_context(reading: Reading) -> dict[str, Any]:
-    """Collect what the template shows."""
+    """Collect what the overview shows of a reading, the most urgent first."""
     queue_rows = rows.queue_rows(reading)
     workers = rows.urgent_first(chain.from_iterable(row.workers for row in queue_rows))
     samples = chain.from_iterable(reading.samples.values())

@@ -22,8 +22,10 @@ from scaletest.model import NodeSample
 from scaletest.pages.turns import ReadingTurns, SharedCopy
 from scaletest.runs.run_index import Signature
 
-# How long a copy is shared, and how long others wait for whoever reads it.
-COPY_S, WAIT_S = 1.0, 1.0
+# How long a copy is shared.
+COPY_S = 1.0
+# How long others wait for whoever reads it.
+WAIT_S = 1.0
 
 T = TypeVar("T")
 

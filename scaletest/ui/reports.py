@@ -41,11 +41,12 @@ DOWNLOADS = {
     "junit": ("JUnit", "application/xml"),
 }
 # Runs that may be chosen without the list, and that one comparison takes.
-MOST_CHOICES, MOST_COMPARED = 200, 20
+MOST_CHOICES = 200
+MOST_COMPARED = 20
 
 
 def report_cache() -> PageCache:
-    """Return the cache of this application."""
+    """Return the reports that this application made last."""
     return of_application("reports", PageCache)
 
 
@@ -66,7 +67,8 @@ def folder_of(name: str) -> RunFolder | None:
 
 def run(name: str) -> Response:
     """Show the report of a run, or the run in the form that the suffix of its name says."""
-    folder, form = folder_of(name), ""
+    form = ""
+    folder = folder_of(name)
     if folder is None:
         stem, _, form = name.rpartition(".")
         folder = folder_of(stem) if form in DOWNLOADS else None
@@ -83,8 +85,10 @@ def run(name: str) -> Response:
     try:
         content = report_cache().page((folder.path, form or g.root), stamps_of(folder), make_page)
     except (ScaletestError, OSError) as error:
-        title, text = printable_line(folder.name), in_sentences(error)
-        return make_response(render_template("message.html", title=title, text=text), 422)
+        page = render_template(
+            "message.html", title=printable_line(folder.name), text=in_sentences(error)
+        )
+        return make_response(page, 422)
     response = _page_response(content, DOWNLOADS[form or "html"][1])
     if form:
         file = quote(f"{folder.name}.{form}".replace(".junit", ".junit.xml"), safe="")
@@ -144,7 +148,8 @@ def _comparison_page(folders: list[RunFolder]) -> bytes:
 
 def trend() -> Response:
     """Show a measure over the runs of a name; where there is no name, a form that asks for it."""
-    name, measure = request.args.get("name", "").strip(), request.args.get("measure", "")
+    name = request.args.get("name", "").strip()
+    measure = request.args.get("measure", "")
     stored = run_index().runs()
     problem = ""
     if name:

@@ -24,7 +24,7 @@ LEVELS = BAD, WARNING, WELL = "bad", "warning", "well"
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something to look at."""
+    """Something that somebody should look at, with the command that helps."""
 
     level: str  # BAD or WARNING
     word: str  # of its badge
@@ -48,7 +48,7 @@ class WorkerRow(NamedTuple):
 
     @property
     def level(self) -> str:
-        """How urgent it is."""
+        """How urgent it is to look at: BAD, WARNING or WELL."""
         if self.worker.state == SUSPECT:
             return BAD
         return WARNING if self.is_late else WELL
@@ -56,7 +56,7 @@ class WorkerRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """A queue with its last minute."""
+    """A queue, what it did in the last minute, and what is wrong with it."""
 
     queue: QueueSnapshot
     workers: Sequence[WorkerRow]
@@ -67,7 +67,7 @@ class QueueRow:
 
     @property
     def level(self) -> str:
-        """The worst level of its problems."""
+        """The worst level of its problems; WELL without any."""
         levels = {problem.level for problem in self.problems}
         return next((level for level in (BAD, WARNING) if level in levels), WELL)
 
@@ -128,7 +128,7 @@ def queue_rows(reading: Reading) -> list[QueueRow]:
 
 
 def queue_row(queue: QueueSnapshot, reading: Reading) -> QueueRow:
-    """Describe one queue of a reading."""
+    """Describe one queue by its last minute, with what somebody should look at."""
     window = window_until(queue.slots, queue.at_s, WINDOW_S)
     workers = worker_rows(queue)
     failed_in_rq = reading.rq.failed.get(queue.name, 0)
@@ -146,7 +146,8 @@ def find_problems(
     queue: QueueSnapshot, workers: Iterable[WorkerRow], window: RecentWindow
 ) -> Iterable[Problem]:
     """Yield what somebody should look at, the worst first."""
-    name, suspects = queue.name, queue.states[SUSPECT]
+    name = queue.name
+    suspects = queue.states[SUSPECT]
     if queue.waiting and not queue.workers:
         yield Problem(
             BAD,
@@ -233,7 +234,8 @@ def device_rows(queues: Sequence[QueueSnapshot], samples: Iterable[NodeSample]) 
             measured[sample.node, name] = numbers
     rows = []
     for node, name in holders.keys() | measured.keys():
-        users, numbers = holders.get((node, name), []), measured.get((node, name), {})
+        users = holders.get((node, name), [])
+        numbers = measured.get((node, name), {})
         rows.append(
             DeviceRow(
                 node,

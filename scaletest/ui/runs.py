@@ -24,7 +24,7 @@ ORDERS = {
 
 @dataclass(frozen=True, slots=True)
 class RunQuery:
-    """What the query of the page asks for."""
+    """Which runs the query of the page asks for, and in which order."""
 
     wanted: RunFilter
     order: str
@@ -50,10 +50,11 @@ def read_all_runs(app: Flask) -> None:
 
 
 def runs() -> str:
-    """Show the page."""
+    """Show the stored runs that fit the query, a hundred a page."""
     # unknown values in the query count as not asked for
     arguments = request.args
-    wanted_type, order = arguments.get("type", ""), arguments.get("sort", "")
+    wanted_type = arguments.get("type", "")
+    order = arguments.get("sort", "")
     query = RunQuery(
         RunFilter(
             wanted_type if wanted_type in TYPES else "",

@@ -32,8 +32,10 @@ from scaletest.runs.places import new_path, open_run
 from scaletest.ui.reports import in_sentences
 from scaletest.ui.sources import sources
 
-# How long a page waits for the run to be there, and the end of these pages for that of the run.
-PATIENCE_S, END_S = 20.0, 10.0
+# How long a page waits for the run to be there.
+PATIENCE_S = 20.0
+# How long the end of these pages waits for that of the run.
+END_S = 10.0
 
 
 class Starter:
@@ -73,7 +75,8 @@ class Starter:
             self._guard.watch(process.pid)
             if self._process is not None:
                 self._process.wait()
-            self._process, self._name = process, path.name
+            self._process = process
+            self._name = path.name
             until_s = time.monotonic() + PATIENCE_S
             while open_run(path) is None and time.monotonic() < until_s:
                 if has_exited(process):
@@ -90,21 +93,22 @@ class Starter:
             os.kill(self._process.pid, SIGINT)
 
     def close(self) -> None:
-        """End what runs."""
+        """End the validation that runs, and what guards it."""
         if self._process is not None:
             end_all([self._process], END_S)
         self._guard.close()
 
 
 def start_page() -> str:
-    """Show the form."""
+    """Show the form that asks for a command and the largest number of workers."""
     return _show_form()
 
 
 def start() -> ResponseReturnValue:
     """Start what the form asks for, and show its page."""
     _check_request()
-    command, limit = request.form.get("command", ""), request.form.get("limit", "")
+    command = request.form.get("command", "")
+    limit = request.form.get("limit", "")
     path = sources().root / new_path(os.environ).name
     try:
         if not command.strip():
@@ -130,7 +134,8 @@ def _starter() -> Starter:
 
 def _check_request() -> None:
     """Refuse a request that the user of these pages did not make from them."""
-    host, origin = request.headers.get("Host", ""), request.headers.get("Origin")
+    host = request.headers.get("Host", "")
+    origin = request.headers.get("Origin")
     # the name that a stranger pointed at this address (DNS rebinding)
     if not LOOPBACK.fullmatch(host):
         raise Forbidden("runs are started under a loopback address only; nothing was started")

@@ -97,7 +97,7 @@ def _archive(stack: ExitStack, folder: Path) -> Path:
         plan = replace(runs.LIMITED, queue="validate-0a1b2c3d")
         run = runs.stored(root / name, plan, runs.limited_steps())
         labels = Labels(f"{name}-again", "before the fix")
-        run.relabel(lambda _, labels=labels: labels)
+        run.set_labels(labels)
         if verdict:
             found = {"finding": "2.0x: file lock encoder.lock", "verdict": {"kind": verdict}}
             run.write(RESULT, {"elapsed_s": 25.4, "steps": steps, **found})

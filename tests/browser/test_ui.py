@@ -57,7 +57,7 @@ def archive(tmp_path: Path) -> Iterator[Archive]:
     root = tmp_path / "runs"
     with closing(Server(make_app(Sources(root)), "127.0.0.1:0", headers=HEADERS)) as server:
         site = Archive(root, server.url)
-        site.add("one", verdict={"kind": "PASS"}).relabel(lambda _: Labels("base"))
+        site.add("one", verdict={"kind": "PASS"}).set_labels(Labels("base"))
         site.add("two", verdict={"kind": "FAIL"})
         yield site
 

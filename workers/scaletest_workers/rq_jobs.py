@@ -189,7 +189,7 @@ class RqJobRunner:
 
     def count_outcome(self, outcome: Outcome, run_s: float) -> None:
         """Count an execution, also in RQ's figures of the worker, which heartbeats write."""
-        self._tally.add(outcome, run_s)
+        self._tally.add(outcome)
         self._worker.total_working_time += run_s
         if outcome is Outcome.SUCCEEDED:
             self._worker.successful_job_count += 1

@@ -7,20 +7,18 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType, SimpleNamespace
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 import scaletest
-from scaletest.api import notebook, validation
+from scaletest.api import validation
 from scaletest.cli.main import run
 from scaletest.model import Record
 from scaletest.model.errors import InvalidValue, NotPassed, UsageError
 from scaletest.model.file_documents import file_values
-from scaletest.model.run_progress import RunProgress
 from scaletest.runs.places import open_run
 from scaletest.runs.stopping import stop_on_signals
 from scaletest.validation.measure import launch
@@ -220,37 +218,6 @@ def test_a_program_that_is_not_there_is_refused_before_anything_starts(begun: Be
     with pytest.raises(UsageError, match="limit cannot be combined with it"):
         scaletest.validate(scaletest.Plan(["sleep", "1"]), limit=2)
     assert not begun.plans
-
-
-def test_a_notebook_shows_how_far_a_run_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    outputs: list[tuple[str, str]] = []
-
-    def shown(how: str) -> Callable[..., SimpleNamespace]:
-        def show(output: dict[str, str], **_: Any) -> SimpleNamespace:
-            outputs.append((how, output["text/plain"]))
-            return SimpleNamespace(update=shown("replaced"))
-
-        return show
-
-    assert notebook.cell_line() is None
-    shells = [None, SimpleNamespace(), SimpleNamespace(kernel=object())]
-    ipython: Any = SimpleNamespace(get_ipython=lambda: shells.pop(0))
-    monkeypatch.setitem(sys.modules, "IPython", ipython)
-    display: Any = SimpleNamespace(display=shown("new"))
-    monkeypatch.setitem(sys.modules, "IPython.display", display)
-    # neither a program that has loaded IPython nor its terminal
-    assert (notebook.cell_line(), notebook.cell_line()) == (None, None)
-    line = notebook.cell_line()
-    assert line is not None and not outputs
-    state = RunProgress("run", "validation", "sleep")
-    line(state)
-    line(replace(state, steps=4, phase="1 worker: measuring", left_least_s=90, left_most_s=90))
-    line(replace(state, ended=True, verdict="PASS"))
-    assert outputs == [
-        ("new", "starting"),
-        ("replaced", "step 1 of 4, 1 worker: measuring, about 1 min 30 s left"),
-        ("replaced", "run: PASS"),
-    ]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def add(archive: Path, name: str, seconds: float, *, count: int = 60, noise: flo
     """Store a run called nightly."""
     steps = [runs.rows(workers, seconds, count, noise=noise) for workers in (1, 2)]
     folder = runs.stored(archive / name, PLAN, steps)
-    folder.relabel(lambda _: Labels("nightly"))
+    folder.set_labels(Labels("nightly"))
 
 
 @pytest.fixture

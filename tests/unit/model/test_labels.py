@@ -169,5 +169,5 @@ def test_a_new_run_has_the_labels_that_it_was_given(tmp_path: Path) -> None:
         folder.begin(Plan(limit=1), {}, labels)
         assert folder.labels == labels
         # and they can change while it is measured
-        folder.relabel(lambda labels: replace(labels, name="other"))
+        folder.set_labels(replace(labels, name="other"))
     assert folder.labels.name == "other"

@@ -61,7 +61,7 @@ def test_a_file_or_a_line_without_end_is_refused(tmp_path: Path) -> None:
             file.truncate(1 << 30)
     with pytest.raises(InvalidValue, match=r"more than 16777216 characters$"):
         folder.read(RESULT)
-    with pytest.raises(InvalidValue, match=r"more than 16777216 characters in a line"):
+    with pytest.raises(InvalidValue, match=r"a line of it has more than 16777216"):
         list(folder.lines(RECORDS))
 
 
@@ -95,7 +95,7 @@ def test_the_index_reads_again_what_has_changed_and_nothing_else(
     assert index.runs() == shown and reads == []
     # when one is labelled and one is deleted, expect both in the next look
     folder = find_named(root, "two")
-    folder.relabel(lambda _: Labels(note="arc"))
+    folder.set_labels(Labels(note="arc"))
     gone = find_named(root, "one")
     assert gone is not None and gone.remove()
     shown = index.runs()

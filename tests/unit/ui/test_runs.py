@@ -34,7 +34,7 @@ class Archive:
         folder = runs.stored(self.root / name, runs.LIMITED, runs.limited_steps())
         folder.write(RESULT, {"elapsed_s": 25.4, **result})
         if labels:
-            folder.relabel(lambda _: labels)
+            folder.set_labels(labels)
         return folder
 
     def page(self, address: str, status: int = 200) -> Page:
@@ -129,7 +129,7 @@ def test_a_run_is_downloaded_in_other_forms(archive: Archive, form: str, beginni
 def test_a_report_is_made_again_when_the_run_has_changed(archive: Archive) -> None:
     folder = archive.add("one")
     assert "seen" not in archive.client.get("/runs/one").text
-    folder.relabel(lambda _: Labels(note="seen"))
+    folder.set_labels(Labels(note="seen"))
     assert "seen" in archive.client.get("/runs/one").text
 
 
@@ -306,7 +306,7 @@ def test_a_run_that_has_ended_is_not_shown_as_measured_while_its_command_holds_i
 def test_before_the_first_step_no_figure_is_shown_beside_what_is_measured(archive: Archive) -> None:
     folder = archive.add("one")
     (folder.path / "steps.jsonl").unlink()
-    folder.relabel(lambda _: Labels("nightly"))
+    folder.set_labels(Labels("nightly"))
     tell(folder, steps=8, line="44 done, 18 failed")
     with folder.locked():
         text = archive.page("/live/one").text

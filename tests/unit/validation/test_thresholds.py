@@ -88,8 +88,8 @@ def test_bounds_are_in_base_units(
     [
         ("eficiency(8)>=0.8", "did you mean efficiency?"),
         ("speed>3", "there are ratio, efficiency"),
-        ("wait.p42<1s", "write one of wait.p50"),
-        ("wait<1s", "write one of wait.p50"),
+        ("wait.p42<1s", "did you mean wait.p99"),
+        ("wait<1s", "did you mean wait.p99"),
         ("latency<50ms", "figures.NAME"),
         ("efficiency(8)", "in quotes"),
         ("efficiency(8)==0.8", "use one of >= > <= <"),
