@@ -13,7 +13,6 @@ from scaletest.cli.main import cli
 
 ENVIRONMENT = {
     "SCALETEST_REDIS_URL": "The Redis that all commands use; a password belongs here.",
-    "SCALETEST_CONFIG": "Another settings file; empty for none.",
     "SCALETEST_VERBOSE": "1 or true: log more, and show tracebacks.",
     "SCALETEST_COMMAND_OPTION": (
         "Every option has a variable of its own, with the words of its command and underscores:"
@@ -21,10 +20,6 @@ ENVIRONMENT = {
     ),
 }
 FILES = {
-    "$XDG_CONFIG_HOME/scaletest/config.yaml": (
-        "Defaults of options in YAML, by command and option, below ~/.config where that variable is"
-        " not set."
-    ),
     "$XDG_DATA_HOME/scaletest/runs": (
         "Stored runs, below ~/.local/share where that variable is not set."
     ),

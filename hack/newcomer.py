@@ -102,7 +102,7 @@ def main() -> None:
         folder = Path(name)
         own = str(Path(sys.executable).parent)
         path = [entry for entry in os.environ["PATH"].split(":") if entry != own]
-        environment = {"PATH": ":".join(path), "SCALETEST_CONFIG": ""}
+        environment = {"PATH": ":".join(path)}
         replaced = {"clone URL": f"clone -q {ROOT}", "redis://127.0.0.1:6379/0": server.url}
         terminal = Terminal(folder, environment, replaced)
         try:

@@ -51,10 +51,6 @@ LONGEST = (
 FIRST_NODE = ("test_jobs.py", "test_operator.py")
 
 
-# No developer's settings are in what is tested.
-os.environ["SCALETEST_CONFIG"] = ""
-
-
 def pytest_configure() -> None:
     """A shell that runs the tests in the background has them ignore Ctrl-C, and so all programs
     that they start.

@@ -7,10 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from scaletest.api.words import in_python, python_names
+from scaletest.api.words import python_names
 from scaletest.causes.causes import Causes
 from scaletest.model import Record, Verdict, VerdictKind
 from scaletest.model.errors import NotPassed, UsageError, suggestion
+from scaletest.model.wording import as_arguments
 from scaletest.render.contents import Report, ThresholdLine
 from scaletest.report import formats
 from scaletest.report.formats import form_of, html
@@ -74,7 +75,7 @@ class Result:
     def verdict(self) -> Verdict:
         """PASS, FAIL or INVALID, with the reason and what to do; RUNNING while it is measured."""
         verdict: Verdict = self._judged.verdict
-        reason, remedy = map(in_python, (verdict.reason, verdict.remedy))
+        reason, remedy = map(as_arguments, (verdict.reason, verdict.remedy))
         return replace(verdict, reason=reason, remedy=remedy)
 
     @property
@@ -105,7 +106,7 @@ class Result:
     @property
     def warnings(self) -> Sequence[str]:
         """Remarks that do not change the verdict."""
-        return list(map(in_python, self._report.head.warnings))
+        return list(map(as_arguments, self._report.head.warnings))
 
     @property
     def records(self) -> Iterator[Record]:
@@ -131,7 +132,7 @@ class Result:
         lines = [f"{self.name} is {verdict.kind}: {verdict.reason}"]
         for threshold in self.thresholds:
             if threshold.kind is not VerdictKind.PASS:
-                reason = in_python(threshold.reason)
+                reason = as_arguments(threshold.reason)
                 lines.append(f"threshold {threshold.text} is {threshold.kind}: {reason}")
         error = NotPassed("\n".join(lines), hint=verdict.remedy)
         error.exit_code = verdict.kind.exit_code
@@ -146,7 +147,7 @@ class Result:
             result.report("scaling.html")
 
         Raises:
-            UsageError: the suffix is none of these, or the file cannot be written.
+            UsageError: the suffix is none of these.
         """
         path = Path(file)
         form = form_of(path)
@@ -154,13 +155,7 @@ class Result:
             raise UsageError(
                 f"unsupported report format: {path}", hint=suggestion(form, formats.names())
             )
-        content = formats.content(self._report, form)
-        try:
-            path.write_bytes(content)
-        except OSError as error:
-            raise UsageError(
-                f"{path} cannot be written: {error.strerror or error}", hint="give another file"
-            ) from error
+        path.write_bytes(formats.content(self._report, form))
         return path
 
     def text(self, form: str = "text") -> str:

@@ -2,14 +2,12 @@
 
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from scaletest.api import notebook
 from scaletest.api.client import Argument
 from scaletest.api.result import Result
 from scaletest.api.words import as_text, python_names
@@ -33,7 +31,6 @@ from scaletest_workers.workloads import registry
 # MODULE:NAME, a class or function, or any of these, or a program, with its arguments.
 AnyWorkload = str | Callable[..., Any] | Sequence[Argument | Callable[..., Any]]
 Duration = float | str
-_RUNNING = threading.Lock()
 
 
 class ValidationOptions(TypedDict, total=False):
@@ -89,7 +86,7 @@ class Plan:
     """
 
     def __init__(self, workload: AnyWorkload = (), **options: Unpack[ValidationOptions]) -> None:
-        values = {name: _to_plain(value) for name, value in options.items()}
+        values: dict[str, Any] = {**options}
         if workload != () and "command" in values:
             raise UsageError("workload and command name two programs", hint="give one of them")
         values.setdefault("command", _workload_words(workload))
@@ -136,7 +133,7 @@ def validate(
 ) -> Result:
     """Measure how throughput grows while the workers are doubled, and judge it.
 
-    It does what `scaletest validate` does. Nothing is printed, but a notebook shows how far it is.
+    It does what `scaletest validate` does. Nothing is printed.
 
     workload, options: those of a Plan, or a whole Plan instead.
     redis_url: of the Redis to use; by default the run has one of its own.
@@ -152,8 +149,7 @@ def validate(
     for `load_run`. It has its plan and labels, and goes on where it was begun: give redis_url or
     deployment again.
     on_progress: called with the state of the run when it changes, for mere figures once a second,
-    in the thread of the caller; what it raises ends the run. In a notebook it takes the place of
-    the line below the cell.
+    in the thread of the caller; what it raises ends the run.
 
     Whatever ends the run, its workers, its Redis and the pods are put back first. In the main
     thread a first Ctrl-C or SIGTERM ends the step in order and a second one at once; then the
@@ -168,8 +164,7 @@ def validate(
 
     Raises:
         InvalidValue: an option breaks its rule.
-        UsageError: it cannot work, or another validation runs in this process, since each would
-            measure the other.
+        UsageError: it cannot work.
         NoDevice: no device matches, or it cannot be used.
         Unreachable: there is no Redis, or no Kubernetes.
         WaitTimeout: workers are not ready in time.
@@ -198,14 +193,12 @@ def validate(
         no_causes=no_causes,
     )
     labels = Labels(name, note)
-    # how far it is
-    show = on_progress or notebook.cell_line()
 
     def show_state(change: ProgressChange, state: RunProgress, message: str) -> None:
-        if show is not None:
-            show(state)
+        if on_progress is not None:
+            on_progress(state)
 
-    progress = Progress(show_state, redis_url=redis_url, every_s=1.0)
+    progress = Progress(show_state, every_s=1.0)
     if resume:
         if workload != () or options or run_dir or labels != Labels():
             raise UsageError(
@@ -215,7 +208,7 @@ def validate(
         with python_names():
             files = places.find(os.fspath(resume), os.environ)
             plan = ValidationFolder(files.path).plan()
-        with _only_validation(), _share_import_path(plan), python_names():
+        with _share_import_path(plan), python_names():
             folder, _ = launch.resume(files, place, before_run.device_names, progress, hand_on=True)
         return Result(folder)
     if not isinstance(workload, Plan):
@@ -233,7 +226,7 @@ def _run_new(
 ) -> ValidationFolder:
     """Run a new validation, and return its folder; UsageError where it cannot work."""
     path = places.new_path(os.environ, run_dir).absolute()
-    with _only_validation(), _share_import_path(plan._plan), python_names():
+    with _share_import_path(plan._plan), python_names():
         # it gets a queue of its own
         unchecked = replace(plan._plan, queue=new_queue())
         prepared = place.prepare(unchecked, before_run.device_names, is_limited=plan._is_limited)
@@ -251,29 +244,10 @@ def _run_new(
     return folder
 
 
-@contextmanager
-def _only_validation() -> Iterator[None]:
-    """Raise UsageError while another validation runs in this process."""
-    if not _RUNNING.acquire(blocking=False):
-        raise UsageError(
-            "another validation is running in this process, and each would disturb the other",
-            hint="start it when the other has ended",
-        )
-    try:
-        yield
-    finally:
-        _RUNNING.release()
-
-
 def _workload_words(workload: AnyWorkload) -> list[str]:
     """Return the words by which a worker finds the workload."""
     if callable(workload):
         return [reference_of(workload)]
-    if isinstance(workload, bytes) or not isinstance(workload, Sequence):
-        raise UsageError(
-            f"the workload is an object of type {type(workload).__name__}",
-            hint='give a program and its arguments, e.g. ["sleep", "0.2"], a class or a function',
-        )
     if not isinstance(workload, str):
         return [reference_of(word) if callable(word) else as_text(word) for word in workload]
     if any(map(str.isspace, workload)):
@@ -298,15 +272,6 @@ def _share_import_path(plan: schemas.Plan) -> Iterator[None]:
         os.environ.pop("PYTHONPATH", None)
         if before is not None:
             os.environ["PYTHONPATH"] = before
-
-
-def _to_plain(value: Any) -> Any:
-    """Return a value with lists and dictionaries in place of other sequences and mappings."""
-    if isinstance(value, Mapping):
-        return {name: _to_plain(member) for name, member in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return list(map(_to_plain, value))
-    return value
 
 
 def _command_line(place: ValidationPlace, path: Path) -> list[str]:

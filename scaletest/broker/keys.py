@@ -33,10 +33,6 @@ scaletest:intervals          zset    heartbeat interval in microseconds, two dig
                                      deadline of those that beat at it
 scaletest:agents:<id>:<part>         keys of load agents: plan, joined, orders:<n>, done:<n>, stop;
                                      expire after 10 minutes, the plan unless it is renewed
-scaletest:progress           zset    run that is measured -> when it was last told of, in seconds of
-                                     Redis time (broker/run_progress.py)
-scaletest:progress:<run>     string  JSON of how far it is; expires after 30 seconds, as does the
-                                     set unless it is renewed
 scaletest:pulse              string  when Redis was last seen alive by a heartbeat, microseconds
 scaletest:standstill         string  how far the clock of deadlines is behind Redis's, microseconds
                                      (lua/pulse.lua)
@@ -59,7 +55,6 @@ CLIENTS = f"{OWN}clients"
 PULSE = f"{OWN}pulse"
 STANDSTILL = f"{OWN}standstill"
 DEVICES = f"{OWN}devices"
-RUNS_IN_PROGRESS = f"{OWN}progress"
 
 RQ_QUEUES = f"{RQ}queues"
 RQ_SUSPENDED = f"{RQ}suspended"
@@ -107,8 +102,6 @@ replies = _key_of(f"{OWN}replies:")
 cancelled = _key_of(f"{OWN}cancelled:")
 # Target of blocking moves.
 taking = _key_of(OWN_QUEUE, ":taking")
-# How far a run is.
-progress = _key_of(f"{RUNS_IN_PROGRESS}:")
 # RQ's list of waiting job ids.
 rq_queue = _key_of(f"{RQ}queue:")
 # RQ's hash of a job.

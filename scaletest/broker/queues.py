@@ -6,7 +6,6 @@ Entries of scaletest:queues may be anybody's: a foreign one must not raise.
 import json
 import logging
 import shlex
-from collections.abc import Sequence
 
 from redis.exceptions import ResponseError
 
@@ -59,24 +58,17 @@ class Queues:
         """Return sorted names of declared queues; entries that are not queues are logged once."""
         return sorted(self._read_entries())
 
-    def foreign(self, name: str) -> list[bytes]:
-        """Return raw entries that are not queues and are shown under this name."""
-        return [
-            raw
-            for raw in split_entries(self._redis.hgetall(keys.QUEUES))[1]
-            if printable_name(raw) == name
-        ]
-
     def _read_entries(self) -> dict[str, QueueEntry]:
         """Return the entries of queues by name; log others once."""
         queues, foreign = split_entries(self._redis.hgetall(keys.QUEUES))
         for raw in foreign.keys() - _logged:
             _logged.add(raw)
             logger.warning(
-                "scaletest:queues holds %s, which is not a queue (%s) and is left out: scaletest"
-                " queue remove -- %s",
+                "%s holds %s, which is not a queue (%s) and is left out: redis-cli hdel %s %s",
+                keys.QUEUES,
                 printable_name(raw),
                 foreign[raw],
+                keys.QUEUES,
                 shlex.quote(printable_name(raw)),
             )
         return queues
@@ -250,12 +242,3 @@ class Queues:
                 self.remove(name)
                 removed.append(name)
         return removed
-
-    def remove_foreign(self, entries: Sequence[bytes]) -> None:
-        """Remove entries that are not queues; of a valid name, all keys of that queue too."""
-        for raw in entries:
-            name = printable_name(raw)
-            if checks.QUEUE_NAME.fullmatch(name) and name.encode() == raw:
-                self.remove(name)
-            else:
-                self._redis.hdel(keys.QUEUES, raw)

@@ -85,10 +85,11 @@ def allowance_lines(allowance: inventory.ClusterAllowance) -> Iterator[str]:
     yield "\nrights"
     width = max(len(row.right) for row in allowance.rights)
     for row in allowance.rights:
-        lacking = "MISSING" if row.needed else "no"
-        yield (
-            f"  {'yes' if row.allowed else lacking:8} {row.right:{width}}  {as_options(row.why)}"
-        )
+        answer = "MISSING" if row.needed else "no"
+        if row.allowed:
+            answer = "yes"
+        yield f"  {answer:8} {row.right:{width}}  {as_options(row.why)}"
+    # how many workers fit
     room = allowance.room
     if room is not None:
         where = f"\nroom: deployment {room.deployment}"

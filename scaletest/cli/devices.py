@@ -56,8 +56,7 @@ def command(preset: str, device_glob: str, output: Output) -> None:
         group = Path(device.path).stat().st_gid
         is_usable = os.access(device.path, os.R_OK | os.W_OK)
         rows.append({**asdict(device), "group": group, "usable": is_usable})
-        lines.append(
-            f"{device.path}  {device.id}  {device.product or 'unknown'}, group {group}"
-            f"{'' if is_usable else ', not for this user'}"
-        )
+        remark = "" if is_usable else ", not for this user"
+        product = device.product or "unknown"
+        lines.append(f"{device.path}  {device.id}  {product}, group {group}{remark}")
     output.show(rows, lines)

@@ -110,7 +110,7 @@ def command(
     \b
     /metrics               for Prometheus, in its own format or OpenMetrics
     /api/v1/queues[/NAME]  JSON, as for the valueLocation desired_workers of KEDA
-    /healthz /readyz /     probes, and a page
+    /healthz /readyz       probes
 
     It also requeues the requests of dead workers, and drops those that dead clients left, so that
     nobody starts workers for them.

@@ -54,7 +54,7 @@ class ManyOptionsCommand(cloup.Command):
         self._common = common.split()
 
     def format_params(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options of the help."""
+        """Write the common options into the help; all of them for --help-all."""
         if ctx.meta.get(ALL_OPTIONS):
             super().format_params(ctx, formatter)
             return
@@ -73,7 +73,7 @@ def _show_all_options(context: click.Context, option: click.Parameter, is_given:
 
 
 class Decorator(Protocol):
-    """Adds an option to a command's function."""
+    """Adds an option to the function of a command, as the decorators of click do."""
 
     def __call__(self, function: F, /) -> F:
         """Return the function."""

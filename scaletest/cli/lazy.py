@@ -27,7 +27,7 @@ class LazyCommand(click.Command):
 
 
 class LazyGroup(cloup.Group):
-    """A group of such commands."""
+    """A group whose commands are imported when they are called, and not for its help."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of that name itself; None for an unknown one."""

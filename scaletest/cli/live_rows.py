@@ -38,7 +38,7 @@ class LiveRows:
         )
 
     def add_line(self, line: str) -> None:
-        """Let a line stay above the rows."""
+        """Print a line above the rows, where it stays and scrolls."""
         # a terminal that is gone must not end the run that is measured
         with suppress(OSError):
             text = wrap_line(clean_text(line), self._console.width)

@@ -3,16 +3,13 @@
 import errno
 import io
 import os
-import resource
 import sys
 import traceback
 
 import click
 import cloup
-from click.core import ParameterSource
 
 from scaletest import __version__
-from scaletest.cli import settings
 from scaletest.cli.lazy import LazyCommand, LazyGroup
 from scaletest.cli.output import echo, is_verbose, set_up_logging
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
@@ -59,7 +56,7 @@ SECTIONS = (
         (
             LazyCommand("report", "Show a stored run: text, HTML, Markdown, CSV, JSON, JUnit."),
             LazyCommand("compare", "Show what changed between runs, and whether it got worse."),
-            LazyCommand("runs", "List, show, share and delete stored runs."),
+            LazyCommand("runs", "List, follow, label and delete stored runs."),
             LazyCommand("ui", "Show queues, workers, live and stored runs in a browser."),
         ),
     ),
@@ -106,8 +103,12 @@ SECTIONS = (
     ),
 )
 
-# Why a path cannot be used.
-CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP)
+# Errors of the system that are no bug: a path that cannot be used, no room, too many open files.
+NO_BUGS = (
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP),
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
+    *(errno.EMFILE, errno.ENFILE),
+)
 
 # As a shell says of a program that SIGPIPE ended.
 NOBODY_READS = 141
@@ -142,15 +143,13 @@ Exit codes:
 )
 @click.option("-v", "--verbose", is_flag=True, help="Log more, and show tracebacks.")
 @click.version_option(__version__, prog_name="scaletest")
-@click.pass_context
-def cli(context: click.Context, verbose: bool) -> None:
-    """Prepare logs and the defaults of the settings file for the command that is called."""
+def cli(verbose: bool) -> None:
+    """Prepare logs for the command that is called."""
     set_up_logging(verbose)
-    context.default_map = settings.read_default_map(context)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the program and exit."""
+    """Run the program with these arguments, or those of the process, and end the process."""
     code = run(sys.argv[1:] if arguments is None else arguments)
     # Let go of output that nobody reads or that finds no room. Python tries to write it once more
     # when it ends, and would exit with 120.
@@ -171,9 +170,6 @@ def run(arguments: list[str]) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     output = sys.stdout
-    if "_SCALETEST_COMPLETE" in os.environ:
-        # a shell completes a line: no warning may stand in it
-        sys.stderr = io.StringIO()
     try:
         return _call_command(arguments)
     except BrokenPipeError:
@@ -218,48 +214,31 @@ def _print_error(error: ScaletestError) -> int:
 
 def _to_usage_error(error: click.ClickException) -> UsageError:
     """Turn a mistake that click found into an error of ours: what it is, and what to do."""
-    message, hint = error.format_message(), ""
+    message = error.format_message()
     context = error.ctx if isinstance(error, click.UsageError) else None
-    if context is not None:
-        hint = f"see: {context.command_path} --help"
+    hint = f"see: {context.command_path} --help" if context is not None else ""
     match error:
         case (
             click.NoSuchOption(possibilities=[name, *_])
             | click.NoSuchCommand(possibilities=[name, *_])
         ):
-            message, hint = error.message, f"did you mean {name}?"
+            message = error.message
+            hint = f"did you mean {name}?"
         case click.NoSuchOption() if context is not None:
             if any("-- COMMAND" in str(option.metavar) for option in context.command.params):
                 hint = (
                     "put -- before your command, if the option is one of its own:"
                     f" {context.command_path} -- COMMAND"
                 )
-        case click.BadParameter(param=click.Parameter(name=str(name))) if context is not None:
-            if context.get_parameter_source(name) is ParameterSource.DEFAULT_MAP:
-                hint = f"correct it in the settings file {settings.find_file()}"
     return UsageError(message[:1].lower() + message[1:].removesuffix("."), hint=hint)
 
 
 def _print_unexpected(error: Exception) -> int:
     """Explain an error that no command expects, most often a bug; return the exit code."""
-    match error:
-        # it is no bug of ours that there is no room for what we write
-        case OSError(errno=errno.ENOSPC | errno.EDQUOT | errno.EFBIG):
-            place = error.filename or "the output"
-            return _print_error(UsageError(f"{place} cannot be written: {error.strerror}"))
-        # nor that a process may open too few files
-        case OSError(errno=errno.EMFILE | errno.ENFILE):
-            limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-            message = f"too many open files: the limit is {limit}"
-            return _print_error(UsageError(message, hint="raise it: ulimit -n 1024"))
-        # nor that a path that we were given, or the user's own folders, cannot be used
-        case OSError(errno=number, filename=name) if name and number in CLOSED:
-            return _print_error(
-                UsageError(
-                    f"{str(name)[:200]} cannot be used: {error.strerror}",
-                    hint="check the path and the permissions of its folders",
-                )
-            )
+    if isinstance(error, OSError) and error.errno in NO_BUGS:
+        subject = str(error.filename or "the output")[:200]
+        hint = "check the path, the permissions of its folders, the disk's room, and ulimit -n"
+        return _print_error(UsageError(f"{subject} cannot be used: {error.strerror}", hint=hint))
     # Redis failed after we had connected; a command that imported no broker did not use it
     broker = sys.modules.get("scaletest.broker.redis_errors")
     if broker is not None and isinstance(error, broker.REDIS_ERRORS):

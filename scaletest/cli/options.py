@@ -9,9 +9,9 @@ from click.core import ParameterSource
 
 from scaletest.cli.headings import Decorator, F, ManyOptionsCommand, join_options, under_heading
 from scaletest.cli.option_groups import call_with_groups
-from scaletest.cli.output import confirm, echo
 from scaletest.cli.output_options import output, report_output
-from scaletest.cli.quantity import DURATION, RATE, RATE_WITH_UNIT, Quantity
+from scaletest.cli.quantity import DURATION, PRICE, RATE, RATE_WITH_UNIT, Quantity
+from scaletest.model.checks import escape_unprintable
 from scaletest.model.errors import UsageError
 from scaletest.model.presets import PRESETS
 
@@ -103,7 +103,7 @@ yes: Decorator = click.option("--yes", is_flag=True, help="Do not ask for confir
 
 
 def read_numbers(context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
-    """Read the whole numbers between commas."""
+    """Read whole numbers between commas, as the callback of an option; none for ""."""
     try:
         return tuple(map(int, value.split(","))) if value else ()
     except ValueError:
@@ -126,7 +126,7 @@ def redis_url(default: str | None = "redis://127.0.0.1:6379/0") -> Callable[[F],
 
 
 def duration(*names: str, default: str | None = None, help: str) -> Callable[[F], F]:
-    """Make an option that takes a duration."""
+    """Make an option that takes a duration: a number of seconds, or one with a unit."""
     return click.option(
         *names,
         type=DURATION,
@@ -152,7 +152,7 @@ def preset(text: str) -> Callable[[F], F]:
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """How a run is watched."""
+    """How the user watches a run while it is measured: the options of `watch`."""
 
     progress: str  # auto, plain, json or none
     ui: bool  # whether a page is served
@@ -175,20 +175,10 @@ def refuse_beside(
             raise UsageError(f"{label} cannot be given with {option}", hint=hint)
 
 
-def is_confirmed(question: str, yes: bool, *, terminal: bool = False) -> bool:
-    """Return whether --yes, the terminal or standard input answers yes; UsageError without answer.
-
-    terminal: whether nothing but a terminal may answer. The lines of a list that a loop reads are
-    no answers.
-    """
-    if terminal and not yes and not (sys.stdin and sys.stdin.isatty()):
+def is_confirmed(question: str, yes: bool) -> bool:
+    """Return whether --yes or the user at the terminal says so; UsageError without a terminal."""
+    if yes:
+        return True
+    if not (sys.stdin and sys.stdin.isatty()):
         raise UsageError(f"cannot ask without a terminal: {question}", hint="add --yes")
-    try:
-        return yes or confirm(question)
-    except click.Abort:
-        if sys.stdin.isatty():
-            raise
-    except (OSError, RuntimeError):  # standard input is closed, or cannot be read
-        pass
-    echo(err=True)
-    raise UsageError("the question got no answer", hint="add --yes")
+    return click.confirm(escape_unprintable(question), err=True)

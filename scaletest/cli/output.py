@@ -9,7 +9,7 @@ import logging
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +19,6 @@ import click
 
 from scaletest.model.checks import escape_unprintable
 from scaletest.model.errors import UsageError
-from scaletest.model.histogram import DurationSummary
-from scaletest.render.numbers import format_duration, format_seconds, format_significant, plural
 
 # RQ colours its own messages, nobody else does.
 _COLOURS = re.compile(r"(\x1b\[[0-9;]*m)")
@@ -53,29 +51,6 @@ def warn_without_worker(queue: str, worker_names: Sequence[str]) -> None:
             f" scaletest worker --queue {queue}",
             err=True,
         )
-
-
-def summarize_requests(outcomes: Mapping[str, int], run: DurationSummary, elapsed_s: float) -> str:
-    """Describe what became of requests, how many a second there were, and how long they ran.
-
-    How long is left out where too few ran to say so.
-    """
-    count = sum(outcomes.values())
-    if not count:
-        return f"no requests in {format_duration(elapsed_s)}"
-    parts = [
-        f"{number} {outcome.replace('_', ' ')}" for outcome, number in outcomes.items() if number
-    ]
-    rate = f", {format_significant(count / elapsed_s)}/s" if elapsed_s > 0 else ""
-    times = []
-    for name, key in (("median", "p50"), ("p95", "p95")):
-        if run.quantiles_s[key] is not None:
-            times.append(f"{name} {format_seconds(run.quantiles_s[key])}")
-    run_times = f", run time {', '.join(times)}" if times else ""
-    return (
-        f"{plural(count, 'request')} in {format_duration(elapsed_s)}"
-        f" ({', '.join(parts)}){rate}{run_times}"
-    )
 
 
 def write(text: str, path: Path) -> None:
@@ -124,7 +99,7 @@ class Output:
 
 
 def as_text(data: object, form: str = "json") -> str:
-    """Write data as JSON or YAML."""
+    """Return data as JSON, or as YAML for the form "yaml", with the end of its last line."""
     if form == "json":
         return json.dumps(data, indent=2, allow_nan=False) + "\n"
     # takes a while, and `scaletest --help` has no data
@@ -145,11 +120,6 @@ def live_rows(rows: Callable[[], Sequence[str]], per_s: int) -> AbstractContextM
     from scaletest.cli.live_rows import LiveRows
 
     return LiveRows(lambda width: rows(), per_s=per_s)
-
-
-def confirm(question: str) -> bool:
-    """Ask on standard error, as `echo` prints."""
-    return click.confirm(escape_unprintable(question), err=True)
 
 
 class _Formatter(logging.Formatter):
@@ -178,7 +148,7 @@ class _Handler(logging.StreamHandler[TextIO]):
     """Writes to what standard error is now, as that changes where live rows are drawn."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line."""
+        """Write one line to standard error as it is now."""
         self.stream = sys.stderr
         super().emit(record)
 

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
-from click.core import ParameterSource
 
 from scaletest.cli.headings import Decorator, F, join_options, under_heading
 from scaletest.cli.output import Output
@@ -21,28 +20,26 @@ def output(*forms: str, letter: bool = True) -> Callable[[F], F]:
     forms = forms or ("text", "json", "yaml")
 
     def note_form(context: click.Context, _option: click.Parameter, form: str | None) -> None:
-        # that of the settings file counts less than the suffix of FILE
-        is_usual = context.get_parameter_source("form") is ParameterSource.DEFAULT_MAP
-        context.meta["form"] = None if is_usual else form
-        context.meta["usual form"] = form if is_usual else forms[0]
+        context.meta["form"] = form
 
     def choose_output(context: click.Context, option: click.Parameter, file: str) -> Output:
-        form, name = context.meta["form"], option.opts[0]
-        if file in forms and not Path(file).exists():
-            raise UsageError(
-                f"{name} {file} names a format, not a file",
-                hint=f"write --format {file}, or -o FILE.{file}",
-            )
-        suffix = Path(file).suffix
+        form = context.meta["form"]
+        path = Path(file)
+        suffix = path.suffix
         if not form:
-            form = formats.form_of(Path(file)) if suffix else context.meta["usual form"]
+            form = formats.form_of(path) if suffix else forms[0]
             if suffix and form not in forms:
                 raise UsageError(
                     f"{file}: unsupported output format {suffix.lower()}",
                     hint=f"give another FILE, or --format {' or '.join(forms)}",
                 )
-        _check_writable(file, name)
-        return Output(Path(file), form)
+        # said before something is measured for it
+        is_writable = os.access(path if path.exists() else path.parent, os.W_OK)
+        if file != "-" and (path.is_dir() or not is_writable):
+            raise UsageError(
+                f"{path} cannot be written", hint=f"give another {option.opts[0]} FILE"
+            )
+        return Output(path, form)
 
     def decorate(function: F) -> F:
         # read before --output, whose suffix counts less
@@ -76,17 +73,3 @@ def report_output(*, letter: bool = True) -> Decorator:
     first = ("text", "json", "yaml")
     others = [name for name in formats.names() if name not in first]
     return join_options(under_heading("Output"), output(*first, *others, letter=letter))
-
-
-def _check_writable(file: str, option: str) -> None:
-    """Refuse a file that cannot be written, before something is measured for it."""
-    path = Path(file)
-    if path.is_dir():
-        reason = "it is a folder"
-    elif not path.parent.is_dir():
-        reason = f"there is no folder {path.parent}"
-    elif os.access(path if path.exists() else path.parent, os.W_OK) or file == "-":
-        return
-    else:
-        reason = "permission denied"
-    raise UsageError(f"{path} cannot be written: {reason}", hint=f"give another {option} FILE")

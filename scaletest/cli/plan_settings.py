@@ -12,6 +12,11 @@ from scaletest.model.wording import as_options
 from scaletest.model.writing import document_members
 
 
+def key_of(option: click.Parameter) -> str:
+    """Return the key of an option in plan files: its longest name, with underscores."""
+    return max(option.opts, key=len).removeprefix("--").replace("-", "_")
+
+
 def plan_option(
     plan: type, key: str, metavar: str, option: str = "", envvar: str | None = None
 ) -> Callable[[F], F]:

@@ -24,12 +24,13 @@ from scaletest.render.bars import draw_meter
 from scaletest.render.numbers import format_percent
 from scaletest.render.text import one_line
 from scaletest.runs.folder import RunFolder
-from scaletest.runs.progress import Progress, say_nothing, time_left
+from scaletest.runs.progress import Progress, time_left
 
 AUTO, JSON, NONE = "auto", "json", "none"
 GAP = "  "
 # Characters of a bar: where there is less room than the first, there is none.
-LEAST_BAR, WIDEST_BAR = 8, 30
+LEAST_BAR = 8
+WIDEST_BAR = 30
 SO_FAR: Mapping[str, str] = {
     VerdictKind.PASS: "so far PASS",
     VerdictKind.FAIL: "so far FAIL",
@@ -42,13 +43,12 @@ def show_progress(
     form: str = AUTO,
     *,
     steps: bool = True,
-    redis_url: str = "",
-    begun: Callable[[RunFolder], str] = say_nothing,
+    begun: Callable[[RunFolder], str] | None = None,
 ) -> Iterator[Progress]:
     """Show the progress of the runs of a command in that form until the command has ended.
 
     steps: whether steps leave lines; without, only a terminal shows anything.
-    redis_url, begun: see Progress.
+    begun: see Progress.
     """
     console = Console(stderr=True, highlight=False)
     if form == AUTO and console.is_terminal and not console.is_dumb_terminal:
@@ -58,16 +58,13 @@ def show_progress(
             if message and change in lasting:
                 live.add_line(message)
 
-        progress = Progress(add_lasting_line, redis_url=redis_url, begun=begun)
+        progress = Progress(add_lasting_line, begun=begun)
         with LiveRows(lambda width: list(progress_rows(progress.state(), width)), console) as live:
             yield progress
         return
     word_event = json_line if form == JSON else plain_line
-    yield Progress(
-        EventPrinter(word_event if steps and form != NONE else None),
-        redis_url=redis_url,
-        begun=begun,
-    )
+    printer = EventPrinter(word_event if steps and form != NONE else None)
+    yield Progress(printer, begun=begun)
 
 
 class EventPrinter:

@@ -66,7 +66,8 @@ def add(names: tuple[str, ...], maximum: int, note: str) -> None:
     """
     queues = Queues(_connect())
     for name in names:
-        echo(f"{name}: {'declared' if queues.add(name, maximum, note) else 'changed'}")
+        is_new = queues.add(name, maximum, note)
+        echo(f"{name}: {'declared' if is_new else 'changed'}")
 
 
 @command.command("list")
@@ -185,8 +186,10 @@ def purge(name: str, yes: bool) -> None:
     """
     queues = Queues(_connect())
     state = queues.state(name)
-    is_wanted = shared.is_confirmed(f"Drop {state.waiting} waiting requests of queue {name}?", yes)
-    echo(f"{name}: {f'{queues.purge(name)} requests' if is_wanted else 'nothing'} dropped")
+    if shared.is_confirmed(f"Drop {state.waiting} waiting requests of queue {name}?", yes):
+        echo(f"{name}: {queues.purge(name)} requests dropped")
+    else:
+        echo(f"{name}: nothing dropped")
 
 
 @command.command()
@@ -197,17 +200,8 @@ def remove(name: str, yes: bool) -> None:
 
     \b
     scaletest queue remove media --yes
-
-    Also removes what somebody else wrote into the list of queues, by the name that a warning shows.
     """
     queues = Queues(_connect())
-    if foreign := queues.foreign(name):
-        if shared.is_confirmed(f"Remove {name}, which is not a queue?", yes):
-            queues.remove_foreign(foreign)
-            echo(f"{name}: removed")
-        else:
-            echo(f"{name}: kept")
-        return
     state = queues.state(name)
     if state.workers:
         raise UsageError(f"queue {name} has {state.workers} workers", hint="stop them first")

@@ -9,7 +9,6 @@ import cloup
 
 from scaletest.cli import options, stored
 from scaletest.cli.output import Output, echo
-from scaletest.model.checks import cut_text
 from scaletest.model.errors import UsageError
 from scaletest.render.blocks import Table
 from scaletest.render.text_table import align_table
@@ -28,7 +27,7 @@ from scaletest.runs.registry import TYPES
 
 @cloup.group("runs")
 def command() -> None:
-    """List, show, label, share and delete stored runs.
+    """List, follow, label and delete stored runs.
 
     Wherever a run is asked for, its name will do, the end of its name, its folder, or LAST for the
     newest. A run has the name of its folder, and another one if it was given one.
@@ -72,10 +71,7 @@ def list_runs(
     root = default_root(os.environ)
     stored_runs = list(map(read_listed_run, find_runs(root)))
     rows = choose_runs(stored_runs, RunFilter(run_type or "", verdicts, pattern), "began")
-    # the column of names is left out where no run has one
-    has_names = any(run.name for run in rows)
-    name_title = ["name"] if has_names else []
-    titles = ["run", "when", "kind", "verdict", "result", "seconds", *name_title, "workload"]
+    titles = ["run", "when", "kind", "verdict", "result", "seconds", "name", "workload"]
     cells = [
         [
             run.run,
@@ -84,7 +80,7 @@ def list_runs(
             run.judged,
             run.finding or "-",
             "-" if run.elapsed_s is None else f"{run.elapsed_s:.0f}",
-            *([run.name or "-"] if has_names else []),
+            run.name or "-",
             run.subject,
         ]
         for run in rows
@@ -96,33 +92,6 @@ def list_runs(
         echo(f"none of the {len(stored_runs)} runs fits", err=True)
     else:
         echo(f"no run in {root}; make one with: scaletest validate", err=True)
-
-
-@command.command()
-@stored.run_argument()
-@options.report_output()
-def show(run: str, output: Output) -> None:
-    """Show one run, judged anew from its records, and where it was made.
-
-    \b
-    scaletest runs show LAST
-    scaletest runs show LAST --format json
-    """
-    folder = stored.find(run)
-    report = registry.report(folder)
-    environment = report.head.environment
-    if output.form == "text" and str(output.path) == "-":
-        for name, setting in environment.items():
-            if setting not in ("", [], None) and name != "schema_version":
-                if isinstance(setting, dict):
-                    setting = [f"{key} {part}" for key, part in setting.items()]
-                text = " ".join(map(str, setting)) if isinstance(setting, list) else str(setting)
-                echo(f"{name.replace('_', ' '):12}  {cut_text(text, limit=400)}")
-    stored.deliver(
-        report,
-        output,
-        {**report.data(), "environment": dict(environment), "labels": folder.labels.to_dict()},
-    )
 
 
 @command.command()
@@ -176,7 +145,8 @@ def label(run: str, name: str | None, note: str | None) -> None:
     if not changes:
         raise UsageError("there is no label", hint="give --name NAME or --note TEXT")
     folder = stored.find(run)
-    labels = folder.relabel(lambda labels: replace(labels, **changes))
+    labels = replace(folder.labels, **changes)
+    folder.set_labels(labels)
     echo(f"{folder.name}: {labels.called or 'no other name'}{', with a note' * bool(labels.note)}")
 
 
@@ -191,13 +161,8 @@ def delete(runs: tuple[str, ...], yes: bool) -> None:
     scaletest runs delete before-the-fix nightly-16 --yes
     """
     folders = list({folder.path.resolve(): folder for folder in map(stored.find, runs)}.values())
-    for folder in folders:
-        if folder.in_use:
-            raise UsageError(
-                f"run {folder.name} is in use by another process", hint="wait until it has ended"
-            )
     names = ", ".join(str(folder.path) for folder in folders)
-    if not options.is_confirmed(f"Delete {names}?", yes, terminal=True):
+    if not options.is_confirmed(f"Delete {names}?", yes):
         echo("nothing deleted", err=True)
         return
     for folder in folders:

@@ -3,20 +3,17 @@
 It says what it serves, draws a live row on a terminal, and sums up at its end.
 """
 
-import math
 import os
 import shlex
 import time
-from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 
-from scaletest.cli.output import echo, is_verbose, live_rows, summarize_requests
-from scaletest.model.histogram import DurationHistogram
+from scaletest.cli.output import echo, is_verbose, live_rows
 from scaletest.model.masking import mask_passwords
-from scaletest.model.texts import short_number
 from scaletest.model.visibility import visibility_gaps
 from scaletest.observe.visibility import read_visibility
+from scaletest.render.numbers import format_duration, plural
 from scaletest_workers import before_run
 from scaletest_workers.settings import Serving, Settings
 from scaletest_workers.worker import Worker, run_worker
@@ -47,17 +44,15 @@ class ServedQueue:
     """A worker as its user sees it: the first line, the live row and the summary."""
 
     def __init__(self, serving: Serving, settings: Settings) -> None:
-        self.serving, self.settings = serving, settings
+        self.serving = serving
+        self.settings = settings
         self._worker: Worker | None = None
         self._began_s = time.monotonic()
-        # (time, requests that had ended then) of the last ten seconds
-        self._counts: deque[tuple[float, int]] = deque()
-        # the request that runs, and since when it was seen to
-        self._current, self._since_s = "", 0.0
 
     def announce(self, worker: Worker) -> None:
-        """Print what is served, and by what."""
-        self._worker, self._began_s = worker, time.monotonic()
+        """Print which queue is served by what, when the worker begins."""
+        self._worker = worker
+        self._began_s = time.monotonic()
         _print_line(
             f"worker {worker.name}: serving queue {self.serving.queue} of"
             f" {mask_passwords(self.serving.redis_url)}, running"
@@ -66,26 +61,16 @@ class ServedQueue:
         )
 
     def live_row(self) -> Sequence[str]:
-        """Return the live row."""
+        """Return the live row: how many requests ended, and what runs now."""
         if self._worker is None:
             return [f"connecting to {mask_passwords(self.serving.redis_url)}"]
-        now, tally = time.monotonic(), self._worker.tally
+        tally = self._worker.tally
         parts = [f"queue {self.serving.queue}", f"{tally.ended} done"]
         if tally.failed:
             parts.append(f"{tally.failed} failed")
-        # requests that ended per second, in the last ten seconds
-        self._counts.append((now, tally.ended))
-        while now - self._counts[0][0] > 10.0:
-            self._counts.popleft()
-        oldest_s, count = self._counts[0]
-        rate = (tally.ended - count) / (now - oldest_s) if now > oldest_s else 0.0
-        parts.append(f"{short_number(rate)}/s")
         running = self._worker.running
-        current = running.id if running else ""
-        if current != self._current:
-            self._current, self._since_s = current, now
-        doing = f"running {current} for {now - self._since_s:.0f} s"
-        return ["  ".join([*parts, doing if current else "waiting for requests"])]
+        parts.append(f"running {running.id}" if running else "waiting for requests")
+        return ["  ".join(parts)]
 
     def sum_up(self) -> None:
         """Print what was done, if the worker came to serve."""
@@ -93,9 +78,11 @@ class ServedQueue:
             return
         served_s = time.monotonic() - self._began_s
         tally = self._worker.tally
-        times = DurationHistogram(tally.run_times, tally.ended, low=0.0, high=math.inf)
-        summary = summarize_requests(tally.outcomes, times.summary(), served_s)
-        _print_line(f"worker {self._worker.name} ended: {summary}")
+        counts = [f"{count} {outcome.replace('_', ' ')}" for outcome, count in tally.outcomes.items()]
+        _print_line(
+            f"worker {self._worker.name} ended: {plural(tally.ended, 'request')} in"
+            f" {format_duration(served_s)} ({', '.join(counts) or 'none'})"
+        )
 
 
 def _print_line(line: str) -> None:

@@ -1,15 +1,13 @@
 """Stored runs on the command line: the argument that names one, and where its report goes."""
 
 import os
-import sys
-from collections.abc import Mapping
 
 import click
 from click.shell_completion import CompletionItem
 
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output, echo, write_bytes
-from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.errors import InvalidValue
 from scaletest.model.labels import LATEST
 from scaletest.render.contents import Report
 from scaletest.report import formats
@@ -55,33 +53,26 @@ def find(name: str) -> RunFolder:
     return places.find(name, os.environ)
 
 
-def deliver(report: Report, output: Output, data: Mapping[str, object] | None = None) -> int:
-    """Write a report, and return the exit code of its verdict.
-
-    JSON and YAML are of the data instead, where there are any.
-    """
+def deliver(report: Report, output: Output) -> int:
+    """Write a report, and return the exit code of its verdict."""
     if output.is_data:
-        output.show(data or report.data(), ())
+        output.show(report.data(), ())
     elif output.form == "text" and str(output.path) == "-":
         # imports rich, which the other forms do not need
         from scaletest.report.formats.text import print_to_terminal
 
         print_to_terminal(report)
-    elif output.form == "png" and str(output.path) == "-" and sys.stdout.isatty():
-        raise UsageError("a terminal shows no PNG", hint="add -o FILE.png")
     else:
         write_bytes(formats.content(report, output.form), output.path)
     return report.head.verdict.kind.exit_code
 
 
-def deliver_finished(
-    report: Report, output: Output, data: Mapping[str, object] | None = None
-) -> int:
+def deliver_finished(report: Report, output: Output) -> int:
     """Write the report of a run that has just ended, and return the exit code of its verdict.
 
     Where it goes to a file, the verdict is printed too.
     """
-    code = deliver(report, output, data)
+    code = deliver(report, output)
     if str(output.path) != "-":
         echo(formats.render(report, "brief").rstrip(), err=True)
     return code

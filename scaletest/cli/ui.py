@@ -64,7 +64,7 @@ PAGE_PRIORITY = 10
     "--allow-start",
     is_flag=True,
     help=(
-        "Start, repeat and stop validations of this machine from the page Start, for whoever has"
+        "Start and stop validations of this machine from the page Start, for whoever has"
         " the printed address; with --listen on a loopback address only."
     ),
 )
@@ -100,19 +100,18 @@ def command(
     # what serves pages takes a while to import, and --help needs none of it
     from scaletest.pages.security import HEADERS, LOOPBACK
     from scaletest.pages.server import Server
+    from scaletest.pages.turns import THREADS
     from scaletest.runs.places import default_root, open_run
     from scaletest.ui.app import make_app
     from scaletest.ui.live import open_pages
-    from scaletest.ui.reading import THREADS
     from scaletest.ui.runs import read_all_runs
-    from scaletest.ui.sources import Sources, remedy_for_no_runs
+    from scaletest.ui.sources import Sources
     from scaletest.ui.start import Starter
 
     sources = Sources(
         archive or default_root(os.environ),
         redis_url or "",
         run=open_run(run) if run else None,
-        remedy=remedy_for_no_runs(os.environ),
     )
     starter = None
     if allow_start:

@@ -20,7 +20,7 @@ from scaletest.cli.progress_views import NONE, show_progress
 from scaletest.processes.children import end_all, python_module
 from scaletest.processes.guard import Guard
 from scaletest.runs.folder import RunFolder
-from scaletest.runs.progress import LONGEST_PAGE_S, Progress
+from scaletest.runs.progress import LAST_LOOK_S, Progress
 
 # So long a command waits for its page before it measures, and when it has ended: a process of low
 # priority needs that on a busy machine.
@@ -32,14 +32,13 @@ END_S = 2.0
 class RunPage:
     """The page of the runs of one command, in a process that is started with the first run."""
 
-    def __init__(self, redis_url: str) -> None:
-        """Take an address of this machine. redis_url: of the Redis that is shown; "" for none."""
+    def __init__(self) -> None:
+        """Open a free port of this machine, which the page will have."""
         # what serves pages takes a while to import, and most runs have none
         from scaletest.pages.server import bind_socket, url_of
 
         self._socket = bind_socket("127.0.0.1:0")
         self._url = url_of(self._socket)
-        self._redis_url = redis_url
         # takes down at the end what was set up, the last first
         self._cleanup = ExitStack()
         self._cleanup.callback(self._socket.close)
@@ -56,11 +55,8 @@ class RunPage:
             handle = self._socket.fileno()
             line = python_module("scaletest", "ui", "--socket", str(handle))
             line += ["--run", str(folder.path)]
-            # Which Redis the page shows is the command's to say; its URL may contain a password,
-            # and every user can read command lines.
-            environment = {**os.environ, "SCALETEST_REDIS_URL": self._redis_url}
-            if not self._redis_url:
-                del environment["SCALETEST_REDIS_URL"]
+            # it shows this run, and no queues: reading them would disturb what is measured
+            environment = {**os.environ, "SCALETEST_REDIS_URL": ""}
             self._process = process = subprocess.Popen(
                 line,
                 stdin=subprocess.PIPE,
@@ -83,11 +79,11 @@ class RunPage:
             if self._process is not None:
                 # its process keeps the page that shows the end, for whoever asks for it
                 self._wait_for_page()
-                # at the end of its input the process waits until open pages show the end
+                # at the end of its input the process lets open pages ask once more
                 assert self._process.stdin is not None
                 self._process.stdin.close()
                 with suppress(subprocess.TimeoutExpired):
-                    self._process.wait(LONGEST_PAGE_S + END_S)
+                    self._process.wait(LAST_LOOK_S + END_S)
                 echo("the page of the run is closed; see it again with: scaletest ui", err=True)
 
     def _wait_for_page(self) -> None:
@@ -98,16 +94,13 @@ class RunPage:
 
 
 @contextmanager
-def watch_runs(watch: WatchOptions, redis_url: str = "") -> Iterator[Progress]:
-    """Show the progress of the runs of a command, and serve their page where one is wanted.
-
-    redis_url: where the progress is published; "" for nowhere.
-    """
+def watch_runs(watch: WatchOptions) -> Iterator[Progress]:
+    """Show the progress of the runs of a command, and serve their page where one is wanted."""
     if not watch.ui:
-        with show_progress(watch.progress, redis_url=redis_url) as progress:
+        with show_progress(watch.progress) as progress:
             yield progress
         return
-    page = RunPage(redis_url)
+    page = RunPage()
 
     def begun(folder: RunFolder) -> str:
         line = page.serve(folder)
@@ -116,5 +109,5 @@ def watch_runs(watch: WatchOptions, redis_url: str = "") -> Iterator[Progress]:
         return line
 
     click.get_current_context().call_on_close(page.close)
-    with show_progress(watch.progress, redis_url=redis_url, begun=begun) as progress:
+    with show_progress(watch.progress, begun=begun) as progress:
         yield progress

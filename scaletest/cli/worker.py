@@ -164,12 +164,6 @@ the end. With --once what COMMAND writes goes to standard error.
         " workers with this option one does, by RQ's lock."
     ),
 )
-@shared.under_heading("Program")
-@click.option(
-    "--list-workloads",
-    is_flag=True,
-    help="List the workloads that have names, and the packages they come from.",
-)
 @shared.under_heading("Output")
 @click.option("--log-messages", is_flag=True, help="Log every request and every reply.")
 @shared.under_heading("Program")
@@ -181,13 +175,9 @@ def command(
     serving: Serving,
     once: bool,
     argument: tuple[str, ...],
-    list_workloads: bool,
     output: Output,
 ) -> int:
-    """Serve a queue, run a single request, or list the workloads that have names."""
-    if list_workloads:
-        workloads.show(output)
-        return 0
+    """Serve a queue, or run a single request."""
     if serving.log_messages:
         show_messages()
     if once:
@@ -195,15 +185,10 @@ def command(
         from scaletest.cli import single_run
 
         return single_run.show_single_run(settings, argument, output)
-    if shared.is_typed("argument"):
+    if any(map(shared.is_typed, ("argument", "form", "output"))):
         raise UsageError(
-            "--argument needs --once",
+            "--argument, --format and --output need --once",
             hint="submit a request to the queue: scaletest queue submit NAME -- ARG...",
-        )
-    if shared.is_typed("form") or shared.is_typed("output"):
-        raise UsageError(
-            "--format and --output need --once or --list-workloads",
-            hint="add one of them; a worker that serves a queue prints no result",
         )
     # until the worker has its own handlers there is nothing to drain
     for number in (signal.SIGTERM, signal.SIGINT):

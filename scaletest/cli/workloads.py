@@ -4,7 +4,6 @@ import click
 from click.core import ParameterSource
 
 from scaletest.cli import options as shared
-from scaletest.cli.output import Output, echo
 from scaletest_workers.workloads import registry
 
 _KEY = "scaletest.workload"
@@ -30,18 +29,6 @@ def command_of_workers(metavar: str) -> shared.Decorator:
             "command", nargs=-1, type=click.UNPROCESSED, metavar=metavar, callback=_add_workload
         ),
     )
-
-
-def show(output: Output) -> None:
-    """Print the workloads that this installation knows by name, and where each comes from."""
-    rows, problems = registry.list_workloads()
-    width = max(len(row["workload"]) for row in rows)
-    output.show(
-        rows,
-        (f"{row['workload']:{width}}  {row['package']}  {row['target']}".rstrip() for row in rows),
-    )
-    for problem in problems:
-        echo(f"warning: {problem}", err=True)
 
 
 def _remember_name(context: click.Context, _option: click.Parameter, name: str) -> None:

@@ -13,7 +13,7 @@ NUMBER = re.compile(r"\+?[0-9]+", re.ASCII)
 
 
 def steering() -> Steering:
-    """Return the load of this application."""
+    """Return the load that this application shows and steers."""
     return cast(Steering, current_app.config["STEERING"])
 
 

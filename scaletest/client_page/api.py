@@ -50,7 +50,7 @@ _POSITION = re.compile(r"[0-9]{1,20}-[0-9]{1,20}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class _Metrics(Collector):
-    """The metrics of one snapshot."""
+    """The metrics for Prometheus, from one snapshot of the load."""
 
     snapshot: LoadSnapshot
     http: HttpCounts

@@ -64,7 +64,7 @@ def reset() -> Response:
 
 
 def stats() -> Response:
-    """Answer with the overall statistics."""
+    """Answer with the overall statistics as text, or as JSON where it is asked for."""
     snapshot = steering().snapshot()
     if answer_form() == "json":
         return as_json(with_http(snapshot.to_dict()))
@@ -76,16 +76,20 @@ def stats() -> Response:
 
 
 def nodes() -> Response:
-    """Answer with counts by node and device."""
+    """Answer with successes and failures by node and device, with the errors there."""
     return _answer_counts(text.nodes_text, "Nodes and devices")
 
 
 def pods() -> Response:
-    """Answer with counts by node and pod."""
+    """Answer with successes by node and pod."""
     return _answer_counts(text.pods_text, "Nodes and pods")
 
 
 def _answer_parallel(*, reset: bool) -> Response:
+    """Answer with the requests in flight, after setting them where a value is given.
+
+    reset: whether setting them resets the statistics.
+    """
     if "value" not in request.args:
         return _answer_number(steering().parallel, "requests in parallel")
     written = request.args["value"]

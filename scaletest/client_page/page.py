@@ -15,7 +15,7 @@ from scaletest.report import load
 
 
 class Button(NamedTuple):
-    """A button that sets a value."""
+    """A button below the form that changes a load: it sends one value."""
 
     key: str  # its name for the script
     value: str
@@ -25,7 +25,7 @@ class Button(NamedTuple):
 
 
 class Control(NamedTuple):
-    """The form that changes a load."""
+    """The form that changes a load, by its requests in parallel or by its rate."""
 
     path: str  # what it asks
     label: str
@@ -82,7 +82,7 @@ def _pause_button(now: float, before: str) -> Button:
 
 
 def index() -> Response:
-    """Show the whole page."""
+    """Show the whole page: the load, its charts and tables, and the form that changes it."""
     return _render("page.html")
 
 

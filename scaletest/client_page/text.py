@@ -113,7 +113,7 @@ def _success_bars(snapshot: LoadSnapshot, node: str, kind: str) -> str:
 
 
 def _unlisted_counts(snapshot: LoadSnapshot) -> str:
-    """Write the counts that are not listed."""
+    """Write the counts of places and failures that are too old to be listed; "" without any."""
     lines = []
     other_succeeded, other_failed = snapshot.other_places
     if other_succeeded or other_failed:
@@ -131,6 +131,7 @@ def _with_title(title: str, content: str) -> str:
 
 
 def _draw_bars(left: str, right: str, counts: dict[str, int]) -> str:
+    """Draw a bar for each name by its share of all counts, below these two titles."""
     width = max([len(left), *(len(_name_text(name)) for name in counts)])
     total = sum(counts.values()) or 1
     lines = [f"{left:>{width}} | {right}", f"{'-' * (width + 1)}+{'-' * (len(right) + 1)}"]

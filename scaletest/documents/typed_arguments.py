@@ -24,7 +24,7 @@ _NAMED = re.compile(r"--([A-Za-z_][\w-]*)(?:=(.*))?", re.DOTALL)
 
 
 class TypedArguments:
-    """The parameters of one function or class."""
+    """The parameters of one function or class, which read words as their values."""
 
     def __init__(self, subject: Callable[..., object], name: str) -> None:
         """Read the signature. name: of the subject, for errors.
@@ -33,9 +33,6 @@ class TypedArguments:
         """
         self._name = name
         try:
-            # Python 3.13 knows the parameters of some built-in functions, without their types
-            if inspect.isbuiltin(subject):
-                raise TypeError("it is not written in Python")
             self._signature = inspect.signature(subject, eval_str=True)
         except Exception as error:  # a type in quotes may raise anything
             raise InvalidValue(
@@ -145,10 +142,6 @@ class TypedArguments:
         except msgspec.ValidationError as error:
             raise InvalidValue(
                 explain_error(error, rule.base, text, name, self._name).message, hint=self._usage
-            ) from error
-        except UnicodeEncodeError as error:
-            raise InvalidValue(
-                f"{name} in {self._name} is not valid Unicode", hint=self._usage
             ) from error
 
     def _rule(self, parameter: inspect.Parameter) -> Declared:

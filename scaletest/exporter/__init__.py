@@ -1,4 +1,4 @@
-"""Queue state as metrics: Prometheus and OpenMetrics text, JSON for KEDA, a small page for people.
+"""Queue state as metrics: Prometheus and OpenMetrics text, and JSON for KEDA.
 
 Every number is read from Redis on request. The only state here is how many workers were needed
 during the last minute. When Redis is away, a scrape says so and contains no other number.

@@ -1,25 +1,25 @@
-"""Serve /metrics, /api/v1/queues, /healthz, /readyz and a page.
+"""Serve /metrics, /api/v1/queues, /healthz and /readyz.
 
 Nothing can be changed here. It answers only under host names that no stranger can register; see
-`scaletest.pages.security`. Whatever is refused is refused in JSON, for programs.
+`scaletest.pages.security`.
 """
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-from flask import Flask, Response, jsonify, render_template, request
+from flask import Flask, Response, jsonify, request
 from flask.typing import ResponseReturnValue
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
-from werkzeug.exceptions import Forbidden, HTTPException, NotFound
+from werkzeug.exceptions import NotFound, ServiceUnavailable
 
 from scaletest.exporter import intel
 from scaletest.exporter.metrics import families
 from scaletest.exporter.view import ExporterView
 from scaletest.model import wire
 from scaletest.model.errors import Unreachable
-from scaletest.model.wording import as_options
+from scaletest.pages.security import answer_error
 from scaletest.pages.site import READ, Route, make_site
 from scaletest.pages.turns import ReadingTurns
 
@@ -28,7 +28,7 @@ Read = Callable[[], ExporterView]
 
 @dataclass(frozen=True, slots=True)
 class _Queues(Collector):
-    """The metrics, read again for each scrape."""
+    """All metrics for Prometheus, read again for each scrape."""
 
     read: Read
     intel_names: bool
@@ -86,7 +86,6 @@ def make_app(
         return jsonify(
             schema_version=wire.SCHEMA_VERSION,
             at_s=view.at_s,
-            pages=view.pages,
             clients=view.clients,
             queues=[queue_view.to_dict() for queue_view in view.queues],
             unreadable=[name for name, _ in view.unreadable],
@@ -99,21 +98,9 @@ def make_app(
                 return jsonify({**queue_view.to_dict(), "at_s": queue_view.queue.at_s})
         for unreadable, reason in view.unreadable:
             if unreadable == name:
-                raise Unreachable(
-                    f"queue {name} cannot be read: {reason}", hint="check the content of its keys"
-                )
+                raise ServiceUnavailable(f"queue {name} cannot be read: {reason}")
         declared = ", ".join(queue_view.queue.name for queue_view in view.queues) or "none"
-        return _error(
-            404,
-            f"this queue is not declared (declared: {declared})",
-            "declare it with: scaletest queue add",
-        )
-
-    def page() -> ResponseReturnValue:
-        try:
-            return render_template("page.html", view=read_in_turn(), error=None)
-        except Unreachable as error:
-            return render_template("page.html", view=None, error=error), 503
+        raise NotFound(f"queue {name} is not declared (declared: {declared})")
 
     routes: list[Route] = [
         ("/metrics", READ, metrics),
@@ -121,27 +108,12 @@ def make_app(
         ("/readyz", READ, readyz),
         ("/api/v1/queues", READ, queues_json),
         ("/api/v1/queues/<path:name>", READ, queue_json),
-        ("/", READ, page),
     ]
     app = make_site("scaletest.exporter", routes, "exporter", hosts=hosts)
     app.json.sort_keys = False  # type: ignore[attr-defined]
-    app.register_error_handler(HTTPException, _answer_refusal)
-    app.register_error_handler(Unreachable, lambda error: _error(503, error.message, error.hint))
+    app.register_error_handler(Unreachable, _answer_outage)
     return app
 
 
-def _error(status: int, message: str, hint: str) -> tuple[Response, int]:
-    return jsonify(schema_version=wire.SCHEMA_VERSION, error=message, hint=as_options(hint)), status
-
-
-def _answer_refusal(error: HTTPException) -> ResponseReturnValue:
-    """Answer a request for what is not served, or not to this reader."""
-    served = "see /, /metrics, /api/v1/queues, /healthz, /readyz"
-    if isinstance(error, NotFound):
-        return _error(404, f"there is nothing at {request.path}", served)
-    if isinstance(error, Forbidden):
-        return _error(
-            403, "this host name is not allowed", "start the exporter with <allow_host> NAME"
-        )
-    allowed = {name: text for name, text in error.get_headers() if name == "Allow"}
-    return *_error(error.code or 500, error.description or error.name, served), allowed
+def _answer_outage(error: Unreachable) -> Response:
+    return answer_error(ServiceUnavailable(f"{error.message}: {error.hint}"))

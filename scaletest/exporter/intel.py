@@ -94,7 +94,8 @@ def families(view: ExporterView, interval_s: int = 0) -> Iterator[Family]:
             alias.name, f"As {alias.ours}.", value=sum(map(alias.value, views))
         )
     for alias in QUEUE_ALIASES:
-        text, labels = f"As {alias.ours}.", {}
+        text = f"As {alias.ours}."
+        labels = {}
         if interval_s and "_max" in alias.name:
             text = f"As {alias.ours}, for requests that ended in the last {interval_s} s at most."
             labels = {"interval": f"{interval_s}s"}

@@ -49,7 +49,7 @@ GLOBAL_METRICS = (
 
 @dataclass(frozen=True, slots=True)
 class QueueMetric:
-    """A metric of every queue."""
+    """A metric that every queue has: its name and help, and how it is read from a view."""
 
     name: str
     kind: str

@@ -2,8 +2,6 @@
 
 import gc
 import logging
-import math
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
@@ -14,14 +12,14 @@ from scaletest.model.texts import short_number
 from scaletest.model.time_slots import SLOT_S, window_until
 from scaletest.pages.security import HEADERS, check_hosts
 from scaletest.pages.server import Server, bind_socket
-from scaletest.pages.turns import READS
+from scaletest.pages.turns import THREADS
 from scaletest.processes.periodic import Periodic
 from scaletest.render import numbers
 
 logger = logging.getLogger("scaletest.exporter")
 
-# Some more than may wait for Redis at the same time, so that /healthz answers while Redis hangs.
-THREADS = READS + 4
+# Lines of the log are at most so late.
+LONGEST_PAUSE_S = 5.0
 
 
 class LogLines:
@@ -31,26 +29,17 @@ class LogLines:
     whole slots of its clock, and each slot is in one line: a slow worker is named once.
     """
 
-    def __init__(self, interval_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """interval_s: a multiple of ten seconds."""
+    def __init__(self, interval_s: float) -> None:
+        """Log nothing before the second view. interval_s: a multiple of ten seconds."""
         self._interval_s = interval_s
-        self._clock = clock
         # on Redis' clock: when the next lines are due, None before the first view, and when the
         # last ones were logged
         self._due_s: float | None = None
         self._last_s = 0.0
-        self._ahead_s = 0.0  # how far Redis' clock is ahead of ours
         self._last_counts: dict[str, dict[str, int]] = {}  # at the last lines, by queue
-
-    def due_in_s(self) -> float:
-        """Return the seconds until the next lines need a view; infinite before the first view."""
-        if self._due_s is None:
-            return math.inf
-        return max(0.0, self._due_s - self._ahead_s - self._clock())
 
     def __call__(self, view: ExporterView) -> None:
         """Log the lines if they are due. Counts begin with the first view."""
-        self._ahead_s = view.at_s - self._clock()
         if self._due_s is not None:
             # another server after a failover may be far behind, and lines continue there
             if self._due_s - self._interval_s <= view.at_s < self._due_s:
@@ -96,30 +85,21 @@ def _counts(view: QueueView) -> dict[str, int]:
 
 
 class BackgroundThread:
-    """Reaps dead workers and reads all queues, every half interval and when log lines are due.
+    """Reaps dead workers and reads all queues, every half interval, and every 5 s at least.
 
     So the needed workers are remembered without a scrape. It continues after every error, and logs
     an error once until all is well again. then: called with every view.
     """
 
     def __init__(
-        self,
-        reader: ViewReader,
-        interval_s: float,
-        then: list[Callable[[ExporterView], None]],
-        lines: LogLines | None,
+        self, reader: ViewReader, interval_s: float, then: list[Callable[[ExporterView], None]]
     ) -> None:
         self._reader = reader
-        self._tick_s = interval_s / 2
-        self._lines = lines
-        # the lines first, because they are due at a time of their own
-        self._actions: list[Callable[[ExporterView], None]] = [lines, *then] if lines else then
+        self._actions = then
         self._last_error = ""
-        self._began_s = -math.inf
-        self.thread = Periodic("exporter", self._turn, self._rest_s)
+        self.thread = Periodic("exporter", self._turn, min(interval_s / 2, LONGEST_PAUSE_S))
 
     def _turn(self) -> None:
-        self._began_s = time.monotonic()
         errors: list[str] = []
         with _noting(errors):
             self._reader.reap()
@@ -136,11 +116,6 @@ class BackgroundThread:
         elif self._last_error and not error:
             logger.warning("the exporter works again")
         self._last_error = error
-
-    def _rest_s(self) -> float:
-        """Return the seconds until the next turn."""
-        tick_s = self._tick_s - (time.monotonic() - self._began_s)
-        return max(0.05, min(tick_s, self._lines.due_in_s()) if self._lines else tick_s)
 
 
 @contextmanager
@@ -168,9 +143,8 @@ def serve_exporter(
     hosts: further host names that are allowed. ready: called with the URL.
     """
     allowed_hosts = check_hosts(hosts)
-    background = BackgroundThread(
-        reader, interval_s, then, LogLines(log_interval_s) if log_interval_s else None
-    )
+    lines = [LogLines(log_interval_s)] if log_interval_s else []
+    background = BackgroundThread(reader, interval_s, [*lines, *then])
     app = make_app(
         reader.read,
         lambda: background.thread.alive,

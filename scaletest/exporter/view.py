@@ -70,14 +70,13 @@ class QueueView:
 
 @dataclass(frozen=True, slots=True)
 class ExporterView:
-    """All queues of a Redis."""
+    """All queues of a Redis at one moment, with what reading them took."""
 
     at_s: float  # Redis server time
     read_s: float  # seconds that reading them took
     clients: int
     queues: tuple[QueueView, ...]
     unreadable: tuple[tuple[str, str], ...] = ()  # the names that are left out, and why
-    pages: int = 1  # number of calls that read them; with 1 all are of the same instant
 
 
 class ViewReader:
@@ -112,7 +111,8 @@ class ViewReader:
                 self._redis, {queue.name: len(queue.nodes) for queue in snapshot.queues}
             )
         read_s = time.perf_counter() - began
-        views, window_s = [], self.targets.window_s
+        views = []
+        window_s = self.targets.window_s
         with self._lock:
             # of the queues that there are: those of deleted ones are forgotten
             histories: dict[str, History] = {}
@@ -121,12 +121,13 @@ class ViewReader:
                 demand = QueueDemand(
                     queue.waiting, queue.running, window.submitted_per_s, window.mean_run_s
                 )
-                wanted, now = wanted_workers(demand, self.targets), self._clock()
+                wanted = wanted_workers(demand, self.targets)
+                now_s = self._clock()
                 # The need before the first reading is unknown, so the present workers stand for it.
                 # A restart of the exporter then never removes workers. HPA does the same with its
                 # first recommendation.
-                history = self._histories.get(queue.name) or ((now, len(queue.workers)),)
-                desired, histories[queue.name] = desired_workers(now, wanted, history, window_s)
+                history = self._histories.get(queue.name) or ((now_s, len(queue.workers)),)
+                desired, histories[queue.name] = desired_workers(now_s, wanted, history, window_s)
                 views.append(
                     QueueView(queue, window, wanted, desired, tuple(samples.get(queue.name, ())))
                 )
@@ -137,7 +138,6 @@ class ViewReader:
             clients=snapshot.clients,
             queues=tuple(views),
             unreadable=snapshot.unreadable,
-            pages=snapshot.pages,
         )
 
     def reap(self) -> None:

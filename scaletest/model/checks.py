@@ -1,6 +1,5 @@
 """Rules of all fields that come from outside. A check returns the value or raises InvalidValue."""
 
-import math
 import re
 import sys
 from collections.abc import Iterable
@@ -95,42 +94,36 @@ def seconds(
     value: float, name: str, *, maximum: float = MAX_TIME_LIMIT_S, zero: bool = True
 ) -> float:
     """Check a finite duration in seconds, from 0 (or above 0) to `maximum`."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    # not math.isfinite(), which fails with whole numbers that no float can hold
-    if not is_number or not -math.inf < value < math.inf:
-        raise InvalidValue(
-            f"{name} is {show_value(value)}, not a finite number of seconds",
-            hint="give a number, e.g. 2.5",
-        )
-    if value < 0 or value > maximum or (value == 0 and not zero):
-        raise InvalidValue(
-            f"{name} is {show_value(value)} s",
-            hint=f"give seconds from {'' if zero else 'above '}0 to {maximum:g}",
-        )
-    return float(value)
+    return number(value, name, maximum=maximum, zero=zero, noun="seconds")
 
 
 def number(
-    value: float, name: str, *, maximum: float, minimum: float = 0.0, zero: bool = False
+    value: float,
+    name: str,
+    *,
+    maximum: float,
+    minimum: float = 0.0,
+    zero: bool = False,
+    noun: str = "a number",
 ) -> float:
-    """Check a number without a unit, from `minimum` to `maximum`.
+    """Check a finite number, from `minimum` to `maximum`.
 
-    zero: whether it may be 0 where that is the minimum.
+    zero: whether it may be 0 where that is the minimum. noun: what to give, for the hint.
     """
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     # whole numbers may be larger than any float
-    is_float = is_number and (abs(value) <= sys.float_info.max or abs(value) == math.inf)
+    is_finite = is_number and abs(value) <= sys.float_info.max
     above_zero = not zero and minimum == 0
-    if not is_float or not minimum <= value <= maximum or (value == 0 and above_zero):
-        hint = f"give a number from {minimum:g} to {maximum:g}"
-        if minimum == 0:
-            hint = f"give a number {'above' if above_zero else 'from'} 0, up to {maximum:g}"
-        raise InvalidValue(f"{name} is {show_value(value)}", hint=hint)
+    if not is_finite or not minimum <= value <= maximum or (value == 0 and above_zero):
+        first = "above 0" if above_zero else f"from {minimum:g}"
+        raise InvalidValue(
+            f"{name} is {show_value(value)}", hint=f"give {noun} {first} to {maximum:g}"
+        )
     return float(value)
 
 
 def http_url(address: str, name: str) -> str:
-    """Check an HTTP or HTTPS URL."""
+    """Check an HTTP or HTTPS URL: it has a host, a possible port and no blanks."""
     try:
         parts = urlsplit(address)
         # the port of an address that cannot have it is a ValueError when it is asked for

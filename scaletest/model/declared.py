@@ -85,7 +85,7 @@ def parsed_by(function: Callable[[str], Any]) -> Meta:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Declared:
-    """A type with its declarations."""
+    """A type, and all that its declarations say of it."""
 
     base: Any
     optional: bool  # whether a value may be None

@@ -35,7 +35,7 @@ History = tuple[tuple[float, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Targets(Document):
-    """Targets for the number of workers."""
+    """What the number of workers is chosen for: how busy they are, and how long requests wait."""
 
     # share of the time that workers are busy
     utilisation: Annotated[
@@ -51,7 +51,7 @@ class Targets(Document):
 
 @dataclass(frozen=True, slots=True)
 class QueueDemand:
-    """The present load of a queue."""
+    """The present load of a queue, from which its wanted workers follow."""
 
     waiting: int
     running: int

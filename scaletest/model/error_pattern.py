@@ -12,8 +12,10 @@ them wrongly.
 import re
 from functools import lru_cache
 
-# Characters that are looked at, and characters of a pattern.
-MOST_READ, MOST_CHARACTERS = 2000, 500
+# Characters that are looked at.
+MOST_READ = 2000
+# Characters of a pattern.
+MOST_CHARACTERS = 500
 
 # The rest of a URL or a path ends at a space, quote, bracket or separator. Punctuation belongs to
 # it only where more follows; a colon ends a path, as before the number of a line.

@@ -85,7 +85,7 @@ def read_value(
         class_: Any = rule.base
         return read_file_document(class_, value, where, warnings)
     (item_hint, *_) = get_args(rule.base) or (None,)
-    if dataclasses.is_dataclass(declaration_of(item_hint).base) and isinstance(value, list):
+    if dataclasses.is_dataclass(declaration_of(item_hint).base) and isinstance(value, list | tuple):
         return tuple(
             read_value(item_hint, item, f"{name}[{number}]", label, warnings)
             for number, item in enumerate(value)

@@ -9,7 +9,7 @@ PATHS = {CHAT: "/v1/chat/completions", COMPLETIONS: "/v1/completions"}
 
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
-    """What requests are over HTTP."""
+    """Which requests are sent over HTTP: any, or prompts of an OpenAI-compatible service."""
 
     method: str
     payload: str

@@ -50,7 +50,7 @@ class Measurement(Document):
 
 @dataclass(frozen=True, slots=True)
 class MachineUse(Document):
-    """Means over a step, in cores."""
+    """What used the cores of the tester's machine during a step: means, in cores."""
 
     document_name = "the use of the machine"
 

@@ -91,7 +91,7 @@ class NodeFigures:
 
 @dataclass(frozen=True, slots=True)
 class NodeSample(NodeFigures, Document):
-    """One interval of one node."""
+    """The figures of one node over one interval, as one of its workers read them."""
 
     document_name = "the sample"
     constants = VERSIONED
@@ -122,7 +122,8 @@ class NodeSample(NodeFigures, Document):
                 # a negative one that cannot be negative is unknown
                 if number >= 0 or name == "temperature":
                     sound_figures[_cut_name(name)] = number
-        node, worker = _cut_name(sample.node), _cut_name(sample.worker)
+        node = _cut_name(sample.node)
+        worker = _cut_name(sample.worker)
         checks.number(sample.at_s, "at_s", minimum=-_LARGEST, maximum=_LARGEST)
         if (node, worker, resources) == (sample.node, sample.worker, sample.resources):
             return sample  # to make another would check it again

@@ -11,7 +11,7 @@ from scaletest.model import checks
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """Devices of one vendor."""
+    """How devices of one vendor are found, requested from Kubernetes, and chosen by a program."""
 
     name: str
     device_glob: str

@@ -41,7 +41,7 @@ AT_ONCE = Schedule()
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One unit of work."""
+    """One unit of work that a client enqueues; it never changes."""
 
     id: str  # unique, and valid as an RQ job id
     queue: str

@@ -10,8 +10,10 @@ from msgspec import Meta
 from scaletest.model.declared import VERSIONED, Count, flat
 from scaletest.model.document import Document
 
-# Lines of its log that are kept, the newest ones, and their length.
-MOST_LINES, LONGEST_LINE = 50, 300
+# Lines of its log that are kept, the newest ones.
+MOST_LINES = 50
+# Characters of a line.
+LONGEST_LINE = 300
 STEP, BENCHMARK, WORKLOAD = "step", "benchmark", "workload"
 
 Name = Annotated[str, Meta(max_length=255)]
@@ -40,7 +42,7 @@ def expect_alike(lengths_s: Sequence[float], count: int) -> TimeLeft | None:
 
 @dataclass(frozen=True, slots=True)
 class RunProgress(Document):
-    """The state of a run."""
+    """How far a run is, as it is shown, and kept in progress.json while it is measured."""
 
     document_name: ClassVar[str] = "the progress of a run"
     constants = VERSIONED
@@ -88,7 +90,7 @@ class RunProgress(Document):
 
 
 class ProgressChange(StrEnum):
-    """The kinds of events."""
+    """The kinds of events of a run that its command shows."""
 
     START = "start"
     STEP_BEGUN = "step_begun"

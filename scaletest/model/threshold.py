@@ -85,7 +85,6 @@ class Threshold:
     value: float  # as it was written, in `unit`
     unit: str
     base: str  # the unit of the measure
-    bare: bool = False  # whether `where` was written as a value alone, as in ratio(8)
 
     @property
     def factor(self) -> float:
@@ -102,11 +101,6 @@ class Threshold:
         """The name of the percentile that it bounds; "" where it bounds none."""
         name = self.measure.removeprefix(_FIGURES)
         return next((end for end in PERCENTILES if name.endswith(f".{end}")), "")
-
-    @property
-    def quantile(self) -> float | None:
-        """The quantile that it bounds; None where it bounds no percentile."""
-        return PERCENTILES.get(self.percentile)
 
     @property
     def figure(self) -> str:
@@ -135,7 +129,8 @@ class Threshold:
         return all(str(place.get(key)) == text for key, text in self.where)
 
     def __str__(self) -> str:
-        pairs = [text if self.bare else f"{key}={text}" for key, text in self.where]
+        # a step is its number alone, as in ratio(8)
+        pairs = [text if key == WORKERS else f"{key}={text}" for key, text in self.where]
         place = f"({', '.join(pairs)})" if pairs else ""
         number = f"{self.value:g}" if float(f"{self.value:g}") == self.value else repr(self.value)
         # 5 1/s would read as 51/s
@@ -159,20 +154,13 @@ def parse_threshold(text: str, table: MeasureTable, example: str) -> Threshold:
     measure, unit = match["measure"], match["unit"]
     measurable = table.get(OWN_FIGURE if _FIGURE.match(measure) else measure)
     if measurable is None:
-        stem, _, statistic = measure.partition(".")
-        statistics = [name for name in table if name.startswith(f"{stem}.")]
-        if statistics:
-            raise InvalidValue(
-                f"threshold {quoted} asks for {statistic or 'nothing'} of {stem}",
-                hint=f"write one of {', '.join(statistics)}",
-            )
         raise InvalidValue(
             f"threshold {quoted} names {checks.cut_text(measure, 40)}, which is not measured",
             hint=suggestion(measure, table),
         )
     # how it compares, and in which unit
     units = UNITS[measurable.unit]
-    names = ", ".join(filter(None, units))
+    names = ", ".join(name or "none" for name in units)
     checks.raise_first_mistake(
         (
             match["operator"] not in OPERATORS,
@@ -181,21 +169,18 @@ def parse_threshold(text: str, table: MeasureTable, example: str) -> Threshold:
         ),
         (
             unit not in units,
-            f"threshold {quoted} has"
-            f" {f'the unit {checks.cut_text(unit, 20)}' if unit else 'no unit'}",
-            f"{measure} takes {names}{' or none' if '' in units else ''}, e.g. {example}",
+            f"threshold {quoted} has the unit {checks.cut_text(unit, 20) or 'none'}",
+            f"{measure} takes {names}, e.g. {example}",
         ),
     )
     # where, and the bound itself
-    place = match["where"]
     threshold = Threshold(
         measure,
-        where=_parse_where(place, measure, measurable.keys, quoted, example),
+        where=_parse_where(match["where"], measure, measurable.keys, quoted, example),
         operator=match["operator"],
         value=float(match["value"]),
         unit=unit,
         base=measurable.unit,
-        bare=place is not None and "=" not in place,
     )
     is_part = threshold.base == "requests" and threshold.share
     checks.raise_first_mistake(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Visibility:
-    """The information that a worker can read."""
+    """The information about waits and devices that a worker can read on its node."""
 
     times: bool  # CPU times of its programs' threads
     calls: bool  # their system calls

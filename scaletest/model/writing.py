@@ -30,7 +30,7 @@ _PLAIN = frozenset((int, str, bool, type(None)))
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DocumentMember:
-    """A member of a document."""
+    """A member of a document: its names, its type, and where its value is."""
 
     name: str  # in documents
     attribute: str  # where its value is in the instance, as in growth.peak

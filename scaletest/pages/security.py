@@ -73,7 +73,7 @@ class HttpCounts:
         self.rejected = 0
 
     def count(self, status: int) -> None:
-        """Count an answer by its status."""
+        """Count an answer: as rejected from status 400 on."""
         with self._lock:
             self.completed += status < 400
             self.rejected += status >= 400
@@ -126,8 +126,8 @@ def answer_error(error: HTTPException) -> Response:
     if error.response is not None:
         return make_response(error.response)
     form = answer_form()
-    is_missing = isinstance(error, NotFound)
-    description = "there is nothing at this address" if is_missing else error.description
+    is_unknown = error.description == NotFound.description
+    description = "there is nothing at this address" if is_unknown else error.description
     reason = as_options(description or error.name)
     if form == "plain":
         response = Response(f"ERROR: {reason}\n", mimetype="text/plain")
@@ -221,7 +221,8 @@ def _has_token(token: str) -> bool:
     if not token:
         return False
     # a proxy that uses Authorization itself, as Kubernetes' does, forwards this header
-    text, authorization = request.headers.get("Scaletest-Token"), request.authorization
+    text = request.headers.get("Scaletest-Token")
+    authorization = request.authorization
     if text is None and authorization is not None:
         text = authorization.token if authorization.type == "bearer" else authorization.password
     return hmac.compare_digest(

@@ -136,7 +136,7 @@ class _BodylessParser(HTTPRequestParser):  # type: ignore[misc]
     chunked: bool
 
     def parse_header(self, header_plus: bytes) -> None:
-        """Read the headers."""
+        """Read the headers; ParsingError for a body of unknown length."""
         super().parse_header(header_plus)
         if self.chunked:
             # a chunked body could smuggle a second request past a proxy, so the connection closes
@@ -156,7 +156,7 @@ def _make_channel_class(
             super().execute()
 
     class Channel(HTTPChannel):  # type: ignore[misc]
-        """A connection."""
+        """A connection, which is closed when its peer reads nothing of a response."""
 
         error_task_class = Refusal
         parser_class = _BodylessParser

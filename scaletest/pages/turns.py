@@ -13,6 +13,8 @@ from scaletest.model.errors import Unreachable
 
 # Requests that may read Redis at the same time, at most.
 READS = 12
+# Of a server, for pages and probes that need no Redis too: they are answered while it hangs.
+THREADS = READS + 4
 
 T = TypeVar("T")
 
@@ -38,7 +40,7 @@ class ReadingTurns:
 
 
 class SharedCopy(Generic[T]):
-    """Shares what a function returned, or its Unreachable, for some seconds."""
+    """Shares what a function returned for some seconds."""
 
     def __init__(
         self,
@@ -52,21 +54,17 @@ class SharedCopy(Generic[T]):
 
         wait_s: how long others wait while somebody reads.
         """
-        self._read, self._for_s, self._clock = read, for_s, clock
+        self._read = read
+        self._for_s = for_s
+        self._clock = clock
         self._turns = ReadingTurns(1, wait_s)
         self._until = -1.0
-        self._copy: T | Unreachable | None = None
+        self._copy: T | None = None
 
     def get(self) -> T:
         """Return the copy, read anew when it is too old. Raises Unreachable."""
         with self._turns.take():
             if self._clock() >= self._until:
-                try:
-                    self._copy = self._read()
-                except Unreachable as error:
-                    self._copy = error
+                self._copy = self._read()
                 self._until = self._clock() + self._for_s
-            if isinstance(self._copy, Unreachable):
-                # a new one for each caller, since raising adds a traceback to it
-                raise Unreachable(self._copy.message, hint=self._copy.hint)
             return cast(T, self._copy)

@@ -18,8 +18,6 @@ from scaletest.model.environment import Environment
 from scaletest.model.masking import mask_passwords
 from scaletest.processes import proc
 
-# For processes of a run: their settings are those of its plan, and not again those of the user.
-WITHOUT_SETTINGS = {"SCALETEST_CONFIG": ""}
 # Packages whose versions are kept.
 PACKAGES = ("redis", "hiredis", "rq")
 CLOCK_SOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
@@ -46,14 +44,13 @@ def read_environment(command_line: Sequence[str], device_glob: str = "") -> dict
 
 def describe_host() -> dict[str, Any]:
     """Describe the host: operating system, processor, memory and the cores that we may use."""
-    has_affinity = hasattr(os, "sched_getaffinity")
     return {
         "system": platform.platform(),
         "kernel": platform.release(),
         "machine": platform.machine(),
         "processor": _first_value(Path("/proc/cpuinfo"), "model name"),
         "memory": _first_value(Path("/proc/meminfo"), "MemTotal"),
-        "cores": len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count(),
+        "cores": len(os.sched_getaffinity(0)),
     }
 
 

@@ -32,15 +32,18 @@ STEPS = "steps.jsonl"
 RECORDS = "records.jsonl"
 SAMPLES = "samples.jsonl"
 RESULT = "result.json"
-LOG, LOGS = "workers.log", "logs"
+# A file of what the workers wrote, and a folder of such files.
+LOG = "workers.log"
+LOGS = "logs"
 # LOCK is held by whoever measures. Of a lifecycle, whoever submits holds it, and whoever samples
 # holds SAMPLER_LOCK: these may be two processes.
-LOCK, SAMPLER_LOCK = ".lock", ".sampler.lock"
+LOCK = ".lock"
+SAMPLER_LOCK = ".sampler.lock"
 LOCKS = (LOCK, SAMPLER_LOCK)
 # The progress of a run that is being measured; see model/run_progress.py.
 PROGRESS = "progress.json"
-# Labels may change while a run is measured, so they have a lock of their own.
-LABELS, LABELS_LOCK = "labels.json", ".labels.lock"
+# It may change while a run is measured.
+LABELS = "labels.json"
 # In a file that is read whole, and in a line of the others: the objects that Python makes of it
 # take up to 25 times as much.
 MOST_CHARACTERS = 16 * 1024**2
@@ -50,7 +53,8 @@ LIFECYCLE = "lifecycle"
 SUBMISSIONS = "submissions.jsonl"
 # As the Run:ai scale test tool writes them. A folder without a plan that has the second is a run of
 # that tool.
-SUBMITTED, SAMPLED = "submitted.json", "sampled.json"
+SUBMITTED = "submitted.json"
+SAMPLED = "sampled.json"
 # The files that make up a run of any type. Steps come before records: of a run that is still
 # measured, whoever copies the files in this order has the records of every step that is listed.
 FILES = (PLAN, ENVIRONMENT, STEPS, SUBMISSIONS, RECORDS, SAMPLES, RESULT, LABELS)
@@ -58,7 +62,7 @@ PlanT = TypeVar("PlanT", bound="AnyPlan")
 
 
 class AnyPlan(Protocol):
-    """The plan of a run of any type."""
+    """What plans of all run types have in common: how they are written, read and named."""
 
     @property
     def workload(self) -> str:
@@ -77,7 +81,7 @@ class AnyPlan(Protocol):
 
 
 class RunFolder:
-    """The folder of one run."""
+    """The folder of one run of any type: its files, its locks and its labels."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -111,7 +115,7 @@ class RunFolder:
 
     @property
     def name(self) -> str:
-        """The run's name."""
+        """The name of the folder, by which commands find the run."""
         return self.path.name
 
     @property
@@ -149,10 +153,6 @@ class RunFolder:
             raise UsageError(
                 f"run {self.name} cannot be {verb}: {error.strerror or error}",
                 hint=f"free some space, or check the permissions of {self.path}",
-            ) from error
-        except InvalidValue as error:
-            raise InvalidValue(
-                error.message, hint=error.hint or f"look into {self.path}"
             ) from error
 
     @contextmanager
@@ -217,7 +217,7 @@ class RunFolder:
                         derived += (SUBMITTED, SAMPLED, "times.csv", "report.html", *pictures)
                 # the plan goes last of FILES: what an interrupted deletion leaves is still found as
                 # a run, and can be deleted again
-                for name in (*derived, *reversed(FILES), *LOCKS, LABELS_LOCK):
+                for name in (*derived, *reversed(FILES), *LOCKS):
                     for path in (self.path / name, fresh_of(self.path / name)):
                         path.unlink(missing_ok=True)
                 shutil.rmtree(self.path / LOGS, ignore_errors=True)
@@ -234,24 +234,19 @@ class RunFolder:
         """Write environment, labels, and at last the plan: with it the folder holds a run."""
         self.write(ENVIRONMENT, environment)
         if labels != UNLABELLED:
-            self.relabel(lambda _: labels)
+            self.set_labels(labels)
         self.write(PLAN, plan.to_dict())
 
     @property
     def labels(self) -> Labels:
         """The labels of the run; UNLABELLED where its file holds none."""
-        with suppress(OSError, InvalidValue, UsageError):
-            # labels need less; a larger file is none of ours
-            if (self.path / LABELS).stat().st_size <= 64 * 1024:
-                return Labels.from_dict(self.read(LABELS))
+        with suppress(InvalidValue, UsageError):
+            return Labels.from_dict(self.read(LABELS))
         return UNLABELLED
 
-    def relabel(self, change: Callable[[Labels], Labels]) -> Labels:
-        """Change the labels, also while the run is measured; return the new ones."""
-        with self.locked(LABELS_LOCK):
-            labels = change(self.labels)
-            self.write(LABELS, labels.to_dict())
-        return labels
+    def set_labels(self, labels: Labels) -> None:
+        """Replace the labels, also while the run is measured."""
+        self.write(LABELS, labels.to_dict())
 
     def read(self, name: str) -> dict[str, Any]:
         """Read a file of JSON, {} when it is not there.
@@ -285,9 +280,10 @@ class RunFolder:
     def _check_length(self, name: str, text: str) -> str:
         """Return the text of a file, or a line of it; InvalidValue when it is too long."""
         if len(text) > MOST_CHARACTERS:
+            part = "a line of it" if name.endswith(".jsonl") else "it"
             raise InvalidValue(
-                f"{name} of run {self.name} is damaged: it has more than {MOST_CHARACTERS}"
-                f" characters{' in a line' if name.endswith('.jsonl') else ''}"
+                f"{name} of run {self.name} is damaged: {part} has more than {MOST_CHARACTERS}"
+                " characters"
             )
         return text
 
@@ -356,7 +352,7 @@ def elapsed_s(result: Mapping[str, Any]) -> float:
 
 
 class TypedFolder(RunFolder, Generic[PlanT]):
-    """The folder of a run of one type."""
+    """The folder of a run of one type, whose plan and lines it reads."""
 
     run_type: ClassVar[str]  # its name
     plan_type: type[PlanT]

@@ -19,6 +19,8 @@ VERDICTS = ("none", "RUNNING", "PASS", "INVALID", "FAIL")
 AUTOMATIC_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z-(?=\w+\Z)")
 # Each of them is judged anew.
 MOST_IN_TREND = 50
+# Of the files of a run that is judged anew for a list.
+MOST_TO_JUDGE_BYTES = 8 * 1024**2
 SORTS: dict[str, Callable[["ListedRun"], str | float]] = {
     "began": lambda run: run.began or "",
     "name": lambda run: run.name or run.run,
@@ -110,41 +112,50 @@ class ListedRun:
 
 def read_listed_run(folder: RunFolder) -> ListedRun:
     """Read a stored run for lists; one that is still measured is RUNNING."""
-    in_use, labels = folder.in_use, folder.labels
-    # a folder's name may hold bytes that are not UTF-8, which neither pages nor JSON can
-    name, path = (
-        text.encode(errors="backslashreplace").decode() for text in (folder.name, str(folder.path))
+    labels = folder.labels
+    run = ListedRun(
+        _as_unicode(folder.name),
+        folder.in_use,
+        _as_unicode(str(folder.path)),
+        labels.name,
+        labels.note,
     )
-    run = ListedRun(name, in_use, path, labels.name, labels.note)
-    running = str(VerdictKind.RUNNING) if in_use else None
+    if run.in_use:
+        run = replace(run, verdict=str(VerdictKind.RUNNING))
     try:
         with folder.trouble("read"):
             run_type = type_of(folder)
             plan = run_type.plan(folder.read(PLAN))
-            environment, result = folder.read(ENVIRONMENT), folder.read(RESULT)
+            environment = folder.read(ENVIRONMENT)
+            result = folder.read(RESULT)
             curve = run_type.curve(folder, result)
     except (ScaletestError, OSError) as error:
-        return replace(run, verdict=running, problem=str(error))
-    verdict, problem = folder.stored_verdict, ""
+        return replace(run, problem=str(error))
+    verdict = run.verdict or folder.stored_verdict
+    problem = ""
     # one with more in its files is not judged anew for a list, since that takes half a second
-    is_short = sum(map(folder.size, FILES)) <= 8 * 1024**2
-    if running is None and not verdict and is_short:
+    if not verdict and sum(map(folder.size, FILES)) <= MOST_TO_JUDGE_BYTES:
         try:
             verdict = str(judge_run(folder).verdict.kind)
         except Exception as error:
             # one run that cannot be judged must not hide the others
-            verdict, problem = "", str(error)
-    began, elapsed_s = environment.get("began"), result.get("elapsed_s")
+            problem = str(error)
+    elapsed_s = result.get("elapsed_s")
     return replace(
         run,
         kind=run_type.name,
-        began=str(began or "") or None,
+        began=str(environment.get("began") or "") or None,
         workload=plan.workload,
         steps=list(plan.steps),
-        verdict=running or verdict or None,
+        verdict=verdict or None,
         problem=problem,
         elapsed_s=elapsed_s if isinstance(elapsed_s, int | float) else None,
         finding=cut_text(str(result.get("finding") or ""), limit=80),
         curve=curve,
         ideal=run_type.ideal_curve(result, curve),
     )
+
+
+def _as_unicode(name: str) -> str:
+    """Return a name of a file, of which bytes may be no UTF-8, as pages and JSON can have it."""
+    return name.encode(errors="backslashreplace").decode()

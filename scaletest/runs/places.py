@@ -67,18 +67,7 @@ def find(name: str, environment: Mapping[str, str]) -> RunFolder:
 
     LAST is the newest, and the end of a name suffices when only one run's ends so.
     """
-    path = Path(name)
-    try:
-        path.stat()
-    except PermissionError as error:
-        raise UsageError(
-            f"cannot open {name}: {error.strerror}",
-            hint="check the permissions of its folders",
-        ) from error
-    except (OSError, ValueError):  # a ValueError for NUL: no path then, but perhaps a name
-        run = None
-    else:
-        run = open_run(path)
+    run = open_run(Path(name))
     if run is not None:
         return run
     runs = find_runs(default_root(environment))
@@ -89,9 +78,9 @@ def find(name: str, environment: Mapping[str, str]) -> RunFolder:
         return matching[0]
     if matching:
         names = ", ".join(run.name for run in matching[:5])
-        is_shared = all(run.labels.name == name for run in matching)
-        hint = "give one of these names" if is_shared else "give more of the name"
-        raise UsageError(f"{name!r} fits {len(matching)} runs: {names}", hint=hint)
+        raise UsageError(
+            f"{name!r} fits {len(matching)} runs: {names}", hint="give one of these names"
+        )
     labels = [run.labels.name for run in runs]
     near = nearest_name(name, [*(run.name for run in runs), *filter(None, labels)])
     raise UsageError(

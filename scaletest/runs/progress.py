@@ -3,13 +3,10 @@
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from threading import Lock
 
-from scaletest.broker.connection import prepare_connection
-from scaletest.broker.redis_errors import REDIS_ERRORS
-from scaletest.broker.run_progress import publish_progress
 from scaletest.model.checks import cut_text
 from scaletest.model.errors import ScaletestError
 from scaletest.model.run_progress import (
@@ -30,17 +27,13 @@ from scaletest.runs.folder import PROGRESS, RunFolder
 
 logger = logging.getLogger("scaletest.runs")
 
-# The page of a run (--ui) is served at most so long after the end of its command.
-LONGEST_PAGE_S = 20.0
+# So long the page of a run (--ui) is still served to open browsers when its run has ended: they ask
+# every two seconds.
+LAST_LOOK_S = 4.0
 
 # Shows an event of a run, with the state at that time and a line for people, which may be foreign
 # text and may be empty. It returns at once.
 ShowEvent = Callable[[ProgressChange, RunProgress, str], None]
-
-
-def say_nothing(folder: RunFolder) -> str:
-    """Return no line about a run that has begun."""
-    return ""
 
 
 class Progress:
@@ -51,18 +44,17 @@ class Progress:
         show: ShowEvent,
         clock: Callable[[], float] = time.monotonic,
         *,
-        redis_url: str = "",
-        begun: Callable[[RunFolder], str] = say_nothing,
+        begun: Callable[[RunFolder], str] | None = None,
         every_s: float = 10.0,
     ) -> None:
         """Begin without a run.
 
-        redis_url: where the state of a run is published; "" for nowhere. begun: called with the
-        folder of each run that begins; gives a line to show, "" for none. every_s: how often the
-        state is shown when nothing else is.
+        begun: called with the folder of each run that begins; gives a line to show, "" for none.
+        every_s: how often the state is shown when nothing else is.
         """
         self._show_event = show
-        self._redis_url, self._begun, self._every_s = redis_url, begun, every_s
+        self._begun = begun
+        self._every_s = every_s
         self._lock = Lock()
         self._state = RunProgress("", "", "")
         self._measured_line = ""  # of a step that is not shown yet
@@ -71,21 +63,21 @@ class Progress:
         self._keeper: ProgressKeeper | None = None
         # times of this clock: when the run began, when something was shown last
         self._clock = clock
-        self._began_s, self._shown_s = clock(), clock()
+        self._began_s = self._shown_s = clock()
         self._expected_end: ExpectedEnd | None = None
 
     @contextmanager
     def of_run(self, folder: RunFolder, title: str) -> Iterator[None]:
-        """Show the progress of this run, and keep it in its folder and in Redis, until it ends.
+        """Show the progress of this run, and keep it in its folder, until it ends.
 
         title: what is measured.
         """
         self._folder = folder
         self._begin(folder.kind, title, folder.name)
-        self._keeper = ProgressKeeper(folder, self.state, self._redis_url)
+        self._keeper = ProgressKeeper(folder, self.state)
         try:
             self._show(ProgressChange.START)
-            if line := self._begun(folder):
+            if self._begun is not None and (line := self._begun(folder)):
                 self._show(ProgressChange.MESSAGE, line)
             yield
         except Exception as error:
@@ -129,9 +121,9 @@ class Progress:
             self._judge()
 
     def state(self) -> RunProgress:
-        """Return the state now."""
-        now_s, state = self._clock(), self._state
-        state = replace(state, elapsed_s=max(0.0, round(now_s - self._began_s)))
+        """Return how far the run is now, with the seconds since it began and until its end."""
+        now_s = self._clock()
+        state = replace(self._state, elapsed_s=max(0.0, round(now_s - self._began_s)))
         if self._expected_end is None or state.ended:
             return state
         # one that is over has moved: nobody knows by how much
@@ -156,8 +148,10 @@ class Progress:
         """Show that a step is measured, with the time left after it, and keep the line."""
         self._show_measured()
         self._log(line)
-        done, steps = self._state.done + 1, self._state.steps
-        self._change(done=min(done, steps) if steps else done)
+        done = self._state.done + 1
+        if self._state.steps:
+            done = min(done, self._state.steps)
+        self._change(done=done)
         self._measured_line = line
 
     def message(self, line: str) -> None:
@@ -181,10 +175,14 @@ class Progress:
         self._change(verdict=cut_text(kind, limit=10))
 
     def _begin(self, kind: str, title: str, run: str = "") -> None:
-        self._began_s, self._begun_step, self._expected_end = self._clock(), 0, None
+        """Forget the run before, if there was one."""
+        self._began_s = self._clock()
+        self._begun_step = 0
+        self._expected_end = None
         self._state = RunProgress(cut_text(run, limit=255), kind, _cut_line(title))
 
     def _end(self) -> None:
+        """Show that the run is over, and keep its last state."""
         self._show_measured()
         self._change(ended=True, phase="", line="")
         if self._keeper is not None:
@@ -194,9 +192,9 @@ class Progress:
 
     def _show_measured(self) -> None:
         """Show the step that was measured last, unless it was shown."""
-        line, self._measured_line = self._measured_line, ""
-        if line:
-            self._show(ProgressChange.STEP_MEASURED, line)
+        if self._measured_line:
+            self._show(ProgressChange.STEP_MEASURED, self._measured_line)
+            self._measured_line = ""
 
     def _show(self, change: ProgressChange, message: str = "") -> None:
         self._shown_s = self._clock()
@@ -224,16 +222,16 @@ class ExpectedEnd:
     latest_s: float
 
 
-def narrow_end(said: ExpectedEnd | None, left: TimeLeft, now_s: float) -> ExpectedEnd:
-    """Return when a run ends, by what was said of it and by a new estimate.
+def narrow_end(before: ExpectedEnd | None, left: TimeLeft, now_s: float) -> ExpectedEnd:
+    """Return when a run ends, by what was expected before and by a new estimate.
 
-    What was said is only narrowed, so that nobody is told that the end has moved away, unless the
-    estimate leaves it altogether: then it was wrong.
+    What was expected is only narrowed, so that nobody is told that the end has moved away, unless
+    the estimate leaves it altogether: then it was wrong.
     """
     end = ExpectedEnd(now_s + left.least_s, now_s + left.most_s)
-    if said is None or end.earliest_s > said.latest_s or end.latest_s < said.earliest_s:
+    if before is None or end.earliest_s > before.latest_s or end.latest_s < before.earliest_s:
         return end
-    return ExpectedEnd(max(said.earliest_s, end.earliest_s), min(said.latest_s, end.latest_s))
+    return ExpectedEnd(max(before.earliest_s, end.earliest_s), min(before.latest_s, end.latest_s))
 
 
 def time_left(state: RunProgress) -> str:
@@ -247,30 +245,24 @@ def time_left(state: RunProgress) -> str:
 
 
 class ProgressKeeper:
-    """Keeps the state of a run where others find it, in its folder and in Redis, until closed.
+    """Keeps the state of a run in its folder, where others find it, until closed.
 
     A thread writes once a second, so that whoever measures never waits. What cannot be written is
     left out: progress is no part of a run, and nothing of a run rests on it.
     """
 
-    def __init__(
-        self, folder: RunFolder, state: Callable[[], RunProgress], redis_url: str = ""
-    ) -> None:
+    def __init__(self, folder: RunFolder, state: Callable[[], RunProgress]) -> None:
         """Begin to write. state: gives the state, from any thread."""
-        self._folder, self._state = folder, state
-        # a Redis that hangs must not hold the end of a run up for long
-        self._redis = prepare_connection(redis_url, socket_timeout_s=2.0) if redis_url else None
+        self._folder = folder
+        self._state = state
         self._keep()
         self._thread = Periodic("progress", self._keep, 1.0)
         self._thread.start()
 
     def close(self) -> None:
-        """Write the last state."""
+        """Stop writing, after the last state."""
         self._thread.close()
         self._keep()
-        if self._redis is not None:
-            with suppress(*REDIS_ERRORS, OSError):
-                self._redis.close()
 
     def _keep(self) -> None:
         state = self._state()
@@ -278,8 +270,3 @@ class ProgressKeeper:
             self._folder.replace(PROGRESS, [state.to_json()], durable=False)
         except (ScaletestError, OSError) as error:
             logger.debug("the progress of run %s is not written: %s", state.run, error)
-        if self._redis is not None:
-            try:
-                publish_progress(self._redis, state)
-            except (*REDIS_ERRORS, OSError) as error:
-                logger.debug("the progress of run %s is not published: %s", state.run, error)

@@ -13,11 +13,11 @@ from typing import cast
 from scaletest.model.checks import cut_text
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
 from scaletest.model.json_schema import Schema
-from scaletest.model.verdict import Verdict, VerdictKind
+from scaletest.model.verdict import VerdictKind
 from scaletest.render.contents import Report
-from scaletest.runs.folder import PLAN, RunFolder
+from scaletest.runs.folder import RunFolder
 from scaletest.runs.run_type import JudgedRun, RunType
-from scaletest.stats.comparison import CandidateComparison, Comparison, Contrast, Side
+from scaletest.stats.comparison import Comparison, Contrast, Side
 from scaletest.stats.comparison import compare_runs as compare_sides
 from scaletest.stats.trend import Trend, find_trend
 
@@ -85,12 +85,6 @@ def type_of(folder: RunFolder) -> RunType:
     return run_type(folder.kind)
 
 
-def can_run_again(folder: RunFolder) -> bool:
-    """Return whether `scaletest validate --local` can run the plan of a stored run again."""
-    own_type = type_of(folder)
-    return own_type.is_local(own_type.plan(folder.read(PLAN)))
-
-
 def judge_run(folder: RunFolder, *, is_final: bool = False) -> JudgedRun:
     """Judge a stored run of any type anew; without a verdict while it is still measured.
 
@@ -111,7 +105,8 @@ def report_of(folder: RunFolder, judged: JudgedRun) -> Report:
     """Report a run that is judged already, with its labels."""
     module, _, function = TYPES[type_of(folder).name].report.partition(":")
     unlabelled = cast(Report, getattr(import_module(module), function)(judged))
-    verdict, stored = unlabelled.head.verdict, folder.stored_verdict
+    verdict = unlabelled.head.verdict
+    stored = folder.stored_verdict
     if verdict.kind is not VerdictKind.RUNNING and stored not in ("", str(verdict.kind)):
         # in the reason, which every format shows beside the verdict
         remark = f"judged anew: it was {cut_text(stored, limit=10)} when it was measured"
@@ -128,10 +123,6 @@ def compare(folders: Sequence[RunFolder], tolerance: float, *, force: bool) -> C
     judged_runs = [base_type.judge(folder) for folder in folders]
     base, *candidates = map(partial(_as_side, base_type), folders, judged_runs)
     contrasts = [base_type.contrast(judged_runs[0], judged) for judged in judged_runs[1:]]
-    if len({folder.path.resolve() for folder in folders}) == 1:
-        same = [CandidateComparison(side, (), Contrast()) for side in candidates]
-        verdict = Verdict(VerdictKind.PASS, f"both are the same run, {folders[0].name}")
-        return Comparison(base_type.name, tolerance, base, tuple(same), verdict)
     pairs = list(zip(candidates, contrasts, strict=True))
     return compare_sides(base_type.name, base, pairs, tolerance, force=force)
 
@@ -140,10 +131,12 @@ def trend(folders: Sequence[RunFolder], measure: str, tolerance: float) -> Trend
     """Follow a measure through runs of one type, the oldest first; see `find_trend`."""
     base_type = _common_type(folders)
     judged_runs: list[JudgedRun | None] = []
-    sides, problems = [], {}
+    sides: list[Side] = []
+    problems: dict[str, str] = {}
     for folder in folders:
-        # runs of a trend often share the name that people gave them
-        judged, side = None, Side(folder.name, str(folder.path), ())
+        # by the folder's name: runs of a trend often share the one that people gave them
+        side = Side(folder.name, str(folder.path), ())
+        judged = None
         try:
             judged = base_type.judge(folder)
             side = replace(_as_side(base_type, folder, judged), name=folder.name)

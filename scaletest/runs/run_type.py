@@ -13,7 +13,7 @@ from scaletest.stats.measure import Measure
 
 
 class JudgedRun(Protocol):
-    """A stored run, judged anew."""
+    """What every run has that is judged anew, whatever its type."""
 
     @property
     def folder(self) -> str:
@@ -74,10 +74,6 @@ class RunType(ABC):
     def plan(self, document: dict[str, Any]) -> AnyPlan:
         """Read and check a plan; InvalidValue names the field."""
         return cast(AnyPlan, self.folder.plan_type.from_dict(document))
-
-    def is_local(self, plan: Any) -> bool:
-        """Return whether a plan is that of a validation of local workers."""
-        return False
 
     def curve(self, folder: RunFolder, result: Mapping[str, Any]) -> list[float]:
         """Return the main measure of a run, step by step, for lists.

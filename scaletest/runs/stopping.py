@@ -35,7 +35,8 @@ class StopRequest:
 def _say(line: str) -> None:
     """Write past all buffers to standard error: a signal may come while one is written."""
     with suppress(OSError):
-        os.write(2, f"\n{line}\n{BELOW_ROWS if os.isatty(2) else ''}".encode())
+        end = BELOW_ROWS if os.isatty(2) else ""
+        os.write(2, f"\n{line}\n{end}".encode())
 
 
 @contextmanager
@@ -56,7 +57,8 @@ def stop_on_signals(
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         del names[signal.SIGHUP]
     received: list[int] = []
-    stack, closing = ExitStack(), False
+    stack = ExitStack()
+    closing = False
 
     def handle(number: int, frame: FrameType | None) -> None:
         received.append(number)

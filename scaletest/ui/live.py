@@ -1,17 +1,17 @@
-"""The pages Live: the runs in progress of the archive and of Redis, and one of them.
+"""The pages Live: the runs in progress of the archive, and one of them.
 
-A run of the archive is judged anew when its files have changed, and less often where that takes
-long. Of a run that is measured elsewhere its progress is shown, as its command tells it to Redis.
+A run is judged anew when its files have changed, and less often where that takes long.
 """
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from flask import Response, g, make_response, redirect, render_template, request
 from werkzeug.wrappers import Response as AnyResponse
 
-from scaletest.model.errors import ScaletestError, Unreachable
+from scaletest.model.errors import ScaletestError
 from scaletest.model.labels import UNLABELLED, Labels
 from scaletest.model.run_progress import RunProgress
 from scaletest.model.verdict import VerdictKind
@@ -21,26 +21,24 @@ from scaletest.render.text import Markup
 from scaletest.report.formats import html
 from scaletest.runs import registry
 from scaletest.runs.folder import PROGRESS, RunFolder
-from scaletest.runs.progress import LONGEST_PAGE_S
-from scaletest.ui.reading import reader
-from scaletest.ui.reports import folder_of, in_sentences, report_cache, stamps_of
-from scaletest.ui.runs import PATIENCE_S, run_index
+from scaletest.runs.progress import LAST_LOOK_S
+from scaletest.runs.run_index import stamps_of
+from scaletest.ui.reports import folder_of, report_cache
+from scaletest.ui.runs import run_index
 from scaletest.ui.sources import of_application, sources
 
 NOTHING = Markup("")
 RUNNING, ENDED, INTERRUPTED = "running", "ended", "interrupted"
-# An open page asks every two seconds; one that did not for so long is closed, or hidden. A page
-# that was just loaded has not asked again yet, and no script may be there to do so.
-SILENT_S, LOADED_S = 6.0, 3.0
+# An open page asks every two seconds; one that did not for so long is closed, or hidden.
+SILENT_S = 6.0
 
 
 @dataclass(frozen=True, slots=True)
 class LiveRun:
-    """A run as its page shows it."""
+    """A run in progress, or one that has just ended, as its page shows it."""
 
     progress: RunProgress
     state: str  # RUNNING, ENDED, or INTERRUPTED where its process is gone
-    is_stored: bool  # whether its report can be asked for here
     contents: Markup = NOTHING  # the report so far
     problem: str = ""  # why there is none
     labels: Labels = UNLABELLED
@@ -61,19 +59,14 @@ class LiveRun:
 
 @dataclass(slots=True)
 class OpenPages:
-    """What the open pages of runs have asked for."""
+    """The pages of runs that are open in a browser."""
 
-    silent_s: float = 0.0  # when they are all silent, if none asks until then
-    ends: int = 0  # how often they were told of the end of a run
+    asked_s: float = -SILENT_S  # when one of them asked last
 
     def wait_for_the_end(self) -> None:
-        """Wait until the open pages show the end, as far as they still ask.
-
-        A page shows the end when it asks again after it was told.
-        """
-        until_s = time.monotonic() + LONGEST_PAGE_S
-        while self.ends < 2 and time.monotonic() < min(until_s, self.silent_s):
-            time.sleep(0.1)
+        """Let the open pages ask once more, so that they show the end of their run."""
+        if time.monotonic() - self.asked_s < SILENT_S:
+            time.sleep(LAST_LOOK_S)
 
 
 def open_pages() -> OpenPages:
@@ -83,87 +76,43 @@ def open_pages() -> OpenPages:
 
 def live() -> AnyResponse:
     """Show the run in progress, or a list where there are several or none."""
-    runs, problem = runs_in_progress()
-    if len(runs) == 1 and not problem:
+    runs = runs_in_progress()
+    if len(runs) == 1:
         return redirect(f"{g.root}/live/{quote(runs[0].name)}")
-    stored, _ = run_index().look(PATIENCE_S)
-    return make_response(
-        render_template(
-            "live.html",
-            title="Live",
-            runs=runs,
-            problem=problem,
-            latest=stored[:-6:-1],
-            has_redis=reader() is not None,
-        )
-    )
+    latest = run_index().runs()[:-6:-1]
+    page = render_template("live.html", title="Live", runs=runs, latest=latest)
+    return make_response(page)
 
 
 def live_run(name: str) -> Response:
     """Show a run in progress; also one that has just ended."""
-    is_open = "X-Page" in request.headers  # from the script of a page
-    if is_open:
-        # the page is not silent while its report is being made, which may take long
-        open_pages().silent_s = time.monotonic() + LONGEST_PAGE_S
-    # the run, in the archive or in Redis, or why there is none
-    run, problem, missing = None, "", 404
     folder = folder_of(name)
-    if folder is not None:
-        run = _add_report(_describe_stored(folder), folder)
-    elif reader() is not None:
-        try:
-            run = next((run for run in _runs_of_redis() if run.name == name), None)
-        except Unreachable as error:
-            problem, missing = in_sentences(error), 503
-    title, status = (run.title, 200) if run else ("Live", missing)
-    page = render_template("live_run.html", title=title, name=name, run=run, problem=problem)
-    # what `wait_for_the_end` waits for: who is shown the end only needs to ask once more
-    shows_end = run is not None and run.state == ENDED
-    if is_open:
-        open_pages().ends += shows_end
-    if is_open or not shows_end:
-        open_pages().silent_s = time.monotonic() + (SILENT_S if is_open else LOADED_S)
-    return make_response(page, status)
+    run = _add_report(_describe_run(folder), folder) if folder else None
+    page = render_template("live_run.html", title=run.title if run else "Live", name=name, run=run)
+    if "X-Page" in request.headers:  # from the script of a page
+        open_pages().asked_s = time.monotonic()
+    return make_response(page, 200 if run else 404)
 
 
-def runs_in_progress() -> tuple[list[LiveRun], str]:
-    """Return the runs in progress, those of the archive first, and why others are unknown."""
-    stored, _ = run_index().look(PATIENCE_S)
-    names = [run.run for run in stored if run.in_use]
+def runs_in_progress() -> list[LiveRun]:
+    """Return the runs in progress: those of the archive, and that of the command of these pages."""
+    names = [run.run for run in run_index().runs() if run.in_use]
     own_run = sources().run
     if own_run is not None:
         names.append(own_run.name)
     folders = filter(None, map(folder_of, dict.fromkeys(names)))
-    runs = [run for run in map(_describe_stored, folders) if run.state == RUNNING]
-    if reader() is None:
-        return runs, ""
-    stored_names = {run.name for run in runs}
-    try:
-        for run in _runs_of_redis():
-            if run.state == RUNNING and run.name not in stored_names:
-                runs.append(run)
-    except Unreachable as error:
-        return runs, in_sentences(error)
-    return runs, ""
+    return [run for run in map(_describe_run, folders) if run.state == RUNNING]
 
 
-def _runs_of_redis() -> list[LiveRun]:
-    """Return the runs that Redis was told of. Raises Unreachable."""
-    return [LiveRun(run, ENDED if run.ended else RUNNING, False) for run in reader().runs()]
-
-
-def _describe_stored(folder: RunFolder) -> LiveRun:
-    """Describe a run of the archive, without its report."""
+def _describe_run(folder: RunFolder) -> LiveRun:
+    """Describe how far a run is by its folder, without its report."""
     is_held = folder.in_use
     progress = RunProgress(folder.name, "", "", ended=not is_held)
-    # a larger file is none that a run wrote
-    if 0 < folder.size(PROGRESS) <= 128 * 1024:
-        try:
-            progress = RunProgress.from_dict(folder.read(PROGRESS))
-        except ScaletestError:
-            pass  # its page shows what else is known
+    # where it cannot be read, the page shows what else is known
+    with suppress(ScaletestError):
+        progress = RunProgress.from_dict(folder.read(PROGRESS))
     state = RUNNING if is_held else INTERRUPTED
-    return LiveRun(progress, ENDED if progress.ended else state, True, labels=folder.labels)
+    return LiveRun(progress, ENDED if progress.ended else state, labels=folder.labels)
 
 
 def _add_report(run: LiveRun, folder: RunFolder) -> LiveRun:

@@ -7,12 +7,11 @@ import shlex
 from itertools import chain
 from typing import Any
 
-from flask import Response, g, render_template
+from flask import render_template
 from flask.typing import ResponseReturnValue
 
 from scaletest.broker.failures import recent_failure_groups
 from scaletest.model import histogram
-from scaletest.model.checks import QUEUE_NAME
 from scaletest.model.errors import Unreachable
 from scaletest.pages.site import READ, page_of, printable_line
 from scaletest.ui import rows
@@ -36,7 +35,7 @@ OTHERS = {
 
 
 def overview() -> ResponseReturnValue:
-    """Show the page; 503 while Redis is away."""
+    """Show all queues, workers and devices, and what needs attention; 503 while Redis is away."""
     source = reader()
     if source is None:
         return render_template("overview.html", title="Overview", reading=None, error=None)
@@ -44,28 +43,19 @@ def overview() -> ResponseReturnValue:
         reading = source.read()
     except Unreachable as error:
         return render_template("overview.html", title="Overview", reading=None, error=error), 503
-
-    def make_page() -> bytes:
-        page = render_template("overview.html", title="Overview", **overview_context(reading))
-        return page.encode(errors="replace")
-
-    return Response(reading.pages.page(g.root, (), make_page), mimetype="text/html")
+    return render_template("overview.html", title="Overview", **overview_context(reading))
 
 
 def overview_context(reading: Reading) -> dict[str, Any]:
-    """Collect what the template shows."""
+    """Collect what the overview shows of a reading, the most urgent first."""
     queue_rows = rows.queue_rows(reading)
     workers = rows.urgent_first(chain.from_iterable(row.workers for row in queue_rows))
     samples = chain.from_iterable(reading.samples.values())
     problems = []
     for name, why in reading.snapshot.unreadable:
-        # an entry whose name is not one of a queue can only be removed
-        is_queue = QUEUE_NAME.fullmatch(name)
-        remedy = f"check {name}" if is_queue else f"remove -- {shlex.quote(name)}"
         text = f"it cannot be read and is left out: {why}"
-        problems.append(
-            rows.Problem(rows.BAD, "unreadable", name, text, f"scaletest queue {remedy}")
-        )
+        command = f"scaletest queue check {shlex.quote(name)}"
+        problems.append(rows.Problem(rows.BAD, "unreadable", name, text, command))
     problems += chain.from_iterable(row.problems for row in queue_rows)
     return {
         "reading": reading,

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from flask import current_app
@@ -16,18 +16,16 @@ from flask import current_app
 from scaletest.broker.connection import prepare_connection
 from scaletest.broker.failures import FailedRequest, last_failures
 from scaletest.broker.redis_errors import explain_redis_errors
-from scaletest.broker.run_progress import read_published
 from scaletest.broker.samples import latest_samples
 from scaletest.broker.snapshot import QueueSnapshot, RqState, Snapshot, read_rq_state, read_snapshot
 from scaletest.model import NodeSample
-from scaletest.model.run_progress import RunProgress
-from scaletest.pages.turns import READS, ReadingTurns, SharedCopy
+from scaletest.pages.turns import ReadingTurns, SharedCopy
 from scaletest.runs.run_index import Signature
 
-# How long a copy is shared, and how long others wait for whoever reads it.
-COPY_S, WAIT_S = 1.0, 1.0
-# Some more than may wait for Redis at the same time, for pages and probes that need none.
-THREADS = READS + 4
+# How long a copy is shared.
+COPY_S = 1.0
+# How long others wait for whoever reads it.
+WAIT_S = 1.0
 
 T = TypeVar("T")
 
@@ -72,7 +70,6 @@ class Reading:
     snapshot: Snapshot
     samples: dict[str, list[NodeSample]]  # the last ones of each queue's nodes
     rq: RqState
-    pages: PageCache = field(default_factory=PageCache)  # made of it, for all who share it
 
     def queue(self, name: str) -> QueueSnapshot | None:
         """Return the declared queue of this name; None for an unknown or unreadable one."""
@@ -96,15 +93,8 @@ class QueueReader:
 
     def failures(self, queue: str) -> list[FailedRequest]:
         """Read the last failures of a queue, newest first. Raises Unreachable."""
-        return self._read_in_turn(lambda: last_failures(self._redis, queue))
-
-    def runs(self) -> list[RunProgress]:
-        """Read the runs that are measured elsewhere. Raises Unreachable."""
-        return self._read_in_turn(lambda: read_published(self._redis))
-
-    def _read_in_turn(self, read: Callable[[], T]) -> T:
         with self._turns.take(), explain_redis_errors(self._url):
-            return read()
+            return last_failures(self._redis, queue)
 
     def _read(self) -> Reading:
         with explain_redis_errors(self._url):

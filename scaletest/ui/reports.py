@@ -22,13 +22,13 @@ from scaletest.report.comparison import comparison_report
 from scaletest.report.formats import html
 from scaletest.report.trend import trend_report
 from scaletest.runs import registry
-from scaletest.runs.folder import FILES, RunFolder
+from scaletest.runs.folder import RunFolder
 from scaletest.runs.listing import choose_for_trend
 from scaletest.runs.places import find_named
-from scaletest.runs.run_index import Signature, folder_signature
+from scaletest.runs.run_index import stamps_of
 from scaletest.stats.comparison import TOLERANCE
 from scaletest.ui.reading import PageCache
-from scaletest.ui.runs import PATIENCE_S, run_index
+from scaletest.ui.runs import run_index
 from scaletest.ui.sources import of_application, sources
 
 # Forms that a run is downloaded in: their names and types.
@@ -41,11 +41,12 @@ DOWNLOADS = {
     "junit": ("JUnit", "application/xml"),
 }
 # Runs that may be chosen without the list, and that one comparison takes.
-MOST_CHOICES, MOST_COMPARED = 200, 20
+MOST_CHOICES = 200
+MOST_COMPARED = 20
 
 
 def report_cache() -> PageCache:
-    """Return the cache of this application."""
+    """Return the reports that this application made last."""
     return of_application("reports", PageCache)
 
 
@@ -59,20 +60,15 @@ def folder_of(name: str) -> RunFolder | None:
         return beside
     folder = find_named(sources().root, name)
     if folder is None:
-        stored, _ = run_index().look(PATIENCE_S)
-        called = [run for run in stored if name in (LATEST, run.name)]
+        called = [run for run in run_index().runs() if name in (LATEST, run.name)]
         folder = find_named(sources().root, called[-1].run) if called else None
     return folder
 
 
-def stamps_of(folder: RunFolder) -> Signature:
-    """Return what changes with any file of a run, and when its measuring begins or ends."""
-    return (*folder_signature(folder.path, FILES), (folder.in_use, 0, 0))
-
-
 def run(name: str) -> Response:
     """Show the report of a run, or the run in the form that the suffix of its name says."""
-    folder, form = folder_of(name), ""
+    form = ""
+    folder = folder_of(name)
     if folder is None:
         stem, _, form = name.rpartition(".")
         folder = folder_of(stem) if form in DOWNLOADS else None
@@ -89,8 +85,10 @@ def run(name: str) -> Response:
     try:
         content = report_cache().page((folder.path, form or g.root), stamps_of(folder), make_page)
     except (ScaletestError, OSError) as error:
-        title, text = printable_line(folder.name), in_sentences(error)
-        return make_response(render_template("message.html", title=title, text=text), 422)
+        page = render_template(
+            "message.html", title=printable_line(folder.name), text=in_sentences(error)
+        )
+        return make_response(page, 422)
     response = _page_response(content, DOWNLOADS[form or "html"][1])
     if form:
         file = quote(f"{folder.name}.{form}".replace(".junit", ".junit.xml"), safe="")
@@ -150,8 +148,9 @@ def _comparison_page(folders: list[RunFolder]) -> bytes:
 
 def trend() -> Response:
     """Show a measure over the runs of a name; where there is no name, a form that asks for it."""
-    name, measure = request.args.get("name", "").strip(), request.args.get("measure", "")
-    stored, _ = run_index().look(PATIENCE_S)
+    name = request.args.get("name", "").strip()
+    measure = request.args.get("measure", "")
+    stored = run_index().runs()
     problem = ""
     if name:
         try:
@@ -183,7 +182,6 @@ def _page_of_site(report: Report, links: Pairs, run: RunFolder | None = None) ->
         "report_navigation.html",
         links=links,
         run=run,
-        can_run_again=run is not None and registry.can_run_again(run),
         forms=DOWNLOADS,
     )
     return html.render(report, Markup(navigation)).encode(errors="replace")
@@ -191,7 +189,7 @@ def _page_of_site(report: Report, links: Pairs, run: RunFolder | None = None) ->
 
 def _ask_for_runs(names: list[str], problem: str, status: int = 200) -> Response:
     """Show the form that asks which runs to compare."""
-    stored, _ = run_index().look(PATIENCE_S)
+    stored = run_index().runs()
     return make_response(
         render_template(
             "compare.html",

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import repeat
 from typing import NamedTuple
 
 from scaletest.broker.snapshot import BUSY, IDLE, SUSPECT, QueueSnapshot, WorkerState
@@ -23,15 +21,9 @@ MANY_FAILED = 0.05
 LEVELS = BAD, WARNING, WELL = "bad", "warning", "well"
 
 
-@lru_cache(maxsize=1024)
-def draw_spark(counts: tuple[int, ...], title: str) -> Markup:
-    """Draw a spark line; kept, as pages ask for the same one until a slot of time is over."""
-    return sparkline(counts, title)
-
-
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something to look at."""
+    """Something that somebody should look at, with the command that helps."""
 
     level: str  # BAD or WARNING
     word: str  # of its badge
@@ -49,13 +41,13 @@ class WorkerRow(NamedTuple):
 
     @property
     def level(self) -> str:
-        """How urgent it is."""
+        """How urgent it is to look at: BAD or WELL."""
         return BAD if self.worker.state == SUSPECT else WELL
 
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """A queue with its last minute."""
+    """A queue, what it did in the last minute, and what is wrong with it."""
 
     queue: QueueSnapshot
     workers: Sequence[WorkerRow]
@@ -66,7 +58,7 @@ class QueueRow:
 
     @property
     def level(self) -> str:
-        """The worst level of its problems."""
+        """The worst level of its problems; WELL without any."""
         levels = {problem.level for problem in self.problems}
         return next((level for level in (BAD, WARNING) if level in levels), WELL)
 
@@ -95,10 +87,10 @@ class QueueRow:
         last = int(self.queue.at_s // SLOT_S)
         # the present slot is not over, so it would look like a fall
         numbers = range(last - RING + 1, last)
-        counts = tuple(map(by_slot.get, numbers, repeat(0)))
+        counts = [by_slot.get(number, 0) for number in numbers]
         span = f"in the last {len(numbers) * SLOT_S // 60} minutes"
         title = f"{name.capitalize()} {span}, at most {max(counts) / SLOT_S:g} per second"
-        return draw_spark(counts, title)
+        return sparkline(counts, title)
 
 
 class DeviceRow(NamedTuple):
@@ -127,7 +119,7 @@ def queue_rows(reading: Reading) -> list[QueueRow]:
 
 
 def queue_row(queue: QueueSnapshot, reading: Reading) -> QueueRow:
-    """Describe one queue of a reading."""
+    """Describe one queue by its last minute, with what somebody should look at."""
     window = window_until(queue.slots, queue.at_s, WINDOW_S)
     workers = worker_rows(queue)
     failed_in_rq = reading.rq.failed.get(queue.name, 0)
@@ -143,7 +135,8 @@ def queue_row(queue: QueueSnapshot, reading: Reading) -> QueueRow:
 
 def find_problems(queue: QueueSnapshot, window: RecentWindow) -> Iterable[Problem]:
     """Yield what somebody should look at, the worst first."""
-    name, suspects = queue.name, queue.states[SUSPECT]
+    name = queue.name
+    suspects = queue.states[SUSPECT]
     if queue.waiting and not queue.workers:
         yield Problem(
             BAD,
@@ -222,7 +215,8 @@ def device_rows(queues: Sequence[QueueSnapshot], samples: Iterable[NodeSample]) 
             measured[sample.node, name] = numbers
     rows = []
     for node, name in holders.keys() | measured.keys():
-        users, numbers = holders.get((node, name), []), measured.get((node, name), {})
+        users = holders.get((node, name), [])
+        numbers = measured.get((node, name), {})
         rows.append(
             DeviceRow(
                 node,

@@ -14,8 +14,6 @@ from scaletest.runs.run_index import RunIndex
 from scaletest.ui.sources import of_application, sources
 
 AT_ONCE = 100
-# How long a page waits for runs that the index has not read yet.
-PATIENCE_S = 0.1
 ORDERS = {
     "began": "newest first",
     "name": "by name",
@@ -26,7 +24,7 @@ ORDERS = {
 
 @dataclass(frozen=True, slots=True)
 class RunQuery:
-    """What the query of the page asks for."""
+    """Which runs the query of the page asks for, and in which order."""
 
     wanted: RunFilter
     order: str
@@ -48,14 +46,15 @@ def run_index() -> RunIndex:
 def read_all_runs(app: Flask) -> None:
     """Read all runs, before somebody asks for the page."""
     with app.app_context():
-        run_index().fill()
+        run_index().runs()
 
 
 def runs() -> str:
-    """Show the page."""
+    """Show the stored runs that fit the query, a hundred a page."""
     # unknown values in the query count as not asked for
     arguments = request.args
-    wanted_type, order = arguments.get("type", ""), arguments.get("sort", "")
+    wanted_type = arguments.get("type", "")
+    order = arguments.get("sort", "")
     query = RunQuery(
         RunFilter(
             wanted_type if wanted_type in TYPES else "",
@@ -65,7 +64,7 @@ def runs() -> str:
         order if order in SORTS else "began",
     )
     # all runs that fit, of which a page shows some; `choose_runs` sorts upwards
-    stored, unread = run_index().look(PATIENCE_S)
+    stored = run_index().runs()
     fitting = choose_runs(stored, query.wanted, query.order)
     if query.order != "name":
         fitting.reverse()
@@ -80,7 +79,6 @@ def runs() -> str:
         first=first,
         count=len(fitting),
         total=len(stored),
-        unread=unread,
         emptiness=sources().why_no_runs,
         types=list(TYPES),
         verdicts=VERDICTS,

@@ -28,15 +28,14 @@ from scaletest.pages.security import LOOPBACK
 from scaletest.pages.site import READ
 from scaletest.processes.children import end_all, has_exited, python_module
 from scaletest.processes.guard import Guard
-from scaletest.runs.folder import PLAN
-from scaletest.runs.listing import ListedRun, read_listed_run
 from scaletest.runs.places import new_path, open_run
-from scaletest.runs.registry import can_run_again
-from scaletest.ui.reports import folder_of, in_sentences
+from scaletest.ui.reports import in_sentences
 from scaletest.ui.sources import sources
 
-# How long a page waits for the run to be there, and the end of these pages for that of the run.
-PATIENCE_S, END_S = 20.0, 10.0
+# How long a page waits for the run to be there.
+PATIENCE_S = 20.0
+# How long the end of these pages waits for that of the run.
+END_S = 10.0
 
 
 class Starter:
@@ -76,7 +75,8 @@ class Starter:
             self._guard.watch(process.pid)
             if self._process is not None:
                 self._process.wait()
-            self._process, self._name = process, path.name
+            self._process = process
+            self._name = path.name
             until_s = time.monotonic() + PATIENCE_S
             while open_run(path) is None and time.monotonic() < until_s:
                 if has_exited(process):
@@ -93,31 +93,30 @@ class Starter:
             os.kill(self._process.pid, SIGINT)
 
     def close(self) -> None:
-        """End what runs."""
+        """End the validation that runs, and what guards it."""
         if self._process is not None:
             end_all([self._process], END_S)
         self._guard.close()
 
 
 def start_page() -> str:
-    """Show the form."""
-    return _show_form(request.args.get("run", ""))
+    """Show the form that asks for a command and the largest number of workers."""
+    return _show_form()
 
 
 def start() -> ResponseReturnValue:
     """Start what the form asks for, and show its page."""
     _check_request()
-    name, command, limit = (request.form.get(key, "") for key in ("run", "command", "limit"))
+    command = request.form.get("command", "")
+    limit = request.form.get("limit", "")
     path = sources().root / new_path(os.environ).name
     try:
-        workload = ["--", *shlex.split(command)]
-        if name:
-            workload = ["-f", f"{_find_run(name).folder}/{PLAN}"]
-        elif not command.strip():
+        if not command.strip():
             raise UsageError("there is no command", hint="type one, e.g. sleep 0.1")
-        _starter().start(path, [*(["--limit", limit] if limit else []), *workload])
+        options = ["--limit", limit] if limit else []
+        _starter().start(path, [*options, "--", *shlex.split(command)])
     except (ScaletestError, OSError, ValueError) as error:
-        return _show_form(name, command, limit, in_sentences(error)), 400
+        return _show_form(command, limit, in_sentences(error)), 400
     return redirect(f"{g.root}/live/{path.name}", 303)
 
 
@@ -135,7 +134,8 @@ def _starter() -> Starter:
 
 def _check_request() -> None:
     """Refuse a request that the user of these pages did not make from them."""
-    host, origin = request.headers.get("Host", ""), request.headers.get("Origin")
+    host = request.headers.get("Host", "")
+    origin = request.headers.get("Origin")
     # the name that a stranger pointed at this address (DNS rebinding)
     if not LOOPBACK.fullmatch(host):
         raise Forbidden("runs are started under a loopback address only; nothing was started")
@@ -149,29 +149,9 @@ def _check_request() -> None:
         raise Forbidden("open the address that scaletest ui printed first; nothing was started")
 
 
-def _find_run(name: str) -> ListedRun:
-    """Return the stored run whose plan can be run again here; UsageError when it is none."""
-    folder = folder_of(name)
-    if folder is None:
-        raise UsageError(f"there is no run {name!r:.80}", hint="choose another run")
-    if not can_run_again(folder):
-        raise UsageError(
-            f"run {folder.name} is not a validation of local workers",
-            hint="measure it again with its command",
-        )
-    return read_listed_run(folder)
-
-
-def _show_form(name: str, command: str = "", limit: str = "", problem: str = "") -> str:
-    """Show the form for a command, or for the plan of the stored run of that name."""
-    run = None
-    if name:
-        try:
-            run = _find_run(name)
-        except (ScaletestError, OSError) as error:
-            problem = problem or in_sentences(error)
+def _show_form(command: str = "", limit: str = "", problem: str = "") -> str:
     return render_template(
-        "start.html", title="Start", run=run, command=command, limit=limit, problem=problem
+        "start.html", title="Start", command=command, limit=limit, problem=problem
     )
 
 

@@ -1,16 +1,13 @@
 """Every page that this project serves or writes, over made-up queues, runs and loads."""
 
-from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
 
 from flask import Flask
 
 from scaletest.benchmarks.report import benchmark_report
 from scaletest.capacity.report import make_comparison_report
-from scaletest.exporter.app import make_app as make_exporter
 from scaletest.lifecycle.report.report import lifecycle_report
 from scaletest.lifecycle.run_type import LifecycleRun
 from scaletest.model.errors import Unreachable
@@ -30,7 +27,6 @@ from tests.conftest import eventually
 from tests.unit import made_runs as runs
 from tests.unit.benchmarks.test_report import READ, a_run, only
 from tests.unit.capacity.simulations import compared
-from tests.unit.exporter.test_exporter import queue, view
 from tests.unit.lifecycle.test_charts import made
 from tests.unit.lifecycles import of
 from tests.unit.queue_pages import MadeReader, site, under_load
@@ -46,10 +42,8 @@ SERVED = {
     ),
     "ui-without-redis": ("/", "/live", "/runs"),
     "ui-while-redis-is-away": ("/",),
-    "ui-that-starts": ("/start", "/start?run=one", "/start?run=none"),
+    "ui-that-starts": ("/start",),
     "client": ("/", "/stats?type=html", "/none"),
-    "exporter": ("/",),
-    "exporter-while-redis-is-away": ("/",),
 }
 WRITTEN = (
     *(f"validation-{case}" for case in ("limited", "failures", "peak")),
@@ -71,8 +65,6 @@ def addresses(stack: ExitStack, folder: Path) -> dict[str, str]:
         "ui-that-starts": site(
             None, archive, starter=stack.enter_context(closing(Starter("token")))
         ),
-        "exporter": make_exporter(lambda: view(queue(LONG)), lambda: True),
-        "exporter-while-redis-is-away": make_exporter(_raising(away), lambda: True),
     }
     runs_page.read_all_runs(applications["ui"])
     urls = {name: _served(stack, app) for name, app in applications.items()}
@@ -85,13 +77,6 @@ def addresses(stack: ExitStack, folder: Path) -> dict[str, str]:
 
 def _served(stack: ExitStack, app: Flask) -> str:
     return stack.enter_context(closing(Server(app, "127.0.0.1:0", headers=HEADERS))).url
-
-
-def _raising(error: Exception) -> Callable[[], NoReturn]:
-    def read() -> NoReturn:
-        raise error
-
-    return read
 
 
 def _client(stack: ExitStack) -> str:
@@ -112,7 +97,7 @@ def _archive(stack: ExitStack, folder: Path) -> Path:
         plan = replace(runs.LIMITED, queue="validate-0a1b2c3d")
         run = runs.stored(root / name, plan, runs.limited_steps())
         labels = Labels(f"{name}-again", "before the fix")
-        run.relabel(lambda _, labels=labels: labels)
+        run.set_labels(labels)
         if verdict:
             found = {"finding": "2.0x: file lock encoder.lock", "verdict": {"kind": verdict}}
             run.write(RESULT, {"elapsed_s": 25.4, "steps": steps, **found})

@@ -24,7 +24,6 @@ from scaletest.model.run_progress import RunProgress
 from scaletest.pages.security import HEADERS
 from scaletest.pages.server import Server
 from scaletest.runs.folder import PROGRESS, RESULT
-from scaletest.ui import runs as runs_page
 from scaletest.ui.app import make_app
 from scaletest.ui.sources import Sources
 from scaletest.ui.start import Starter
@@ -54,12 +53,11 @@ class Archive:
 
 
 @pytest.fixture
-def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Archive]:
-    monkeypatch.setattr(runs_page, "PATIENCE_S", 60.0)
+def archive(tmp_path: Path) -> Iterator[Archive]:
     root = tmp_path / "runs"
     with closing(Server(make_app(Sources(root)), "127.0.0.1:0", headers=HEADERS)) as server:
         site = Archive(root, server.url)
-        site.add("one", verdict={"kind": "PASS"}).relabel(lambda _: Labels("base"))
+        site.add("one", verdict={"kind": "PASS"}).set_labels(Labels("base"))
         site.add("two", verdict={"kind": "FAIL"})
         yield site
 

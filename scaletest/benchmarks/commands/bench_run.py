@@ -113,15 +113,14 @@ def run(
         shared.refuse_beside(
             "--resume", allowed={"resume", "output", "form", *(field.name for field in places)}
         )
-    # without a queue it is a default, which was not chosen
-    with watch_runs(watch, place.redis_url if place.queue else "") as progress:
+    with watch_runs(watch) as progress:
         if resume:
             benchmarks = launch.resume_run(stored.find(resume), place, progress)
         else:
             benchmarks = launch.start_run(
                 subject, changes, place, run_dir=run_dir, labels=labels, progress=progress
             )
-    return stored.deliver_finished(benchmark_report(benchmarks), output, benchmarks.to_dict())
+    return stored.deliver_finished(benchmark_report(benchmarks), output)
 
 
 @cloup.command(hidden=True, help=EXECUTE_HELP)

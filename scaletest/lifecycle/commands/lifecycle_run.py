@@ -111,7 +111,7 @@ def delete(output_dir: Path, *, yes: bool) -> None:
     """Delete the objects of a run, when that is confirmed."""
     plan = _find_store(output_dir).plan()
     objects = f"{plan.object_kind}s of run {plan.run} in namespace {plan.namespace}"
-    if shared.is_confirmed(f"Delete all {objects}?", yes, terminal=True):
+    if shared.is_confirmed(f"Delete all {objects}?", yes):
         echo(f"{measuring.delete_all(plan)} {objects} deleted")
     else:
         echo("nothing deleted", err=True)

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 import click
 
+from scaletest.cli.plan_settings import key_of
 from scaletest.cli.quantity import DURATION, RATE
-from scaletest.cli.settings import key_of
 from scaletest.documents import reader
 from scaletest.model.declared import choice
 from scaletest.model.errors import UsageError

@@ -32,13 +32,10 @@ def run_saturation(
     plan: SaturationPlan, options: SaturationOptions, output: Output, watch: WatchOptions
 ) -> int:
     """Measure, and print the run in that form; return its exit code."""
-    with watch_runs(watch, options.redis_url) as progress:
+    with watch_runs(watch) as progress:
         folder, code = saturate(plan, options, progress)
     # judged again from what is on disk, as every later report of the run is
-    judged = RUN_TYPE.judge(folder)
-    extra = {"extra": judged.extra} if judged.extra else {}
-    data = {**judged.result.to_dict(), "folder": judged.folder, **extra}
-    stored.deliver_finished(saturation_report(judged), output, data)
+    stored.deliver_finished(saturation_report(RUN_TYPE.judge(folder)), output)
     return code
 
 
@@ -46,7 +43,7 @@ def run_tuning(
     plan: SaturationPlan, options: SaturationOptions, output: Output, watch: WatchOptions
 ) -> int:
     """Measure settings, and print them, the best first; return the exit code."""
-    with watch_runs(watch, options.redis_url) as progress:
+    with watch_runs(watch) as progress:
         tried, code = tune(plan, options, progress)
     tried = rank_settings(tried)
     cells = [

@@ -27,7 +27,6 @@ from scaletest.model.attempt import Attempt
 from scaletest.model.errors import AgentLost, Unreachable, WaitTimeout
 from scaletest.processes.children import end_all, python_module
 from scaletest.processes.guard import Guard
-from scaletest.runs.environment import WITHOUT_SETTINGS
 from scaletest.saturation.judging.forecast import HEAD_START_S
 from scaletest.saturation.measure.agent import Work, make_load
 from scaletest.saturation.options import SaturationOptions
@@ -72,7 +71,7 @@ def _start_processes(count: int, name: str, url: str, stack: ExitStack) -> Calla
     """Start agents on this machine; return what raises when one of them ended by itself."""
     guard = stack.enter_context(closing(Guard("KILL")))
     line = python_module("scaletest", "saturate", "--agent", name)
-    environment = guard.environment({**os.environ, **WITHOUT_SETTINGS, "SCALETEST_REDIS_URL": url})
+    environment = guard.environment({**os.environ, "SCALETEST_REDIS_URL": url})
     processes = [
         subprocess.Popen(
             line,

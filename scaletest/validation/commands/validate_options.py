@@ -1,9 +1,9 @@
 """Where the settings of a plan of scaletest validate come from.
 
-A setting comes from a flag, the environment, a plan file, the settings file, or its default, in
-this order. A plan file is YAML; its keys are the names of the options with underscores, and
-`command`, `thresholds` and `background`. A list given on the command line replaces the file's. The
-plan.json of a run is a plan file too.
+A setting comes from a flag, the environment, a plan file, or its default, in this order. A plan
+file is YAML; its keys are the names of the options with underscores, and `command`, `thresholds`
+and `background`. A list given on the command line replaces the file's. The plan.json of a run is a
+plan file too.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ FIRST_SOURCES = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 def read_plan(context: click.Context) -> tuple[Plan, bool]:
     """Return the plan that all sources make together, and whether one of them gives the limit.
 
-    The settings file and the default do not count for that. InvalidValue for an unknown key, or a
+    The default does not count for that. InvalidValue for an unknown key, or a
     value of the wrong type.
     """
     file = context.params["file"]
@@ -32,7 +32,6 @@ def read_plan(context: click.Context) -> tuple[Plan, bool]:
     values = {}
     for key, member in FILE_MEMBERS.items():
         name = member.attribute
-        # the default, or of the settings file, which counts less than a plan
         values[name] = context.params.get(key, member.default)
         from_options = context.get_parameter_source(key) in FIRST_SOURCES
         if name in from_file and not from_options:

@@ -42,7 +42,7 @@ def start_validation(
     """
     if not place.deployment.deployment:
         before_run.check_plan(plan)
-    with watch_runs(watch, place.redis_url or "") as progress:
+    with watch_runs(watch) as progress:
         folder, result = start(
             plan,
             place,
@@ -60,7 +60,7 @@ def resume_validation(run: str, place: ValidationPlace, output: Output, watch: W
     run: its name, its path, or a word such as LAST. UsageError beside options that its plan has.
     """
     shared.refuse_beside("--resume", allowed=BESIDE_RESUME)
-    with watch_runs(watch, place.redis_url or "") as progress:
+    with watch_runs(watch) as progress:
         folder, result = resume(stored.find(run), place, before_run.device_names, progress)
     return _print_result(folder, result, output)
 
@@ -70,9 +70,7 @@ def _print_result(folder: ValidationFolder, result: Evaluation, output: Output) 
     # The folder lacks what could not be written because the disk was full. The result that this
     # process holds has it too, so it replaces the one that is read from the folder.
     judged = replace(RUN_TYPE.judge(folder), result=result)
-    return stored.deliver_finished(
-        report_of(folder, judged), output, {**result.to_dict(), "folder": str(folder.path)}
-    )
+    return stored.deliver_finished(report_of(folder, judged), output)
 
 
 def show_plan(plan: Plan, output: Output) -> None:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from scaletest.model import VerdictKind
-from scaletest.model.threshold import parse_step_threshold
+from scaletest.model.threshold import PERCENTILES, parse_step_threshold
 from scaletest.stats.completions import Completions
 from scaletest.stats.percentiles import samples_needed
 from scaletest.stats.student import spread_bound, t95

@@ -15,7 +15,6 @@ from scaletest.model.checks import cut_text
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.processes.children import end_all, python_module
 from scaletest.processes.guard import Guard
-from scaletest.runs.environment import WITHOUT_SETTINGS
 from scaletest.runs.private_files import open_private
 from scaletest.validation.measure.runner import ValidationRunner
 from scaletest.validation.measure.samples import ReadSamples
@@ -129,7 +128,7 @@ class LocalBackend:
         if work.command:
             line += ["--null-input", "--", *work.command]
         # a URL may contain a password, and every user can read command lines
-        settings = {**WITHOUT_SETTINGS, "SCALETEST_REDIS_URL": options.redis_url}
+        settings = {"SCALETEST_REDIS_URL": options.redis_url}
         try:
             log = open_private(self._log, "ab")
         except OSError as error:

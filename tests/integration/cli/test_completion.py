@@ -14,16 +14,11 @@ from tests.unit.made_runs import make
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """A run called nightly, and a broken settings file, about which nothing is said."""
+    """A run called nightly."""
     runs = tmp_path / "data" / "scaletest" / "runs"
     make("pass", runs)
     (runs / "pass").rename(runs / "nightly")
-    (tmp_path / "config.yaml").write_text("{")
-    return {
-        **os.environ,
-        "XDG_DATA_HOME": str(tmp_path / "data"),
-        "SCALETEST_CONFIG": str(tmp_path / "config.yaml"),
-    }
+    return {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data")}
 
 
 # (line up to the cursor, what is offered)

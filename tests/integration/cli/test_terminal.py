@@ -189,7 +189,6 @@ def test_a_worker_without_a_terminal_writes_a_line_an_event(
     first, last = done.stderr.splitlines()
     assert first == f"worker w: serving queue q of {url}, running sleep"
     assert last.startswith("worker w ended: 1 request in ")
-    assert "run time" not in last  # of so few there is no median
 
 
 def test_a_client_shows_what_comes_back(
@@ -202,5 +201,5 @@ def test_a_client_shows_what_comes_back(
     assert (
         f"queue q of {url}" in shown.text.replace("\r\n", "") and "load: batch of 3" in shown.text
     )
-    assert "queue q: 3 requests in" in shown.text and "in flight" in shown.text
+    assert "in flight" in shown.text
     assert "Overall request / reply statistics" in (tmp_path / "stdout").read_text()

@@ -20,7 +20,6 @@ COMMANDS = [
     *(("report", name) for name in KEPT_RUNS),
     ("compare", "validation-pass", "validation-lock"),
     ("runs", "list"),
-    ("runs", "show", "validation-lock"),
     ("validate", "--limit", "16", "--threshold", "run.p95<9s", "--dry-run", "--", "sleep", "0.1"),
     ("saturate", "http://127.0.0.1:9/", "--latency-limit", "p95<200ms", "--dry-run"),
     ("lifecycle", "--help"),

@@ -23,7 +23,6 @@ from scaletest.exporter.app import make_app as make_exporter
 from scaletest.exporter.view import ViewReader
 from scaletest.model.checks import escape_unprintable
 from scaletest.model.desired_workers import Targets
-from scaletest.model.run_progress import RunProgress
 from scaletest.ui.app import make_app
 from scaletest.ui.reading import QueueReader
 from scaletest.ui.sources import Sources
@@ -41,12 +40,10 @@ MOST_BYTES = 1_000_000
 PAGES = (
     "/",
     "/queues/q",
-    "/live",
-    "/live/run",
     "/runs",
     "/readyz",
 )
-SCRAPES = ("/metrics", "/api/v1/queues", "/")
+SCRAPES = ("/metrics", "/api/v1/queues")
 
 TEXTS: tuple[str | bytes, ...] = (
     *("0", "-1", "nan", "inf", "1e999", "9" * 25, "9" * 400, "9" * 5000, "1_0", "\u0661"),
@@ -58,7 +55,6 @@ TEXTS: tuple[str | bytes, ...] = (
 SCORES = (0.0, -1.0, FAR_FUTURE, float("inf"), float("-inf"), 1.8e9, 1e308)
 SINGLE = (None, True, False, 0, -1, 10**30, 1e308, 0.5, float("nan"), float("inf"))
 Command = tuple[Any, ...]
-DOCUMENT = RunProgress("run", "validation", "t", 1.0, 1, 4, log=("a",)).to_json()
 
 
 class Hostile(random.Random):
@@ -100,9 +96,9 @@ def of_another_type(hostile: Hostile) -> list[Command]:
     """A key of ours as any type."""
     name = hostile.choice(["q", "run", "r-1", "w"])
     of_name = (keys.counters, keys.ended, keys.slots, keys.paused, keys.leases)
-    more = (keys.workers, keys.suspects, keys.samples, keys.failures, keys.progress)
+    more = (keys.workers, keys.suspects, keys.samples, keys.failures)
     named = [key(name) for key in (*of_name, *more, keys.rq_queue, keys.rq_job, keys.rq_worker)]
-    single = [keys.QUEUES, keys.CLIENTS, keys.STANDSTILL, keys.RUNS_IN_PROGRESS]
+    single = [keys.QUEUES, keys.CLIENTS, keys.STANDSTILL]
     key, text, score = hostile.choice(named + single), hostile.text(), hostile.choice(SCORES)
     written = [
         ("SET", key, text),
@@ -178,14 +174,7 @@ def a_job(hostile: Hostile) -> list[Command]:
     ]
 
 
-def a_run(hostile: Hostile) -> list[Command]:
-    return [
-        ("ZADD", keys.RUNS_IN_PROGRESS, hostile.choice(SCORES), hostile.text("run")),
-        ("SET", keys.progress("run"), json.dumps(hostile.changed(json.loads(DOCUMENT)))),
-    ]
-
-
-WRITERS = (of_another_type, a_worker, an_entry, counts, a_failure, a_sample, a_job, a_run)
+WRITERS = (of_another_type, a_worker, an_entry, counts, a_failure, a_sample, a_job)
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
-"""Runs of real commands, watched on the page that --ui serves, and elsewhere by way of Redis; the
-pages of queues with real workers, and while their Redis is away, frozen, or somebody else's.
+"""Runs of real commands, watched on the page that --ui serves; the pages of queues with real
+workers, and while their Redis is away, frozen, or somebody else's.
 """
 
 import json
@@ -21,7 +21,6 @@ from urllib.parse import urlencode
 import pytest
 
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
-from scaletest.broker.run_progress import read_published
 from scaletest.cli.ui import PAGE_PRIORITY
 from scaletest.model import Request
 from scaletest.pages.turns import READS
@@ -165,34 +164,6 @@ def test_a_run_that_was_started_from_the_pages_ends_with_them(site: Site, gate: 
     eventually(lambda: not folder.in_use)
 
 
-def test_a_run_with_a_redis_is_shown_by_a_ui_elsewhere(
-    site: Site, gate: Gate, url: str, redis: Any, tmp_path: Path
-) -> None:
-    far = tmp_path / "far"
-    far.mkdir()
-    with ExitStack() as stack:
-        other = Site(far, stack)
-        here, elsewhere = site.ui(log="ui"), other.ui("--redis-url", url, log="ui")
-        command = site.start(*VALIDATE, "--redis-url", url, "--", *gate.command, log="run")
-        run = eventually(lambda: [known.run for known in read_published(redis)])[0]
-        # one UI reads the archive, the other one nothing but Redis: expect the progress in both
-        for address in (here, elsewhere):
-            eventually(lambda: "step 1 of 4" in page(f"{address}/live/{run}"))  # noqa: B023
-            assert f"/live/{run}" in first_address(f"{address}/live")
-        gate.open()
-        assert command.wait() in (0, 3, 4)
-        text = page(f"{elsewhere}/live/{run}")
-        assert "The run has ended" in text and f"scaletest report {run}" in text
-        assert "RUNNING" not in text
-        assert f"/runs/{run}" in page(f"{here}/live/{run}")
-
-
-def first_address(url: str) -> str:
-    """Where a page leads."""
-    with urllib.request.urlopen(url, timeout=60) as response:
-        return str(response.url)
-
-
 def alive(pid: int) -> bool:
     """Whether there is such a process, and it has not ended."""
     return bool(proc.read_text(Path(f"/proc/{pid}/cmdline")))
@@ -239,7 +210,7 @@ def steps_done(run: Path) -> int:
         return 0
 
 
-READING = ("/", "/queues/q", "/live", "/live/none", "/readyz")
+READING = ("/", "/queues/q", "/readyz")
 NOT_READING = ("/healthz", "/runs", "/style.css")
 
 
@@ -276,7 +247,7 @@ def test_a_redis_that_refuses_is_told_with_what_to_do(
     for path in READING:
         answered = pages.get(path)
         text = plain(answered.text)
-        assert answered.status_code == (200 if path == "/live" else 503), path
+        assert answered.status_code == 503, path
         assert reason in text and "s3cret" not in text
         assert remedy in text or path == "/readyz"
     for path in NOT_READING:

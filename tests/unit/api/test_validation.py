@@ -6,20 +6,18 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType, SimpleNamespace
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 import scaletest
-from scaletest.api import notebook, validation
+from scaletest.api import validation
 from scaletest.cli.main import run
 from scaletest.model import Record
 from scaletest.model.errors import InvalidValue, NotPassed, UsageError
 from scaletest.model.file_documents import file_values
-from scaletest.model.run_progress import RunProgress
 from scaletest.runs.places import open_run
 from scaletest.runs.stopping import stop_on_signals
 from scaletest.validation.measure import launch
@@ -130,22 +128,14 @@ def test_numbers_and_paths_of_a_command_are_passed_as_their_text() -> None:
     ]
 
 
-def test_a_plan_takes_back_what_it_gives_and_any_sequence_and_mapping() -> None:
+def test_a_plan_takes_back_what_it_gives_and_tuples_and_mappings() -> None:
     load = MappingProxyType({"name": "beside", "command": ("sleep", "1")})
-    plan = scaletest.Plan(
-        ["sleep", "1"], background=(load,), per_device=range(1, 3), preset="intel"
-    )
+    plan = scaletest.Plan(["sleep", "1"], background=(load,), per_device=(1, 2), preset="intel")
     values = plan.to_dict()
     assert values["background"][0]["command"] == ["sleep", "1"] and values["per_device"] == [1, 2]
     assert scaletest.Plan(**values).to_dict() == values
     with pytest.raises(UsageError, match="workload and command name two programs"):
         scaletest.Plan(["sleep", "2"], **values)
-
-
-@pytest.mark.parametrize("workload", [None, 5, b"sleep", {"sleep"}])
-def test_what_is_no_workload_is_refused_with_its_type(workload: Any) -> None:
-    with pytest.raises(UsageError, match=f"an object of type {type(workload).__name__}"):
-        scaletest.Plan(workload)
 
 
 def test_a_program_that_validates_when_it_is_imported_ends_with_what_to_do(tmp_path: Path) -> None:
@@ -227,50 +217,6 @@ def test_a_program_that_is_not_there_is_refused_before_anything_starts(begun: Be
     with pytest.raises(UsageError, match="limit cannot be combined with it"):
         scaletest.validate(scaletest.Plan(["sleep", "1"]), limit=2)
     assert not begun.plans
-
-
-def test_a_second_validation_at_the_same_time_is_refused(begun: Begun, tmp_path: Path) -> None:
-    def beside(path: Path) -> None:
-        with pytest.raises(UsageError, match="another validation is running in this process"):
-            scaletest.validate(["sleep", "1"], run_dir=tmp_path / "other")
-        runs.make("pass", path.parent)
-
-    begun.make = beside
-    scaletest.validate(["sleep", "1"], run_dir=tmp_path / "pass")
-    # expect that the next may run
-    begun.make = lambda path: runs.make("pass", path.parent)
-    scaletest.validate(["sleep", "1"], run_dir=tmp_path / "again" / "pass")
-
-
-def test_a_notebook_shows_how_far_a_run_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    outputs: list[tuple[str, str]] = []
-
-    def shown(how: str) -> Callable[..., SimpleNamespace]:
-        def show(output: dict[str, str], **_: Any) -> SimpleNamespace:
-            outputs.append((how, output["text/plain"]))
-            return SimpleNamespace(update=shown("replaced"))
-
-        return show
-
-    assert notebook.cell_line() is None
-    shells = [None, SimpleNamespace(), SimpleNamespace(kernel=object())]
-    ipython: Any = SimpleNamespace(get_ipython=lambda: shells.pop(0))
-    monkeypatch.setitem(sys.modules, "IPython", ipython)
-    display: Any = SimpleNamespace(display=shown("new"))
-    monkeypatch.setitem(sys.modules, "IPython.display", display)
-    # neither a program that has loaded IPython nor its terminal
-    assert (notebook.cell_line(), notebook.cell_line()) == (None, None)
-    line = notebook.cell_line()
-    assert line is not None and not outputs
-    state = RunProgress("run", "validation", "sleep")
-    line(state)
-    line(replace(state, steps=4, phase="1 worker: measuring", left_least_s=90, left_most_s=90))
-    line(replace(state, ended=True, verdict="PASS"))
-    assert outputs == [
-        ("new", "starting"),
-        ("replaced", "step 1 of 4, 1 worker: measuring, about 1 min 30 s left"),
-        ("replaced", "run: PASS"),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -392,8 +338,6 @@ def test_a_report_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="unsupported report format") as caught:
         result.report(tmp_path / "report.htlm")
     assert caught.value.hint == "did you mean html?"
-    with pytest.raises(UsageError, match="cannot be written"):
-        result.report(tmp_path / "none" / "report.html")
     with pytest.raises(UsageError, match="'pnj'"):
         result.text("pnj")
 

@@ -6,6 +6,7 @@ import math
 import struct
 import threading
 import time
+from html import unescape
 from itertools import pairwise
 from typing import Any, cast
 
@@ -19,14 +20,14 @@ from scaletest.broker.snapshot import QueueSnapshot, Snapshot, WorkerState
 from scaletest.exporter import intel, metrics
 from scaletest.exporter.app import make_app
 from scaletest.exporter.metrics import BOUNDS
-from scaletest.exporter.service import THREADS, BackgroundThread, LogLines
+from scaletest.exporter.service import BackgroundThread, LogLines
 from scaletest.exporter.view import ExporterView, QueueView, ViewReader
 from scaletest.model import NodeSample, histogram
 from scaletest.model.desired_workers import QueueDemand, Targets, desired_workers, wanted_workers
 from scaletest.model.errors import InvalidValue, Unreachable
 from scaletest.model.queue_counts import read
 from scaletest.model.time_slots import RecentWindow, TimeSlot, unpack_slots, window_until
-from scaletest.pages.turns import READS
+from scaletest.pages.turns import READS, THREADS
 from tests.conftest import eventually
 from tests.unit.queue_pages import ended_counts
 
@@ -125,7 +126,7 @@ def test_every_metric_of_the_table_is_exposed(openmetrics: bool) -> None:
 def test_without_redis_no_metric_of_queues_is_exposed() -> None:
     client = client_of(None)
     assert samples(client.get("/metrics").text) == {("scaletest_up",): 0.0}
-    for path in ("/readyz", "/api/v1/queues", "/api/v1/queues/q", "/"):
+    for path in ("/readyz", "/api/v1/queues", "/api/v1/queues/q"):
         answer = client.get(path)
         assert answer.status_code == 503
         assert "Redis is away" in answer.text
@@ -149,12 +150,10 @@ def test_the_api_answers_and_unknown_paths_are_404() -> None:
     assert client.get("/api/v1/queues/other").json["oldest_waiting_s"] == 0.0
     answer = client.get("/api/v1/queues/typo")
     assert answer.status_code == 404
-    assert "declared: q, other" in answer.json["error"]
-    nothing = client.get("/nothing")
-    assert nothing.status_code == 404
-    assert "/nothing" in nothing.json["error"]
+    assert "declared: q, other" in answer.json["info"]
+    assert client.get("/nothing").status_code == 404
     wrong = client.post("/metrics")
-    assert (wrong.status_code, wrong.json["schema_version"]) == (405, 1)
+    assert wrong.status_code == 405
     assert "GET" in wrong.headers["Allow"]
 
 
@@ -175,7 +174,6 @@ def test_an_unreadable_queue_is_named_and_the_others_are_exposed() -> None:
     assert client.get("/api/v1/queues").json["unreadable"] == ["<bad>"]
     assert client.get("/api/v1/queues/good").status_code == 200
     assert client.get("/api/v1/queues/<bad>").status_code == 503
-    assert "&lt;bad&gt; cannot be read" in client.get("/").text
 
 
 def test_probes_are_answered_while_redis_hangs_and_everybody_asks() -> None:
@@ -227,28 +225,10 @@ def test_unknown_values_are_missing_in_metrics_and_null_in_json() -> None:
     assert (shown["oldest_waiting_s"], shown["mean_run_s"]) == (None, None)
 
 
-def test_labels_and_the_page_are_escaped() -> None:
+def test_labels_are_escaped() -> None:
     hostile = 'a"b\\c<script>'
     client = client_of(view(queue(hostile)))
     assert samples(client.get("/metrics").text)["scaletest_queue_waiting", f"queue={hostile}"] == 3
-    page = client.get("/")
-    assert "a&#34;b\\c&lt;script&gt;" in page.text
-    assert "<script>" not in page.text
-
-
-def test_the_page_tells_what_is_served_and_needs_no_inline_style() -> None:
-    client = client_of(view())
-    page = client.get("/")
-    for path in ("/metrics", "/api/v1/queues", "/healthz", "/readyz", "/style.css"):
-        assert f'href="{path}' in page.text
-        assert client.get(path).status_code == 200
-    assert "scaletest ui" in page.text
-    assert "1 queue and 1 client were read in 1 ms" in page.text
-    assert "style=" not in page.text
-    assert "<style" not in page.text
-    policy = page.headers["Content-Security-Policy"]
-    assert "default-src 'none'" in policy
-    assert "unsafe-inline" not in policy
 
 
 def test_metrics_of_the_predecessor_keep_their_names_and_meaning() -> None:
@@ -400,20 +380,16 @@ def test_a_slow_worker_is_named_in_one_log_line(caplog: Any) -> None:
 def test_log_lines_keep_their_beat_however_late_a_view_is(caplog: Any) -> None:
     # given views every 5 s, each a little late, an outage, and another server that is an hour
     # behind
-    now = [0.0]
-    lines = LogLines(10, clock=lambda: now[0])
-    due: list[float] = []
+    lines = LogLines(10)
     logged: list[float] = []
     for at in (3.0, 5.01, 10.02, 15.0, 20.01, 51.0, 59.9, 60.0, -3600.0, -3590.0):
-        now[0] = at + 77.0
-        due.append(lines.due_in_s())
         logged += [at] * len(log_at(lines, caplog, at))
     assert logged == [10.02, 20.01, 51.0, 60.0, -3600.0, -3590.0]
-    assert due[:2] == [math.inf, pytest.approx(4.99)]
-    assert due[7] == pytest.approx(0.0)
 
 
-def test_log_lines_do_not_wait_for_the_next_heartbeat(caplog: Any) -> None:
+def test_log_lines_do_not_wait_for_the_next_heartbeat(
+    caplog: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # given an exporter that would look again after five minutes
     class Calm:
         def reap(self) -> None:
@@ -422,7 +398,8 @@ def test_log_lines_do_not_wait_for_the_next_heartbeat(caplog: Any) -> None:
         def read(self) -> ExporterView:
             return view(at_s=time.time())
 
-    background = BackgroundThread(cast(ViewReader, Calm()), 600.0, [], LogLines(1))
+    monkeypatch.setattr("scaletest.exporter.service.LONGEST_PAUSE_S", 0.1)
+    background = BackgroundThread(cast(ViewReader, Calm()), 600.0, [LogLines(1)])
     with caplog.at_level("INFO", "scaletest.exporter"):
         background.thread.start()
         # expect a line every second all the same
@@ -430,13 +407,13 @@ def test_log_lines_do_not_wait_for_the_next_heartbeat(caplog: Any) -> None:
     background.thread.close()
 
 
-@pytest.mark.parametrize("path", ["/metrics", "/healthz", "/api/v1/queues", "/", "/nothing"])
+@pytest.mark.parametrize("path", ["/metrics", "/healthz", "/api/v1/queues", "/nothing"])
 def test_pages_are_refused_under_an_unknown_host_name(path: str) -> None:
     client = client_of(view(), hosts=frozenset({"metrics.example.com"}))
     refused = client.get(path, headers={"Host": "rebinding.example:9998"})
     assert refused.status_code == 403
-    assert "--allow-host" in refused.json["hint"]
-    assert "q" not in refused.json
+    assert "--allow-host" in unescape(refused.text)
+    assert "waiting" not in refused.text
     for host in (
         "10.1.2.3:9998",
         "[::1]:9998",

@@ -1,7 +1,6 @@
 """Entry points of installed packages, with real metadata: what works, and what is broken."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -132,21 +131,6 @@ def test_a_format_that_fails_is_an_error_of_one_line(tmp_path: Path, name: str, 
     with pytest.raises(UsageError) as refused:
         formats.render(report, name)
     assert why in refused.value.message and "\n" not in refused.value.message
-
-
-def listed_workloads(*options: str) -> subprocess.CompletedProcess[str]:
-    return call_here("worker", "--list-workloads", *options)
-
-
-def test_workloads_are_listed_with_their_packages() -> None:
-    listed = listed_workloads()
-    rows = {line.split()[0]: line.split()[1:] for line in listed.stdout.splitlines()}
-    assert rows["mine"] == ["first", "1.2", "plugin_of_tests:facts"]
-    assert rows["torch"] == rows["sleep"] == ["scaletest"]
-    assert listed.stderr == (
-        "warning: torch of the package first 1.2 cannot be used: the name belongs to scaletest\n"
-    )
-    assert '"target": "plugin_of_tests:facts"' in listed_workloads("--format", "json").stdout
 
 
 def test_a_workload_has_its_name_or_that_of_a_class_or_function() -> None:

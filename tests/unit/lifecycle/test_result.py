@@ -135,8 +135,8 @@ def test_thresholds_pass_fail_or_stay_undecided_by_the_measured_times(
     [
         ("ready.p99", "cannot be read"),
         ("redy.p99<1s", "not measured"),
-        ("ready.p98<1s", "asks for p98"),
-        ("ready<1s", "asks for nothing"),
+        ("ready.p98<1s", "names ready.p98, which is not measured"),
+        ("ready<1s", "names ready, which is not measured"),
         ("failed<1s", "unit s"),
         ("throughput>1%", "unit %"),
         ("x" * 300, "cannot be read"),

@@ -48,20 +48,3 @@ def test_an_unknown_command_or_run_suggests_the_nearest(
     make("pass", tmp_path / "scaletest" / "runs")
     assert run(words) == 2
     assert hint in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("written", "warned"),
-    [("500", True), ("500s", False), ("500ms", False), ("60", False), ("0.5h", False)],
-)
-@pytest.mark.parametrize(
-    "line", ["saturate http://h/ --timeout", "validate --local --seconds", "size --latency"]
-)
-def test_a_long_duration_without_a_unit_is_asked_about(
-    line: str, written: str, warned: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rest = ["--rate", "10/s"] if line.startswith("size") else ["--dry-run"]
-    assert run([*line.split(), written, *rest]) == 0
-    option = line.split()[-1]
-    warning = f"warning: {option} 500 is read as 500s; write its unit, e.g. 90s, 3m or 500ms"
-    assert capsys.readouterr().err.count(warning) == int(warned)

@@ -1,4 +1,4 @@
-"""The progress of a run as data: what is told, kept in its folder, and published."""
+"""The progress of a run as data: what is told, and kept in its folder."""
 
 import stat
 from pathlib import Path
@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from scaletest.broker import keys
-from scaletest.broker.run_progress import EXPIRES_S, MOST_BYTES, publish_progress, read_published
 from scaletest.model import Measurement
 from scaletest.model.errors import InvalidValue
 from scaletest.model.run_progress import (
@@ -18,7 +16,7 @@ from scaletest.model.run_progress import (
     TimeLeft,
     expect_alike,
 )
-from scaletest.runs.folder import FILES, PROGRESS, RESULT, RunFolder
+from scaletest.runs.folder import FILES, PROGRESS, RunFolder
 from scaletest.runs.progress import ExpectedEnd, Progress, narrow_end, time_left
 from scaletest.runs.registry import TYPES
 from scaletest.validation.judging.forecast import time_left as validation_left
@@ -27,7 +25,6 @@ from scaletest.validation.plan import Plan
 from tests.conftest import eventually
 from tests.unit import made_runs as runs
 from tests.unit.told import telling
-from tests.unit.virtual_redis import Clock, VirtualRedis
 
 
 @pytest.mark.parametrize(
@@ -96,8 +93,6 @@ def test_a_run_tells_its_state_until_it_ends(folder: RunFolder) -> None:
         assert (state.phase, state.line) == ("2 workers: measuring", "2 workers: 7 done")
         assert len(state.log) == MOST_LINES and state.log[-1].startswith("line 59 \\x1b[31m")
         assert max(map(len, state.log)) <= LONGEST_LINE
-        # a state as long as it may be fits into what is published
-        assert len(state.to_json().encode()) < MOST_BYTES
         eventually(lambda: state_of(folder) == progress.state())
     end = state_of(folder)
     assert (end.ended, end.phase, end.log) == (True, "", state.log)
@@ -204,59 +199,3 @@ def test_the_time_left_of_a_validation_follows_what_was_measured() -> None:
     assert last.least_s == 80.0 and last.most_s == pytest.approx(100.0, abs=1.0)
     # the length of a further pair is fixed
     assert expect([Turn(2, 2, 7.0)], *((n, 40.0, 10.0) for n in (1, 2, 4))).least_s == 7.0
-
-
-# -- in Redis
-
-
-def of_run(run: str = "run", **fields: Any) -> RunProgress:
-    return RunProgress(run, "validation", "sleep 1", **fields)
-
-
-def test_a_run_is_published_until_nobody_renews_it(redis: VirtualRedis, clock: Clock) -> None:
-    publish_progress(redis, of_run(done=1, steps=4))
-    clock.step(4.0)
-    assert read_published(redis) == [of_run(done=1, steps=4)]
-    # every key expires by itself
-    for name in (keys.RUNS_IN_PROGRESS, keys.progress("run")):
-        assert 0 < redis.ttl(name) <= EXPIRES_S
-    clock.step(31.0)
-    assert read_published(redis) == []
-
-
-def test_the_index_forgets_runs_that_are_over(redis: VirtualRedis, clock: Clock) -> None:
-    for number in range(20):
-        publish_progress(redis, of_run(f"run-{number}"))
-        clock.step(5.0)
-    publish_progress(redis, of_run("last"))
-    assert redis.zcard(keys.RUNS_IN_PROGRESS) == 6
-
-
-@pytest.mark.parametrize(
-    "foreign",
-    ["", "[]", "{}", "nonsense", '{"run":"other","run_type":"","title":""}', "x" * 70_000],
-)
-def test_what_is_no_run_is_left_out(redis: VirtualRedis, foreign: str) -> None:
-    publish_progress(redis, of_run("good"))
-    redis.zadd(keys.RUNS_IN_PROGRESS, {"bad": 1_800_000_000, "n" * 1000: 1_800_000_000})
-    redis.set(keys.progress("bad"), foreign)
-    redis.zadd(keys.RUNS_IN_PROGRESS, {"list": 1_800_000_000})
-    redis.rpush(keys.progress("list"), "x")
-    assert [run.run for run in read_published(redis)] == ["good"]
-
-
-def test_a_redis_that_is_away_does_not_harm_the_run(folder: RunFolder) -> None:
-    with silent(redis_url="redis://127.0.0.1:1").of_run(folder, "sleep 1"):
-        pass
-    assert state_of(folder).ended
-
-
-def test_a_run_with_a_redis_tells_its_end_and_its_verdict(
-    redis: VirtualRedis, folder: RunFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("scaletest.runs.progress.prepare_connection", lambda url, **_: redis)
-    folder.write(RESULT, {"verdict": {"kind": "FAIL"}})
-    with silent(redis_url="redis://there").of_run(folder, "sleep 1"):
-        pass
-    (end,) = read_published(redis)
-    assert end.ended and end.verdict == "FAIL"

@@ -118,7 +118,7 @@ def test_it_is_listed_shown_and_judged_by_its_thresholds(say: Say) -> None:
     rows = {row["run"]: row for row in json.loads(say("runs", "list", "--format", "json").stdout)}
     assert {name: row["verdict"] for name, row in rows.items()} == {"slow": "FAIL", "swift": "PASS"}
     assert {row["kind"] for row in rows.values()} == {"toy"}
-    assert "1 of 2 thresholds not met: jump<1100ms: 1200 ms" in say("runs", "show", "slow").stdout
+    assert "1 of 2 thresholds not met: jump<1100ms: 1200 ms" in say("report", "slow").stdout
 
 
 def test_it_is_drawn(say: Say, tmp_path: Path) -> None:

@@ -2,15 +2,12 @@
 
 import json
 import os
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
 
-from scaletest.broker.run_progress import publish_progress
 from scaletest.model.labels import Labels
 from scaletest.model.run_progress import RunProgress
 from scaletest.runs.folder import PROGRESS, RESULT
@@ -22,7 +19,6 @@ from scaletest.validation.folder import ValidationFolder
 from tests.conftest import eventually
 from tests.unit import made_runs as runs
 from tests.unit.report_page import Page
-from tests.unit.virtual_redis import VirtualRedis
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=a()>'
 
@@ -38,7 +34,7 @@ class Archive:
         folder = runs.stored(self.root / name, runs.LIMITED, runs.limited_steps())
         folder.write(RESULT, {"elapsed_s": 25.4, **result})
         if labels:
-            folder.relabel(lambda _: labels)
+            folder.set_labels(labels)
         return folder
 
     def page(self, address: str, status: int = 200) -> Page:
@@ -52,8 +48,7 @@ class Archive:
 
 
 @pytest.fixture
-def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Archive:
-    monkeypatch.setattr(runs_page, "PATIENCE_S", 60.0)
+def archive(tmp_path: Path) -> Archive:
     return Archive(tmp_path / "runs")
 
 
@@ -104,16 +99,6 @@ def test_an_empty_archive_says_how_a_run_is_made(archive: Archive) -> None:
     assert "No run is in progress" in archive.page("/live").text
 
 
-def test_what_is_still_being_read_is_told(
-    archive: Archive, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runs_page, "PATIENCE_S", -1.0)
-    for name in ("a", "b"):
-        archive.add(name)
-    assert "1 run of this archive is still being read" in archive.page("/runs").text
-    assert "2 runs" in archive.page("/runs").text
-
-
 def test_a_run_is_its_report_with_a_way_back(archive: Archive) -> None:
     archive.add("one")
     response = archive.client.get("/runs/one")
@@ -144,7 +129,7 @@ def test_a_run_is_downloaded_in_other_forms(archive: Archive, form: str, beginni
 def test_a_report_is_made_again_when_the_run_has_changed(archive: Archive) -> None:
     folder = archive.add("one")
     assert "seen" not in archive.client.get("/runs/one").text
-    folder.relabel(lambda _: Labels(note="seen"))
+    folder.set_labels(Labels(note="seen"))
     assert "seen" in archive.client.get("/runs/one").text
 
 
@@ -321,7 +306,7 @@ def test_a_run_that_has_ended_is_not_shown_as_measured_while_its_command_holds_i
 def test_before_the_first_step_no_figure_is_shown_beside_what_is_measured(archive: Archive) -> None:
     folder = archive.add("one")
     (folder.path / "steps.jsonl").unlink()
-    folder.relabel(lambda _: Labels("nightly"))
+    folder.set_labels(Labels("nightly"))
     tell(folder, steps=8, line="44 done, 18 failed")
     with folder.locked():
         text = archive.page("/live/one").text
@@ -375,38 +360,3 @@ def test_a_report_so_far_is_made_no_more_often_than_it_may(monkeypatch: pytest.M
     # ten times the processor's time that it took, however long it waited for a processor
     now[0] += 31.0
     assert [page(2), page(2)] == [1, 1]
-
-
-@pytest.fixture
-def elsewhere(
-    tmp_path: Path, redis: VirtualRedis, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[], FlaskClient]:
-    monkeypatch.setattr(reading, "prepare_connection", lambda url, **_: redis)
-    client = make_app(Sources(tmp_path / "runs", "redis://there")).test_client()
-    return lambda: client
-
-
-def test_a_run_elsewhere_is_shown_by_its_progress_and_verdict(
-    elsewhere: Callable[[], FlaskClient], redis: VirtualRedis, clock: Any
-) -> None:
-    client = elsewhere()
-    progress = RunProgress("far", "validation", "sleep 1", done=1, steps=4)
-    publish_progress(redis, progress)
-    assert client.get("/live").headers["Location"] == "/live/far"
-    text = client.get("/live/far").text
-    assert "step 2 of 4" in text and "report" not in Page(text).text
-    publish_progress(redis, replace(progress, ended=True, verdict="FAIL"))
-    text = client.get("/live/far").text
-    assert "The run has ended" in text and "FAIL" in text and "scaletest report far" in text
-    clock.step(40.0)
-    gone = client.get("/live/far")
-    assert gone.status_code == 404 and "No run far is in progress" in gone.text
-
-
-def test_a_redis_that_is_away_is_told_and_the_archive_still_shown(tmp_path: Path) -> None:
-    Archive(tmp_path / "runs").add("one")
-    client = make_app(Sources(tmp_path / "runs", "unix:///nowhere")).test_client()
-    text = client.get("/live").text
-    assert "measured elsewhere are not shown" in text and "/runs/one" in text
-    unknown = client.get("/live/none")
-    assert unknown.status_code == 503 and "What to do: start it" in unknown.text

@@ -62,17 +62,3 @@ def resolve_name(name: str) -> str:
     if not REFERENCE.fullmatch(plugin.target):
         raise plugin.unusable("it is not MODULE:NAME")
     return plugin.target
-
-
-def list_workloads() -> tuple[list[dict[str, str]], list[str]]:
-    """Return name, package and target of every workload, and why others cannot be used.
-
-    The reasons are a sentence each.
-    """
-    found = plugins.Plugins(GROUP, BUILT_IN)
-    rows = [{"workload": name, "package": plugins.BUILT_IN, "target": ""} for name in BUILT_IN]
-    rows += [
-        {"workload": plugin.name, "package": plugin.package, "target": plugin.target}
-        for plugin in found.by_name.values()
-    ]
-    return sorted(rows, key=lambda row: row["workload"]), found.problems
