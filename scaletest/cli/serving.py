@@ -78,7 +78,9 @@ class ServedQueue:
             return
         served_s = time.monotonic() - self._began_s
         tally = self._worker.tally
-        counts = [f"{count} {outcome.replace('_', ' ')}" for outcome, count in tally.outcomes.items()]
+        counts = [
+            f"{count} {outcome.replace('_', ' ')}" for outcome, count in tally.outcomes.items()
+        ]
         _print_line(
             f"worker {self._worker.name} ended: {plural(tally.ended, 'request')} in"
             f" {format_duration(served_s)} ({', '.join(counts) or 'none'})"

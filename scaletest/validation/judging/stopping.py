@@ -114,8 +114,9 @@ def requirements_of(plan: Plan, workers: int) -> StepRequirements:
         if workers not in rests_on:
             continue
         precise = precise or measure in RATE_MEASURES
-        if threshold.quantile:  # an interval needs twice the requests of its value
-            requests = max(requests, 2 * samples_needed(threshold.quantile))
+        quantile = PERCENTILES.get(threshold.percentile)
+        if quantile:  # an interval needs twice the requests of its value
+            requests = max(requests, 2 * samples_needed(quantile))
     return StepRequirements(requests, precise)
 
 

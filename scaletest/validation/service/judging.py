@@ -105,7 +105,6 @@ def _make_steps(plan: ServicePlan, visits: Sequence[ServiceVisit]) -> list[Impor
                 freedom=rate.freedom,
                 ratio=ratio,
                 scaled=scaling_over(measured, base),
-                price_per_million=None,
                 results=tuple(visit for visit in visits if visit.count == count),
             )
         )
