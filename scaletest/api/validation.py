@@ -49,6 +49,7 @@ class ValidationOptions(TypedDict, total=False):
     time_limit: Duration
     tolerate_failures: int
     repeats: int
+    price: float
     thresholds: Sequence[str]
     background: Sequence[Mapping[str, Any]]
 
@@ -70,6 +71,7 @@ class Plan:
     time_limit: after which a request is stopped; 0: never.
     tolerate_failures: failed requests that do not fail the run.
     repeats: how many ascending passes there are, and how many descending ones.
+    price: what an hour of one worker costs, to tell what 1,000 requests cost.
     thresholds: further conditions of a PASS, as in "efficiency(8)>=0.8".
     background: load on other queues meanwhile, a mapping for each.
 

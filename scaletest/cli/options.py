@@ -22,6 +22,7 @@ __all__ = [
     "RATE_WITH_UNIT",
     "Decorator",
     "ManyOptionsCommand",
+    "PRICE",
     "Quantity",
     "WatchOptions",
     "is_confirmed",

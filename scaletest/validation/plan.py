@@ -138,6 +138,11 @@ class Plan(Document):
         Meta(ge=1, le=1000),
         "Measure every step in this many ascending passes and as many descending ones.",
     ] = 1
+    price: Annotated[
+        float,
+        Meta(ge=0, le=1e9),
+        "Tell what 1,000 requests cost when an hour of one worker costs this much.",
+    ] = 0.0
     thresholds: Annotated[
         tuple[str, ...],
         "Require this condition for a PASS too, e.g. 'efficiency(8)>=0.8' or 'wait.p95<200ms'.",

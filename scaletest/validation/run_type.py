@@ -23,7 +23,7 @@ from scaletest.validation.judging.step_parts import group_by_pair, throughput_of
 from scaletest.validation.judging.steps import Step
 
 # Queue names are made up for each run, and requirements do not change what was measured.
-IRRELEVANT_FIELDS = {"queue", "scale", "limit", "thresholds", "tolerate_failures", "seed"}
+IRRELEVANT_FIELDS = {"queue", "scale", "limit", "thresholds", "tolerate_failures", "price", "seed"}
 DEVICES = {"devices", "per_device"}
 # How much wider a normal 95 % interval is than the 90 % interval.
 FROM_90_TO_95 = 1.1915

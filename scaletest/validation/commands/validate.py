@@ -82,6 +82,13 @@ from scaletest.validation.plan import Plan
 @plan_option(Plan, "time_limit", "TIME")
 @under_heading("Verdict")
 @plan_option(Plan, "tolerate_failures", "N")
+@click.option(
+    "--price",
+    type=shared.PRICE,
+    default=0.0,
+    metavar="AMOUNT/h",
+    help="Tell what 1,000 requests cost when a worker costs this much.",
+)
 @under_heading("Devices")
 @plan_option(Plan, "device_glob", "GLOB")
 @shared.preset("Let the workers use the devices of this vendor.")

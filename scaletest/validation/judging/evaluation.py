@@ -24,6 +24,7 @@ from scaletest.stats.failures import FailureGroup, groups_of
 from scaletest.stats.scaling import MeasuredThroughput
 from scaletest.stats.thresholds import ThresholdResult
 from scaletest.validation.judging.background import BackgroundStep, summarise_background
+from scaletest.validation.judging.cost import Cost, cost_of_requests
 from scaletest.validation.judging.doublings import failed_doubling
 from scaletest.validation.judging.growth import Growth, fit_growth
 from scaletest.validation.judging.judge import judge
@@ -73,6 +74,7 @@ class Evaluation(Written):
     ] = ()
     noticed: Annotated[Sequence[str], "the warnings from before the run"] = ()
     gain: Gain | None = None
+    cost: Cost | None = None
 
     @property
     def limits(self) -> Causes | None:
@@ -174,6 +176,7 @@ def evaluate(
         disturbed=disturbed,
         noticed=noticed,
         gain=gain,
+        cost=cost_of_requests(plan, steps),
     )
 
 

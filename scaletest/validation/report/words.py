@@ -35,15 +35,26 @@ def statement_text(result: Evaluation) -> str:
 
 
 def gain_texts(result: Evaluation) -> list[str]:
-    """Return what the run would bring without its main cause, in a line or none."""
-    if not result.gain or not result.limits:
-        return []
-    without = result.gain.without
-    return [
-        f"Without it about {format_significant(without.value, 2)}x"
-        f" [{format_significant(without.low, 2)}, {format_significant(without.high, 2)}]"
-        f" instead of {format_significant(result.gain.speedup.value, 2)}x."
-    ]
+    """Return what the run would bring without its main cause, and what requests cost."""
+    lines = []
+    gain, cost = result.gain, result.cost
+    if gain and result.limits:
+        without = gain.without
+        lines.append(
+            f"Without it about {format_significant(without.value, 2)}x"
+            f" [{format_significant(without.low, 2)}, {format_significant(without.high, 2)}]"
+            f" instead of {format_significant(gain.speedup.value, 2)}x."
+        )
+    if cost:
+        price = format_significant(cost.per_thousand.value)
+        lost = ""
+        if cost.lost.low > 0:
+            lost = f", {format_significant(cost.lost.value)} of that is lost to poor scaling"
+        lines.append(
+            f"1,000 requests cost {price} with {plural(cost.workers, 'worker')} at"
+            f" {result.plan.price:g}/h each{lost}."
+        )
+    return lines
 
 
 def workers_label(per_device: int) -> str:

@@ -42,6 +42,7 @@ preset: intel
 per_device: [2]
 time_limit: 30
 tolerate_failures: 2
+price: 1.2
 repeats: 3
 thresholds: ["efficiency(4)>=0.8", "failures<1%"]
 background:
@@ -62,6 +63,7 @@ good: dict[str, st.SearchStrategy[Any]] = {
     "preset": st.sampled_from(["intel", "nvidia", "amd"]),
     "time_limit": st.floats(0, 1000),
     "tolerate_failures": st.integers(0, 1000),
+    "price": st.floats(0, 1000),
     "repeats": st.integers(1, 10),
     "thresholds": st.lists(
         st.sampled_from(["failures<1%", "ratio>=1.5", "run.p99<2s"]), max_size=3

@@ -27,6 +27,7 @@ from scaletest.report import formats
 from scaletest.report.formats import png
 from scaletest.report.formats import text as text_format
 from scaletest.validation.folder import ValidationFolder
+from scaletest.validation.judging.cost import cost_of_requests
 from scaletest.validation.judging.evaluation import evaluate
 from scaletest.validation.judging.schedule import way_name
 from scaletest.validation.judging.throughput import Throughput
@@ -317,6 +318,25 @@ def test_reports_say_what_was_not_observed(example_runs: dict[str, ValidationRun
     assert re.search(r"^  6% +not observed$", formats.render(report, "text"), re.MULTILINE)
     assert re.search(r"\| not observed \| 6% \|", formats.render(report, "md"))
     assert re.search(r"not observed\s*6%", Page(formats.render(report, "html")).text)
+
+
+def test_a_price_tells_what_requests_cost_and_what_is_lost(
+    example_runs: dict[str, ValidationRun],
+) -> None:
+    run = example_runs["limited"]
+    steps = run.result.steps
+    # at 3.6 an hour, 1,000 requests cost as many units as one takes seconds of a worker
+    cost = cost_of_requests(replace(run.result.plan, price=3.6), steps)
+    assert cost is not None and cost.workers == 4
+    cycles_s = [step.workers / step.throughput.per_s for step in steps]
+    assert cost.per_thousand.value == pytest.approx(cycles_s[-1])
+    assert cost.lost.value == pytest.approx(cycles_s[-1] - cycles_s[0])
+    assert 0 < cost.lost.low < cost.lost.value < cost.lost.high
+    priced = replace(run.result, plan=replace(run.result.plan, price=3.6), cost=cost)
+    report = validation_report(replace(run, result=priced))
+    for name in ("text", "md", "html"):
+        line = "1,000 requests cost 1.20 with 4 workers at 3.6/h each, 0.897 of that is lost"
+        assert line in formats.render(report, name)
 
 
 def test_nothing_limits_a_run_that_the_machine_spoilt(
