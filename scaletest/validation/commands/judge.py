@@ -52,6 +52,13 @@ from scaletest.model.labels import Labels
     help="Accept runs in which at most this share of the requests failed.",
 )
 @click.option(
+    "--price",
+    type=shared.PRICE,
+    default=0.0,
+    metavar="AMOUNT/h",
+    help="Calculate what a million output tokens cost if one replica costs this much.",
+)
+@click.option(
     "--threshold",
     "thresholds",
     multiple=True,
@@ -75,6 +82,7 @@ def command(
     measure: str | None,
     scale: float | None,
     tolerate_failures: float,
+    price: float,
     thresholds: tuple[str, ...],
     run_dir: str | None,
     labels: Labels,
@@ -84,7 +92,7 @@ def command(
 
     \b
     scaletest judge --label '1=one-*.json' --label '2=two-*.json'
-    scaletest judge --axis gpus --scale 1.9 results/gpus-*.json
+    scaletest judge --axis gpus --price 2.5 results/gpus-*.json
 
     It reads guidellm, aiperf, vLLM and SGLang (bench serve), inference-perf, llm-d's benchmark
     reports, and CSV or JSON with the columns n and throughput. N comes from --label, else from the
@@ -114,6 +122,8 @@ def command(
         for path in paths:
             results += [replace(result, count=count) for result in read_results(path, axis, count)]
     plan = make_plan(results, axis, measure=measure, scale=scale)
-    plan = replace(plan, tolerate_failures=tolerate_failures, thresholds=tuple(thresholds))
+    plan = replace(
+        plan, price=price, tolerate_failures=tolerate_failures, thresholds=tuple(thresholds)
+    )
     folder = import_results(plan, results, places.new_path(os.environ, run_dir), labels)
     return stored.deliver_finished(imported_report(RUN_TYPE.judge(folder)), output)

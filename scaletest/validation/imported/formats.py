@@ -115,6 +115,26 @@ FORMATS = (
         latency_unit_s=MILLISECONDS,
     ),
     Format(
+        tool="aiperf",
+        marks=("metadata.num_profile_runs", "metrics.request_throughput_avg.mean"),
+        paths={
+            "requests_per_s": ("metrics.request_throughput_avg.mean",),
+            "tokens_per_s": ("metrics.output_token_throughput_avg.mean",),
+            "successes": ("metrics.request_count_avg.mean",),
+            "errors": ("metrics.error_request_count_avg.mean",),
+            "output_tokens": ("metrics.output_sequence_length_avg.mean",),
+            "input_tokens": ("metrics.input_sequence_length_avg.mean",),
+            "repeats": ("metadata.num_successful_runs",),
+            "deviation": ("metrics.request_throughput_avg.cv",),
+        },
+        latencies={
+            f"{name}.{statistic}": f"metrics.{key}_{part}.mean"
+            for name, key in {**_AIPERF_LATENCIES, "ttft": "ttft", "itl": "itl"}.items()
+            for statistic, part in (("mean", "avg"), ("p99", "p99"))
+        },
+        latency_unit_s=MILLISECONDS,
+    ),
+    Format(
         tool="sglang",
         marks=("output_throughput", "mean_e2e_latency_ms"),
         paths={

@@ -50,6 +50,9 @@ class ImportedStep(Written):
     ratio: Annotated[Ratio | None, "to the step before; without interval where its ends are null"]
     scaled: Annotated[Scaled, flat("speedup", "efficiency")]
     results: Annotated[tuple[ToolResult, ...], "of the tool"]
+    price_per_million: Annotated[float | None, "for a million output tokens; null if unknown"] = (
+        None
+    )
 
     @property
     def rate(self) -> MeasuredThroughput:
@@ -142,23 +145,31 @@ def summarise_runs(
     values = [throughput_of(row, plan.measure) for row in rows]
     logarithms = [math.log(value) for value in values if value > 0]
     mean = math.exp(statistics.fmean(logarithms)) if logarithms else 0.0
-    relative, half, freedom = math.inf, math.inf, 0
+    # the scatter of the runs, or what an aggregate of the tool's own says of it
+    repeats, deviation = rows[0].repeats, rows[0].deviation
+    if len(rows) > 1:
+        repeats = len(rows)
+        deviation = statistics.stdev(logarithms) if len(logarithms) == repeats else 0.0
     # runs that are all the same are copies, or were rounded: their scatter is unknown
-    if len(rows) == len(logarithms) >= LEAST_REPEATS and len(set(logarithms)) > 1:
-        freedom = len(rows) - 1
-        relative = statistics.stdev(logarithms) / math.sqrt(len(rows))
+    relative, half, freedom = math.inf, math.inf, 0
+    if repeats >= LEAST_REPEATS and deviation > 0:
+        freedom = repeats - 1
+        relative = deviation / math.sqrt(repeats)
         half = t95(freedom) * relative
+    tokens_per_hour = 3600.0 * statistics.fmean(row.tokens_per_s or 0.0 for row in rows)
+    price = plan.price * count / tokens_per_hour * 1e6 if tokens_per_hour > 0 else 0.0
     measured = MeasuredThroughput(count, mean, half)
     base = before[0].rate if before else measured
     step = ImportedStep(
         workers=count,
         throughput=estimate_within(mean, half),
-        repeats=len(rows),
+        repeats=repeats,
         relative=relative,
         freedom=freedom,
         ratio=None,
         scaled=scaling_over(measured, base if base.per_s > 0 else measured),
         results=rows,
+        price_per_million=price or None,
     )
     return replace(step, ratio=_ratio(plan, before[-1], step)) if before else step
 

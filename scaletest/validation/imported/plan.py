@@ -25,6 +25,7 @@ class ImportedPlan(Document):
     document_name = "the plan"
     constants: ClassVar = {**VERSIONED, "kind": KIND}
     intervals: ClassVar = "from run to run"  # what their scatter is
+    latency_names: ClassVar = "Latencies are called as the tool calls them."
 
     steps: Annotated[tuple[int, ...], "numbers of replicas, ascending"]
     axis: Annotated[str, Meta(max_length=40), "what was doubled"] = "replicas"
@@ -34,6 +35,7 @@ class ImportedPlan(Document):
         Meta(ge=0, lt=2, extra={"hint": "give the ratio wanted, below 2.00, which is perfect"}),
         "the ratio wanted for each doubling; 0: none, nothing is judged",
     ] = USUAL_SCALE
+    price: Annotated[float, Meta(ge=0, le=1e9), "of one for an hour; 0: unknown"] = 0.0
     tolerate_failures: Annotated[float, Meta(ge=0, lt=1), "share of the requests that may fail"] = (
         0.01
     )

@@ -139,6 +139,8 @@ def _result(document: Mapping[str, Any], form: Format, path: Path, count: int) -
         model=_text(document, form, "model"),
         version=_text(document, form, "version"),
         latencies=latencies,
+        repeats=max(1, int(number("repeats") or 1)),
+        deviation=number("deviation") or 0.0,
     )
 
 

@@ -39,6 +39,7 @@ COLUMNS: Mapping[str, Callable[[ImportedStep], Value]] = {
     "ratio_wanted": column_at("ratio.wanted"),
     "speedup": column_at("scaled.speedup.value"),
     "efficiency": column_at("scaled.efficiency.value"),
+    "price_per_million": column_at("price_per_million"),
 }
 
 
@@ -129,7 +130,10 @@ def _steps_table(result: ImportedEvaluation) -> Table:
             "for each": format_significant(per_one, 4),
             "ratio": _ratio(step) if step.ratio else "",
             "efficiency": format_percent(step.scaled.efficiency.value, 0),
+            "per million tokens": "",
         }
+        if step.price_per_million:
+            row["per million tokens"] = format_significant(step.price_per_million)
         for name in ("ttft.p99", "tpot.mean", "itl.mean"):
             known = [run.latencies[name] for run in step.results if name in run.latencies]
             row[name] = format_seconds(mean_estimate(known).value) if known else ""
@@ -137,7 +141,7 @@ def _steps_table(result: ImportedEvaluation) -> Table:
     return Table.of_rows(
         rows,
         note=f"Brackets: 95 % intervals {plan.intervals}, of ratios the 90 % one on which the"
-        " verdict rests. Latencies are called as the tool calls them.",
+        f" verdict rests. {plan.latency_names}",
     )
 
 

@@ -38,6 +38,8 @@ class ToolResult(Document):
     latencies: Annotated[
         Mapping[str, Number], "seconds, by the tool's own name and the statistic"
     ] = field(default_factory=dict)
+    repeats: Annotated[Positive, "runs that the file sums up"] = 1
+    deviation: Annotated[Number, "relative standard deviation of these runs"] = 0.0
     levels: Annotated[Positive, "levels of load in the file, of which this one did most"] = 1
 
     @property

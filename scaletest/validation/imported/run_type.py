@@ -22,7 +22,7 @@ from scaletest.validation.imported.plan import KIND, ImportedPlan
 from scaletest.validation.imported.result import ToolResult
 from scaletest.validation.judging.growth import SEED
 
-IRRELEVANT_FIELDS = {"scale", "thresholds", "tolerate_failures"}
+IRRELEVANT_FIELDS = {"scale", "thresholds", "tolerate_failures", "price"}
 WORKLOAD_FIELDS = {"source", "axis", "measure"}
 
 

@@ -28,6 +28,7 @@ class ServicePlan(ImportedPlan):
 
     constants: ClassVar = {**VERSIONED, "kind": KIND}
     intervals: ClassVar = "from window to window"
+    latency_names: ClassVar = "ttft: time to the first token; tpot: for each further one."
 
     in_flight: Annotated[
         Positive | None, "requests kept in flight for each replica; null: found with one replica"

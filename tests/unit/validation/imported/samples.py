@@ -123,3 +123,14 @@ def llmd(per_s: float, replicas: int) -> dict[str, Any]:
             }
         },
     }
+
+
+def aiperf_aggregate(per_s: float, runs: int, variation: float) -> dict[str, Any]:
+    return {
+        "metadata": {"num_profile_runs": runs, "num_successful_runs": runs},
+        "metrics": {
+            "request_throughput_avg": {"mean": per_s, "std": variation * per_s, "cv": variation},
+            "output_token_throughput_avg": {"mean": 64 * per_s},
+            "ttft_p99": {"mean": 250.0, "unit": "ms"},
+        },
+    }

@@ -14,6 +14,8 @@ from scaletest.validation.imported.importing import make_plan
 from scaletest.validation.imported.judging import ImportedEvaluation, evaluate_results
 from scaletest.validation.imported.reading import read_results
 from scaletest.validation.imported.result import ToolResult
+from tests.unit.validation.imported import samples
+from tests.unit.validation.imported.test_reading import write
 
 Change = Callable[[ToolResult], ToolResult]
 
@@ -186,3 +188,28 @@ def test_three_repeats_of_2_percent_noise_seldom_give_a_wrong_verdict(
         for seed in range(300)
     ]
     assert verdicts.count(VerdictKind(wrong)) <= 0.05 * 300 + 3 * math.sqrt(300 * 0.05 * 0.95)
+
+
+def test_an_aggregate_that_does_not_tell_its_scatter_has_no_interval(tmp_path: Path) -> None:
+    rows = []
+    for count, per_s in ((1, 1.0), (2, 1.96)):
+        document = samples.aiperf_aggregate(per_s, 5, 0.01)
+        del document["metrics"]["request_throughput_avg"]["cv"]
+        rows += read_results(write(tmp_path / f"n{count}.json", document), "replicas")
+    assert judge(rows).verdict.kind is VerdictKind.INVALID
+
+
+def test_an_aggregate_of_five_runs_has_an_interval(tmp_path: Path) -> None:
+    rows = []
+    for count, per_s in ((1, 1.0), (2, 1.96)):
+        path = write(tmp_path / f"n{count}.json", samples.aiperf_aggregate(per_s, 5, 0.01))
+        rows += read_results(path, "replicas")
+    result = judge(rows)
+    assert result.verdict.kind is VerdictKind.PASS
+    assert result.steps[0].repeats == 5
+
+
+def test_price_of_a_million_tokens() -> None:
+    result = judge(results({1: 10.0, 2: 20.0}, noise=0.0001), price=3.6)
+    # 3.6 an hour / 1280 tokens a second
+    assert result.steps[0].price_per_million == pytest.approx(3.6 / 3600 / 1280 * 1e6, rel=1e-3)

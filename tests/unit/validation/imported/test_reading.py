@@ -235,3 +235,8 @@ def test_any_wrong_value_is_an_error_or_unknown(
     except ScaletestError:
         return
     assert all(ToolResult.from_json(row.to_json()) == row for row in results)
+
+
+def test_an_aggregate_of_aiperf_tells_its_runs_and_their_scatter(tmp_path: Path) -> None:
+    whole = read_one(write(tmp_path / "n2.json", samples.aiperf_aggregate(1.6, 5, 0.02)))
+    assert (whole.requests_per_s, whole.repeats, whole.deviation) == (1.6, 5, 0.02)

@@ -172,6 +172,6 @@ def test_pods_are_known_by_their_addresses_nodes_and_throttling(
     assert replicas.addresses()["m-1"].endswith("/namespaces/n/pods/m-1:8000/proxy")
     assert Service(cluster, "svc/web").pod_urls(is_inside=True)["m-1"] == "http://10.0.0.1:8000"
     pods = replicas.pods()
-    assert (pods["m-0"].counters.periods, pods["m-0"].counters.throttled) == (100.0, 25.0)
+    assert (pods["m-0"].limit.periods, pods["m-0"].limit.throttled) == (100.0, 25.0)
     assert (pods["m-1"].state.node, pods["m-1"].state.since) == ("node-1", "10:00")
     assert pods["m-1"].limit == LimitPeriods()
