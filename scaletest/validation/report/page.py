@@ -21,7 +21,7 @@ from scaletest.render.numbers import (
 from scaletest.report import failures
 from scaletest.stats.percentiles import Distribution, samples_needed
 from scaletest.validation.judging.evaluation import Evaluation
-from scaletest.validation.judging.schedule import way_name
+from scaletest.validation.judging.schedule import pass_name
 from scaletest.validation.judging.steps import Step, has_failed
 from scaletest.validation.report.causes import (
     causes_note,
@@ -51,7 +51,7 @@ def page_sections(parts: ReportParts) -> list[Section]:
         {
             "queue": step.name,
             "workers of the step": str(step.workers),
-            "pass": way_name(step.repeat),
+            "pass": pass_name(step.repeat),
             "requests/s": with_half_width(step.throughput.per_s, step.throughput.half_width),
             "mean wait": format_seconds(step.wait.mean),
             "mean run": format_seconds(step.run.mean),

@@ -2,7 +2,6 @@
 Shares between groups.
 """
 
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
