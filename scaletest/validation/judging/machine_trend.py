@@ -63,22 +63,19 @@ STEADY = MachineTrend()
 
 def trend_of_run(steps: Sequence[Sequence[StepPart]]) -> MachineTrend:
     """Return how the machine changed along the run, by both passes of each step's judged parts."""
-    changes = []
-    for parts in steps:
-        change = _change_between_passes(parts)
-        if change and math.isfinite(change.error) and change.seconds > 0:
-            changes.append(change)
+    known_changes = filter(None, map(_change_between_passes, steps))
+    changes = [
+        change for change in known_changes if math.isfinite(change.error) and change.seconds > 0
+    ]
     gaps_s = [change.seconds for change in changes]
     slope, misfit = _fit_pattern(changes, gaps_s)
     freedom = len(changes) - 1
     # the steady change, unless it may have been a jump
     per_s = 0.0
     if len(changes) >= LEAST_STEPS and misfit <= chi_square_limit(freedom, LINE_ERROR):
-        misfits_of_jumps = []
-        for least_s in gaps_s:
-            _, misfit_of_jump = _fit_pattern(changes, [float(gap_s >= least_s) for gap_s in gaps_s])
-            misfits_of_jumps.append(misfit_of_jump)
-        if min(misfits_of_jumps) - misfit >= LESS_SUPPORT:
+        jumps = [[float(gap_s >= least_s) for gap_s in gaps_s] for least_s in gaps_s]
+        misfit_of_best_jump = min(_fit_pattern(changes, jump)[1] for jump in jumps)
+        if misfit_of_best_jump - misfit >= LESS_SUPPORT:
             per_s = slope
     # a steady change cancels, whether or not it is certain that it was steady
     if freedom < 1 or misfit <= chi_square_limit(freedom, SCATTER_ERROR):
