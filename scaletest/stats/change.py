@@ -54,8 +54,8 @@ FLAGGED = (Change.REGRESSION, Change.IMPROVEMENT, Change.CHANGED)
 
 
 @dataclass(frozen=True, slots=True)
-class LogRatio:
-    """The logarithm of candidate over base, with its error."""
+class LogEstimate:
+    """The logarithm of a measure, or of candidate over base, with its error."""
 
     value: float
     error: float  # standard error
@@ -64,17 +64,19 @@ class LogRatio:
 
     @property
     def estimate(self) -> Estimate:
-        """The ratio with its 95 % interval."""
-        return estimate_within(
-            math.exp(self.value), t95(self.freedom) * self.error if self.error else 0.0
-        )
+        """The measure or ratio itself, with its 95 % interval."""
+        return estimate_within(math.exp(self.value), self._half_width(0.975))
 
     def is_beyond_chance(self, level: float) -> bool:
         """Test for a change at this level of error: by ranks, else by the two-sided t test."""
         if self.ranks:
             return self.ranks.p <= level
-        bound = t_quantile(1 - level / 2, self.freedom) * self.error if self.error else 0.0
-        return abs(self.value) > bound
+        return abs(self.value) > self._half_width(1 - level / 2)
+
+    def _half_width(self, p: float) -> float:
+        """Return how far the p-quantile lies from the logarithm."""
+        # an infinite quantile of no error is none
+        return t_quantile(p, self.freedom) * self.error if self.error else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,7 @@ def changes_of(pairs: Sequence[tuple[Measure, Measure]], tolerance: float) -> li
 
     Each of the two families of measures, those that decide and the others, has its error once.
     """
-    tests: dict[int, LogRatio] = {}  # by the index of the pair
+    tests: dict[int, LogEstimate] = {}  # by the index of the pair
     for index, (base, candidate) in enumerate(pairs):
         ratio = _log_ratio(base, candidate)
         ranks = None
@@ -151,7 +153,7 @@ def changes_of(pairs: Sequence[tuple[Measure, Measure]], tolerance: float) -> li
     ]
 
 
-def holm(tests: Mapping[int, LogRatio]) -> set[int]:
+def holm(tests: Mapping[int, LogEstimate]) -> set[int]:
     """Return the tests that show a change, with 5 % error for all of them together.
 
     While some show one at 5 % divided by the number of undecided tests, the others are tried again
@@ -170,37 +172,46 @@ def _is_repeated(base: Measure, candidate: Measure) -> bool:
     return min(len(base.repeats), len(candidate.repeats)) >= FEWEST_REPEATS
 
 
-def _log_ratio(base: Measure, candidate: Measure) -> LogRatio | None:
+def _log_ratio(base: Measure, candidate: Measure) -> LogEstimate | None:
     """Return the ratio of two measures, None where it cannot be formed.
 
     That is where one of them may not be judged, is not above 0, or has no interval.
     """
     if base.reason or candidate.reason:
         return None
-    logs, variances, freedoms = [], [], []
-    for measure in (base, candidate):
-        if _is_repeated(base, candidate):
-            if min(measure.repeats) <= 0:
-                return None
-            repeats = [math.log(repeat) for repeat in measure.repeats]
-            logs.append(statistics.fmean(repeats))
-            variances.append(statistics.variance(repeats) / len(repeats))
-            freedoms.append(len(repeats) - 1.0)
-        else:
-            estimate = measure.estimate.at_least(_coarser_resolution(base, candidate))
-            if not (estimate.value > 0 and math.isfinite(estimate.high)):
-                return None
-            # delta method on the wider side of the interval
-            half_width = max(estimate.high - estimate.value, estimate.value - estimate.low)
-            freedom = measure.freedom or math.inf
-            logs.append(math.log(estimate.value))
-            variances.append((half_width / estimate.value / t95(freedom)) ** 2)
-            freedoms.append(freedom)
-    return LogRatio(
-        logs[1] - logs[0],
-        error=math.sqrt(variances[0] + variances[1]),
-        freedom=welch_freedom([math.sqrt(variance) for variance in variances], freedoms),
+    if _is_repeated(base, candidate):
+        if min(*base.repeats, *candidate.repeats) <= 0:
+            return None
+        sides = [_log_of_repeats(measure.repeats) for measure in (base, candidate)]
+    else:
+        resolution = _coarser_resolution(base, candidate)
+        estimates = [measure.estimate.at_least(resolution) for measure in (base, candidate)]
+        if not all(estimate.value > 0 and math.isfinite(estimate.high) for estimate in estimates):
+            return None
+        sides = [
+            _log_of_estimate(estimate, measure.freedom or math.inf)
+            for estimate, measure in zip(estimates, (base, candidate), strict=True)
+        ]
+    errors = [side.error for side in sides]
+    return LogEstimate(
+        sides[1].value - sides[0].value,
+        error=math.hypot(*errors),
+        freedom=welch_freedom(errors, [side.freedom for side in sides]),
     )
+
+
+def _log_of_repeats(repeats: Sequence[float]) -> LogEstimate:
+    """Return the mean logarithm of repeats."""
+    logs = [math.log(repeat) for repeat in repeats]
+    error = math.sqrt(statistics.variance(logs) / len(logs))
+    return LogEstimate(statistics.fmean(logs), error, freedom=len(logs) - 1.0)
+
+
+def _log_of_estimate(estimate: Estimate, freedom: float) -> LogEstimate:
+    """Return the logarithm of an estimate, by the delta method on its wider side."""
+    half_width = max(estimate.high - estimate.value, estimate.value - estimate.low)
+    error = half_width / estimate.value / t95(freedom)
+    return LogEstimate(math.log(estimate.value), error, freedom)
 
 
 def _coarser_resolution(base: Measure, candidate: Measure) -> float:
@@ -211,44 +222,52 @@ def _coarser_resolution(base: Measure, candidate: Measure) -> float:
 def _judge_change(
     base: Measure,
     candidate: Measure,
-    test: LogRatio | None,
+    test: LogEstimate | None,
     *,
     is_significant: bool,
     tolerance: float,
 ) -> MeasureChange:
     """Return the change of a measure. is_significant: whether it goes beyond chance."""
-    change, reason = Change.UNDECIDED, ""
-    values = (base.estimate.value, candidate.estimate.value)
-    ratio = test.estimate if test else None
-    if ratio is not None:
+    ratio, ranks, reason = None, None, ""
+    if test is None:
+        reason = _why_untested(base, candidate)
+        change = Change.UNDECIDED if reason else Change.EQUIVALENT
+    else:
+        ratio, ranks = test.estimate, test.ranks
         # the tolerance, or what the clock can tell where that is more
         slack, resolution = tolerance, _coarser_resolution(base, candidate)
         if resolution:
-            slack = max(tolerance, resolution / max(resolution, *values))
+            largest = max(resolution, base.estimate.value, candidate.estimate.value)
+            slack = max(tolerance, resolution / largest)
         change = _classify(ratio, base.more_is_better, is_significant=is_significant, slack=slack)
         if change is Change.UNDECIDED:
             share = f"{100 * tolerance:.3g} %"
             reason = f"not enough data to rule out a regression of more than {share}"
-    elif base.estimate == candidate.estimate and base.is_counted:
-        change = Change.EQUIVALENT
-    elif base.reason or candidate.reason:
-        reasons = {"base": base.reason, "candidate": candidate.reason}
-        sides = " and the ".join(side for side, why in reasons.items() if why)
-        reason = f"{base.reason or candidate.reason}, in the {sides}"
-    elif min(*values, *base.repeats, *candidate.repeats) <= 0:
-        reason = "a value is not above 0"
-    else:
-        reason = "one of them has no interval"
     return MeasureChange(
         base=base,
         candidate=candidate,
         change=change,
         ratio=ratio,
-        ranks=test.ranks if test else None,
+        ranks=ranks,
         significant=is_significant,
         repeated=_is_repeated(base, candidate),
         reason=reason,
     )
+
+
+def _why_untested(base: Measure, candidate: Measure) -> str:
+    """Return why there is no test of a change; "" where both were counted and are equal."""
+    is_counted = base.estimate.low == base.estimate.high and not base.reason
+    if is_counted and base.estimate == candidate.estimate:
+        return ""
+    if base.reason or candidate.reason:
+        reasons = {"base": base.reason, "candidate": candidate.reason}
+        sides = " and the ".join(side for side, reason in reasons.items() if reason)
+        return f"{base.reason or candidate.reason}, in the {sides}"
+    values = (base.estimate.value, candidate.estimate.value)
+    if min(*values, *base.repeats, *candidate.repeats) <= 0:
+        return "a value is not above 0"
+    return "one of them has no interval"
 
 
 def _classify(

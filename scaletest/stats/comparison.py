@@ -209,8 +209,9 @@ def _judge_candidates(comparisons: Sequence[CandidateComparison], tolerance: flo
             "measure both to the end: <resume>",
         )
     reason = f"none of {len(deciding)} measures is worse by more than {limit}"
-    if better := sum(change.change is Change.IMPROVEMENT for _, change in deciding):
-        reason += f"; {better} better"
+    better = [change for _, change in deciding if change.change is Change.IMPROVEMENT]
+    if better:
+        reason += f"; {len(better)} better"
     return Verdict(VerdictKind.PASS, reason)
 
 

@@ -18,7 +18,8 @@ from scaletest.model.writing import Written
 from scaletest.render.text import device_name
 
 # Of more groups, or more places of a group, those go that had no failure for longest.
-MOST_GROUPS, MOST_PLACES = 100, 50
+MOST_GROUPS = 100
+MOST_PLACES = 50
 # Characters of an error that are kept.
 LONGEST_ERROR = 500
 # What the failures of a group have in common: outcome, reason, exit code and pattern.

@@ -170,11 +170,6 @@ class Choice(Written):
     criteria: Annotated[
         dict[str, float], "corrected AIC of every law that was fitted; the least is chosen"
     ]
-    too_few: Annotated[
-        tuple[str, ...],
-        named_in_documents("too_few_points_for"),
-        "laws that were left out for lack of points.",
-    ]
 
 
 def choose_law(points: Sequence[Point], spreads: Sequence[float] | None = None) -> Choice | None:
@@ -207,7 +202,7 @@ def choose_law(points: Sequence[Point], spreads: Sequence[float] | None = None) 
         limit = min(criteria.values()) + EQUALLY_GOOD
         good = [name for name, criterion in criteria.items() if criterion <= limit]
         best = min(good, key=lambda name: (PARAMETERS[name], criteria[name]))
-    return Choice(fitted[best], criteria, tuple(too_few))
+    return Choice(fitted[best], criteria)
 
 
 def _aic(points: Sequence[Point], law: Law, parameters: int, spreads: Sequence[float]) -> float:

@@ -56,11 +56,6 @@ class Measure(Written):
         return f"{self.name} ({place_text(self.where)})" if self.where else self.name
 
     @property
-    def is_counted(self) -> bool:
-        """Whether its number was counted, so that nothing about it is left to chance."""
-        return self.estimate.low == self.estimate.high and not self.reason
-
-    @property
     def is_median(self) -> bool:
         """Whether it is the median of its samples."""
         return self.name.endswith(".p50")

@@ -45,7 +45,8 @@ def find_peak(
 ) -> Peak:
     """Return the peak of a run: fitted when law and data agree on it, else measured, else refused.
 
-    rows: usable steps. law, interval: the chosen law, None without one.
+    rows: steps with a throughput, by workers, ascending. law, interval: of the chosen law, None
+    without one.
     """
     fitted = _fitted_peak(law, interval, float(max((step.workers for step in rows), default=0)))
     if not rows or not (fitted.workers is None or fitted.extrapolated):

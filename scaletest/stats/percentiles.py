@@ -83,10 +83,11 @@ def find_percentile(ordered: Sequence[float], p: float) -> Percentile | None:
     count = len(ordered)
     if count < samples_needed(p):
         return None
-    low = high = None
-    if ranks := _interval_ranks(count, p):
+    low, high = None, None
+    ranks = _interval_ranks(count, p)
+    if ranks:
         low, high = (ordered[rank - 1] for rank in ranks)
-    return Percentile(p=p, value=quantile(ordered, p), low=low, high=high)
+    return Percentile(p, quantile(ordered, p), low, high)
 
 
 def samples_needed(p: float) -> int:

@@ -22,7 +22,6 @@ LEAST_SAMPLES = 8
 class RankTest(Written):
     """The result of the test."""
 
-    u: Annotated[float, "Mann and Whitney's U of the candidate's values"]
     larger: Annotated[float, "part of all pairs in which the candidate's is larger"]
     p: Annotated[float, "of so uneven a split by chance"]
 
@@ -47,4 +46,4 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> RankTest | 
     distance = max(0.0, abs(u - m * n / 2) - 0.5)
     # 2 cdf(-z), since 1 - cdf(z) would be 0 far out
     p = 2 * NORMAL.cdf(-distance / math.sqrt(variance)) if variance > 0 else 1.0
-    return RankTest(u, u / (m * n), min(1.0, p))
+    return RankTest(larger=u / (m * n), p=min(1.0, p))

@@ -8,7 +8,6 @@ compared with itself is exactly 1.
 """
 
 import math
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -35,19 +34,6 @@ class Scaled(Written):
         Estimate, "throughput over that of the fewest workers, with its 95 % interval"
     ]
     efficiency: Annotated[Estimate, "speed-up over the multiple of workers"]
-
-
-def usable_steps(measured: Iterable[MeasuredThroughput]) -> list[MeasuredThroughput]:
-    """Return steps by workers, ascending, without those that had no throughput.
-
-    measured: one for each number of workers.
-    """
-    return sorted((step for step in measured if step.per_s > 0), key=lambda step: step.workers)
-
-
-def scaling_figures(rows: Sequence[MeasuredThroughput]) -> list[Scaled]:
-    """Return speed-up and efficiency of usable steps over the first of them."""
-    return [scaling_over(step, rows[0]) for step in rows]
 
 
 def scaling_over(step: MeasuredThroughput, base: MeasuredThroughput) -> Scaled:

@@ -2,8 +2,7 @@
 
 From 3 degrees on: G. W. Hill, Algorithm 396, Communications of the ACM 13 (1970), 619, which scipy
 finds right to 2e-5 of the value. It is not made for fewer (1e-3 off at 2.01, 17 % at 1.01): there
-the closed forms of 1 and 2 degrees serve, and between them bisection of the tail probability, to
-1e-9.
+bisection of the tail probability serves, to 1e-9.
 """
 
 import math
@@ -25,24 +24,14 @@ def t95(freedom: float) -> float:
 def t_quantile(p: float, freedom: float) -> float:
     """Return the value that a t variable with `freedom` degrees stays below with probability p.
 
-    Below one degree of freedom nothing is known: infinity with the sign of p - 1/2. Infinitely many
-    degrees give the normal quantile. ValueError for p outside (0, 1).
+    p: above 1/2 and below 1. Below one degree of freedom nothing is known: infinity. Infinitely
+    many degrees give the normal quantile.
     """
-    if not 0.0 < p < 1.0:
-        raise ValueError(f"a probability between 0 and 1 is needed, not {p!r}")
-    if p == 0.5:
-        return 0.0
-    if p < 0.5:
-        return -t_quantile(1.0 - p, freedom)
     tails = 2.0 * (1.0 - p)  # the probability that |t| is larger
     if freedom < 1:
         return math.inf
     if math.isinf(freedom):
         return NORMAL.inv_cdf(p)
-    if freedom == 1:
-        return 1.0 / math.tan(tails * math.pi / 2)
-    if freedom == 2:
-        return math.sqrt(2.0 / (tails * (2.0 - tails)) - 2.0)
     if freedom >= 3:
         return _hill(tails, freedom)
     return _bisect(tails, freedom)

@@ -28,7 +28,6 @@ class TrendPoint(Written):
     change: Annotated[Change | None, "how it changed; null for the first run"] = None
     ratio: Annotated[Estimate | None, "over the run in which it changed last"] = None
     note: Annotated[str, "why it is not compared"] = ""
-    has_other_cause: Annotated[bool, "whether something else limits it than the run before"] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +93,8 @@ def find_trend(
         # where the workload is another one, what follows is compared with this run
         if own and (base is None or change is None or change in FLAGGED):
             base = number
-        measured = [point.side for point in points if point.side.measures]
-        has_other_cause = bool(measured and side.measures) and measured[-1].cause != side.cause
         estimate = own.estimate if own else None
-        points.append(TrendPoint(side, estimate, change, ratio, note, has_other_cause))
+        points.append(TrendPoint(side, estimate, change, ratio, note))
     choices = {other.name: written_measure(other) for other in _newest_measures(sides)}
     return Trend(run_type, measure, tolerance, tuple(points), tuple(choices.values()))
 

@@ -2,8 +2,8 @@
 
 Each part of a step has one of the other beside it. The parts of a pair are equally long and equally
 far from the middle of the run, so a steady change along the run cancels in their mean. Any other
-change shows as a ratio on the way up that differs from the one on the way down. The truth may then
-be either, so the interval reaches to both.
+change shows as a ratio in the pass up that differs from the one in the pass down. The truth may
+then be either, so the interval reaches to both.
 
 The interval of a ratio is built on the logarithm, where the errors of the two throughputs add:
 half-width of ln r = sqrt(rel(a)^2 + rel(b)^2), rel being half-width over rate. It is the 90 %
@@ -146,10 +146,10 @@ class _PassPair:
         after_s = max(sum(part.seconds for part in self.after), _SHORTEST_S)
         return 1.0 / (1.0 / before_s + 1.0 / after_s)
 
-    def of_pass(self, *, is_down: bool) -> "_PassPair | None":
+    def of_pass(self, *, is_descending: bool) -> "_PassPair | None":
         """Return what was measured in one direction; None unless both steps were."""
-        before = [part for part in self.before if part.is_way_down is is_down]
-        after = [part for part in self.after if part.is_way_down is is_down]
+        before = [part for part in self.before if part.is_descending is is_descending]
+        after = [part for part in self.after if part.is_descending is is_descending]
         return _PassPair(before, after) if before and after else None
 
 
@@ -256,7 +256,7 @@ def _reach_both_passes(
     both_passes = []
     parts: list[StepPart] = []
     for pair in pairs:
-        pass_up, pass_down = pair.of_pass(is_down=False), pair.of_pass(is_down=True)
+        pass_up, pass_down = pair.of_pass(is_descending=False), pair.of_pass(is_descending=True)
         if pass_up and pass_down:
             both_passes.append((pair.weight, pass_up, pass_down))
             parts += [*pair.before, *pair.after]

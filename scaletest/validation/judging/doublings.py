@@ -22,7 +22,7 @@ STOP_OTHERS = "stop the other programs, or run again when the machine is idle"
 def failed_doubling(plan: Plan, steps: Sequence[Step]) -> tuple[Step, Step] | None:
     """Return the two steps of the doubling that fails; None where none does.
 
-    The way up alone fails none: a change of the machine cancels only with the way down.
+    The pass up alone fails none: a change of the machine cancels only with the pass down.
     """
     if not all_measured(plan, steps):
         return None

@@ -73,7 +73,7 @@ def drift_of(completions: Completions, rate: Throughput, trend_per_s: float) -> 
     # a slow request is a short break, and no lasting change
     drift = find_drift(completions.with_slow_cycles_filled, trend_per_s)
     # It is certain only where the correlation of requests does not explain it. A step that is
-    # measured again on the way down needs no more: a change shows there, and here in the interval.
+    # measured again in the pass down needs no more: a change shows there, and here in the interval.
     is_explained = abs(drift.shift) <= HALVES_DIFFER * rate.relative
     return replace(drift, certain=drift.certain and not is_explained)
 

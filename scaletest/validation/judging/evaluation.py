@@ -92,8 +92,10 @@ class Evaluation(Written):
         if len(self.growth.scaling) < 2:
             return ""
         last = self.growth.scaling[-1]
-        speedup, cause = f"{last.speedup.value:.1f}x", short_cause(self.limits)
-        return cut_text(f"{speedup}: {cause}" if cause else f"{speedup} at {last.workers}", 80)
+        cause = short_cause(self.limits)
+        if cause:
+            return cut_text(f"{last.speedup.value:.1f}x: {cause}", 80)
+        return f"{last.speedup.value:.1f}x at {last.workers}"
 
 
 def evaluate(
@@ -118,33 +120,37 @@ def evaluate(
     growth = fit_growth(steps, chance)
     thresholds = evaluate_thresholds(plan, steps)
     sharing = compare_sharing(plan, steps)
-    missed = any(threshold.kind is VerdictKind.FAIL for threshold in thresholds)
     # what their nodes did, and where requests spent the time that more workers added
-    used = resources_by_step(steps, records, samples)
-    throttled = {
-        step.workers: part for step in used if (part := step.throttled_periods) is not None
-    }
+    resources = resources_by_step(steps, records, samples)
+    throttled = {}
+    for step_resources in resources:
+        if step_resources.throttled_periods is not None:
+            throttled[step_resources.workers] = step_resources.throttled_periods
     doubling = failed_doubling(plan, steps)
     ratios = [step.ratio for step in steps[1:]]
-    reached = all(ratio is not None and ratio.kind is VerdictKind.PASS for ratio in ratios)
-    as_wanted = doubling is None and not missed and reached
+    as_wanted = (
+        doubling is None
+        and all(ratio is not None and ratio.kind is VerdictKind.PASS for ratio in ratios)
+        and not any(threshold.kind is VerdictKind.FAIL for threshold in thresholds)
+    )
     enough = [step for step in steps if step.throughput.enough]
-    grew = attribute_causes(
+    attributed = attribute_causes(
         enough, doubling, records, chance, as_wanted=as_wanted, throttled=throttled
     )
-    causes = add_evidence(grew, used)
+    # what the run would bring without its main cause
     gain = None
-    if grew and grew.causes and not plan.compares:
+    if attributed and attributed.causes and not plan.compares:
         first = enough[0]
-        since_first: Causes | None = grew
-        last = next(step for step in enough if step.workers == grew.after)
-        if grew.before != first.workers:
+        last = next(step for step in enough if step.workers == attributed.after)
+        since_first: Causes | None = attributed
+        if attributed.before != first.workers:
             since_first = attribute_causes(
                 enough, (first, last), records, chance, throttled=throttled
             )
         gain = gain_without_cause(
-            grew, since_first, _rate_of_both_ways(first), _rate_of_both_ways(last)
+            attributed, since_first, _rate_of_both_passes(first), _rate_of_both_passes(last)
         )
+    causes = add_evidence(attributed, resources)
     # what disturbed them from outside
     disturbed = find_interferences(steps, records, samples)
     disturbances = find_disturbances(steps, disturbed)
@@ -172,7 +178,7 @@ def evaluate(
         elapsed_s=elapsed_s,
         sharing=sharing,
         causes=causes,
-        resources=used,
+        resources=resources,
         disturbed=disturbed,
         noticed=noticed,
         gain=gain,
@@ -180,8 +186,8 @@ def evaluate(
     )
 
 
-def _rate_of_both_ways(step: Step) -> MeasuredThroughput:
-    """Return the throughput of a step with an interval that reaches to both ways.
+def _rate_of_both_passes(step: Step) -> MeasuredThroughput:
+    """Return the throughput of a step with an interval that reaches to both passes.
 
     A machine that changed between them changes again before another run.
     """

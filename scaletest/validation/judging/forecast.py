@@ -82,24 +82,27 @@ def _expect_parts(
     """
     taken_s = {measurement.workers: measurement.measured_s for measurement in measurements}
     *_, before, last = [min(request_s), *sorted(request_s)]
-    growth = max(1.0, request_s[last] / request_s[before])
-    # requests of the step that needed most
-    needed = max(taken_s[workers] * workers / request_s[workers] for workers in request_s)
-    slowest_s, fewer = request_s[last], last
+    last_slowdown = max(1.0, request_s[last] / request_s[before])
+    # requests of the measured step that needed most
+    most_requests = max(taken_s[workers] * workers / request_s[workers] for workers in request_s)
+    slowest_s, fewer_workers = request_s[last], last
     expected = {}
     for workers in plan.steps:
         if workers in request_s:
             part_s = plan.fixed_part_s if plan.step_s else taken_s[workers]
             expected[workers] = TimeLeft(part_s, part_s + request_s[workers])
             continue
-        slowest_s *= workers / fewer if fewer == last else growth
-        fewer = workers
+        if fewer_workers == last:
+            slowest_s *= workers / fewer_workers
+        else:
+            slowest_s *= last_slowdown
+        fewer_workers = workers
         least_s = _part_load_s(plan, workers, request_s[last])
         most_s = _part_load_s(plan, workers, slowest_s)
         if not plan.step_s:
             # a doubling may be decided early, and requests that scatter need as many as before
             least_s = max(least_s, taken_s[last] * last / workers * LEAST_SHARE_OF_LAST_STEP)
-            most_s = max(most_s, needed * slowest_s / workers, CAUSE_S + STOP_DELAY_S)
+            most_s = max(most_s, most_requests * slowest_s / workers, CAUSE_S + STOP_DELAY_S)
             most_s = min(most_s, max(plan.longest_part_s, taken_s[last]))
         expected[workers] = TimeLeft(least_s, most_s + slowest_s)
     return expected

@@ -13,7 +13,7 @@ from scaletest.stats.chance import Chance
 from scaletest.stats.law import Choice, choose_law, missing_steps
 from scaletest.stats.law_interval import LawInterval, law_interval
 from scaletest.stats.peak import Peak, find_peak
-from scaletest.stats.scaling import Scaled, scaling_figures, usable_steps
+from scaletest.stats.scaling import Scaled, scaling_over
 from scaletest.stats.student import t95
 from scaletest.validation.judging.steps import Step
 from scaletest.validation.judging.throughput import Throughput
@@ -67,12 +67,12 @@ def fit_growth(steps: Sequence[Step], chance: Chance) -> Growth:
     """Fit all steps with enough requests together. chance: for the bootstrap, seeded by the caller.
 
     Every measurement is a point. It brings its noise as the width of its interval, since the
-    difference of two ways may come from the machine; where there are pairs of ways enough, they
+    difference of two passes may come from the machine; where there are pairs of passes enough, they
     show it themselves. In a run that compares numbers of workers per device, throughput is a
     function of these.
     """
     enough = [step for step in steps if step.throughput.enough]
-    rates = usable_steps(step.rate for step in enough)
+    rates = [step.rate for step in enough]
     parts: list[tuple[float, Throughput]] = []
     for step in enough:
         parts += [(float(step.level), part.throughput) for part in step.judged_parts]
@@ -91,5 +91,5 @@ def fit_growth(steps: Sequence[Step], chance: Chance) -> Growth:
         interval=interval,
         lacking=missing_steps([workers for workers, _ in points]),
         peak=find_peak(rates, law, interval),
-        scaling=scaling_figures(rates),
+        scaling=[scaling_over(rate, rates[0]) for rate in rates],
     )

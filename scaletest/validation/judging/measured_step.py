@@ -14,8 +14,7 @@ from scaletest.validation.judging.drift import Drift, drift_of, has_settled
 from scaletest.validation.judging.machine_trend import MachineTrend, trend_of_run
 from scaletest.validation.judging.slow_requests import Tail, find_slow
 from scaletest.validation.judging.stall import (
-    Stall,
-    StarvedWorker,
+    IdleWorker,
     find_stall,
     find_starving_steps,
 )
@@ -24,6 +23,9 @@ from scaletest.validation.judging.stopping import Stop
 from scaletest.validation.judging.throughput import Throughput, throughput
 from scaletest.validation.judging.warm_up import cut_warm_up
 from scaletest.validation.plan import Plan
+
+# Fewer successful requests tell little of how many were in flight.
+LEAST_FOR_LITTLES_LAW = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +47,12 @@ class MeasuredStep(Written):
     lost: Annotated[
         int, INNER, "records that were written and are not there, below 0 when there are too many."
     ] = 0
-    stall: Annotated[Stall | None, INNER, "the worker that stopped meanwhile."] = None
+    stall: Annotated[IdleWorker | None, INNER, "the worker that stopped meanwhile."] = None
     tail: Annotated[Tail, flat("slow"), "its slow requests."] = field(
         default_factory=lambda: find_slow(Completions({}))
     )
     middle_s: Annotated[float, INNER, "the middle of the measurement on the clock of Redis."] = 0.0
-    starved: Annotated[StarvedWorker | None, INNER, "the worker that others kept waiting."] = None
+    starved: Annotated[IdleWorker | None, INNER, "the worker that others kept waiting."] = None
 
     @property
     def sound(self) -> bool:
@@ -129,7 +131,7 @@ def measure_step(
     rows: Sequence[Record],
     completions: Completions,
     *,
-    starved: StarvedWorker | None = None,
+    starved: IdleWorker | None = None,
     trend_per_s: float = 0.0,
 ) -> MeasuredStep:
     """Return the figures of one measurement of a step from its records and their completions.
@@ -145,24 +147,27 @@ def measure_step(
     # what counts: the completions after the warm-up, and the records in the time of all workers
     judged = completions.dealt_in_turn if starved else completions
     warm = cut_warm_up(judged, plan.warmup_s, began_s, measurement.warm_at_s)
-    first, last = warm.rest.span
-    counted = [record for record in rows if record.ok and record.reply.ended_s >= first]
+    begin_s, end_s = warm.rest.span
+    counted = [record for record in rows if record.ok and record.reply.ended_s >= begin_s]
     rate = throughput(warm.rest, measurement.workers)
+    warmup_s = 0.0
+    if warm.cut_s and began_s:
+        warmup_s = max(0.0, warm.cut_s - began_s)
 
     # requests in flight by Little's law, those that failed included
     little = None
-    if rate.enough and len(counted) >= 20:
-        spent_s = 0.0
+    if rate.enough and len(counted) >= LEAST_FOR_LITTLES_LAW:
+        in_system_s = 0.0
         for record in rows:
             submitted_s = record.reply.started_s - record.reply.wait_s
             ended_s = submitted_s + record.total_s
-            spent_s += max(0.0, min(last, ended_s) - max(first, submitted_s))
-        little = spent_s / (last - first) / measurement.workers
+            in_system_s += max(0.0, min(end_s, ended_s) - max(begin_s, submitted_s))
+        little = in_system_s / (end_s - begin_s) / measurement.workers
 
     return MeasuredStep(
         measurement=measurement,
         throughput=rate,
-        warmup_s=max(0.0, warm.cut_s - began_s) if warm.cut_s and began_s else 0.0,
+        warmup_s=warmup_s,
         settled=has_settled(warm, trend_per_s),
         drift=drift_of(warm.rest, rate, trend_per_s),
         little=little,
@@ -173,6 +178,6 @@ def measure_step(
         lost=measurement.requests - len(rows) if measurement.requests is not None else 0,
         stall=find_stall(warm.rest),
         tail=find_slow(warm.rest),
-        middle_s=(first + last) / 2.0,
+        middle_s=(begin_s + end_s) / 2.0,
         starved=starved,
     )

@@ -35,7 +35,7 @@ Disturbances = Mapping[tuple[int, int], Interference]
 
 
 def all_measured(plan: Plan, steps: Sequence[Step]) -> bool:
-    """Return whether all steps were measured as planned, and every way up has its way down."""
+    """Return whether all steps were measured as planned, and every pass up has its pass down."""
     measured_keys = {measured.measurement.key for _, measured in _measurements_of(steps)}
     wanted_keys = set(itertools.product(plan.steps, range(2 * plan.repeats)))
     wanted_keys |= {(workers, repeat + 1) for workers, repeat in measured_keys if repeat % 2 == 0}
@@ -64,7 +64,7 @@ def worker_stalled(steps: Sequence[Step], doubt: Rank) -> Ground | None:
             return Ground(
                 doubt,
                 f"with {plural(step.workers, 'worker')}, {measured.stall.worker} finished"
-                f" nothing in the last {measured.stall.silent_s:.1f} s, much longer than any"
+                f" nothing in the last {measured.stall.seconds:.1f} s, much longer than any"
                 " request took",
                 "check whether it, its device or its node stopped: see the end of workers.log,"
                 " or of the pod's log",
@@ -113,28 +113,25 @@ def step_missing(plan: Plan, steps: Sequence[Step], disturbances: Disturbances) 
         longer = f"give a longer <step_time> than {plan.step_s:g} s"
     for step, measured in _measurements_of(steps):
         workers = plural(step.workers, "worker")
-        reason, remedy = "", ""
         if step.throughput.completions == 0:
             reason = f"no request was completed with {workers}"
-            remedy = f"{longer}, or correct <seconds>"
-        elif not step.throughput.enough:
+            return Ground(Rank.OPEN, reason, f"{longer}, or correct <seconds>")
+        if not step.throughput.enough:
             fewest = min(sample.throughput.completions for sample in step.samples)
             reason = (
                 f"too few requests completed with {workers}: {fewest} in one pass (needs"
                 f" {MIN_COMPLETIONS}, and {MIN_COMPLETIONS_PER_WORKER} of every worker)"
             )
-            remedy = f"{longer}, or correct <seconds>"
-        elif step.sound:
+            return Ground(Rank.OPEN, reason, f"{longer}, or correct <seconds>")
+        if step.sound:
             continue
-        elif measured.drift.unsteady:
-            reason = (
-                f"with {workers} throughput changed by {measured.drift.shift:+.1%} while measured"
-            )
-            remedy = _remedy_for_change(measured, disturbances)
-        elif not measured.settled:
+        if measured.drift.unsteady:
+            change = f"{measured.drift.shift:+.1%}"
+            reason = f"with {workers} throughput changed by {change} while measured"
+            return Ground(Rank.OPEN, reason, _remedy_for_change(measured, disturbances))
+        if not measured.settled:
             reason = f"with {workers} throughput had not settled by the end of the step"
             remedy = f"{longer}, or say how long warming up takes with <warmup>"
-        if reason:
             return Ground(Rank.OPEN, reason, remedy)
     if not all_measured(plan, steps):
         return Ground(Rank.OPEN, "not every step was measured", "run it again to the end")

@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from scaletest.causes.resources import StepResources
+from scaletest.validation.judging.doubling import wanted_ratio
 from scaletest.validation.judging.steps import Step
 
 # Seconds under load of all steps together: usual, and at most where requests take long.
-USUAL_S, LONGEST_S = 8.0, 22.0
+USUAL_LOAD_S = 8.0
+LONGEST_LOAD_S = 22.0
 # Requests that each worker shall end in a step, if a request takes as long as one alone.
-CYCLES = 4
+REQUESTS_PER_WORKER = 4
 LEAST_STEPS = 2
 # A doubling that brings less than half of what is ideal does not pay.
-PAYS = 1.5
+LEAST_PAYING_RATIO = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +34,9 @@ def fit_quick_steps(run_s: float, limit: int) -> QuickSteps | None:
     """
     count = math.ceil(math.log2(limit)) + 1
     while count >= LEAST_STEPS:
-        step_s = max(CYCLES * run_s, USUAL_S / count)
-        # each of the two ways begins with a request that does not count
-        if count * (step_s + run_s) <= LONGEST_S:
+        step_s = max(REQUESTS_PER_WORKER * run_s, USUAL_LOAD_S / count)
+        # each of the two passes begins with a request that does not count
+        if count * (step_s + run_s) <= LONGEST_LOAD_S:
             return QuickSteps(limit, step_s)
         count -= 1
         limit = 2 ** (count - 1)
@@ -62,7 +64,7 @@ def quick_answer(steps: Sequence[Step]) -> QuickAnswer | None:
     reached = measured[0].workers
     for before, after in pairwise(measured):
         gain = after.throughput.per_s / before.throughput.per_s
-        if math.log2(gain) < math.log2(PAYS) * math.log2(after.workers / before.workers):
+        if gain < wanted_ratio(LEAST_PAYING_RATIO, before.workers, after.workers):
             break
         reached = after.workers
     return QuickAnswer(reached, steps[-1].workers)

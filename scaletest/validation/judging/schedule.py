@@ -1,7 +1,7 @@
 """The order of the measurements: up and down, and again for undecided doublings.
 
-Every pair of ways is symmetric: the same steps, equally long, in the opposite order. A further pair
-is as long as all before it together, so that few are needed, and has only the steps of the
+Every pair of passes is symmetric: the same steps, equally long, in the opposite order. A further
+pair is as long as all before it together, so that few are needed, and has only the steps of the
 doublings that are still open.
 """
 
@@ -16,8 +16,8 @@ from scaletest.validation.judging.step_parts import StepPart, throughput_of_part
 from scaletest.validation.judging.stopping import PARTS, TO_98_PERCENT
 from scaletest.validation.plan import Plan
 
-# A further pair is not begun when only this part of its time is left.
-LEAST_PART = 0.5
+# A further pair is not begun when less than this part of its time is left.
+LEAST_SHARE_LEFT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Turn:
 
     workers: int
     repeat: int
-    length_s: float = 0.0  # 0 on the first way up, which lasts as long as it takes
+    length_s: float = 0.0  # 0 on the first pass up, which lasts as long as it takes
 
     @property
     def key(self) -> tuple[int, int]:
@@ -34,14 +34,14 @@ class Turn:
         return self.workers, self.repeat
 
 
-def way_name(repeat: int) -> str:
+def pass_name(repeat: int) -> str:
     """Return the name of a measurement: "ascending pass", or "descending pass 2"."""
     direction = "descending pass" if repeat % 2 else "ascending pass"
     return f"{direction} {repeat // 2 + 1}" if repeat > 1 else direction
 
 
 def planned_pairs(plan: Plan) -> list[Turn]:
-    """Return every step up, then every step down, as long as on the way up; as often as planned."""
+    """Return every step up, then every step down, as often as planned."""
     turns = []
     for pair in range(plan.repeats):
         turns += [Turn(workers, 2 * pair) for workers in plan.steps]
@@ -59,29 +59,30 @@ def further_pair(plan: Plan, steps: Sequence[Sequence[StepPart]]) -> list[Turn]:
         return []
     trend = trend_of_run(steps)
     spent_s = {parts[0].workers: sum(part.seconds for part in parts) for parts in steps}
-    # seconds of each way, for the steps of open doublings: as long as the shorter step of the
+    # seconds of each pass, for the steps of open doublings: as long as the shorter step of the
     # doubling was measured so far
     lengths_s: dict[int, float] = {}
-    for first, second in itertools.pairwise(steps):
-        ratio = doubling_ratio(first, second, plan, trend=trend)
+    for before, after in itertools.pairwise(steps):
+        ratio = doubling_ratio(before, after, plan, trend=trend)
         if ratio and ratio.kind is VerdictKind.FAIL:
             return []  # a doubling that fails decides the run
-        # measuring again may decide it: undecided by the wider interval, and still imprecise
-        wider = doubling_ratio(first, second, plan, confidence=TO_98_PERCENT, trend=trend)
-        if wider and wider.kind is not VerdictKind.INVALID:
+        # measuring again may decide it: undecided by the interval that counts while measuring, and
+        # still imprecise
+        open_ratio = doubling_ratio(before, after, plan, confidence=TO_98_PERCENT, trend=trend)
+        if open_ratio and open_ratio.kind is not VerdictKind.INVALID:
             continue
-        relative = max(throughput_of_parts(parts).relative for parts in (first, second))
-        if wider and not wider.widened_by and relative <= plan.precision:
+        relative = max(throughput_of_parts(parts).relative for parts in (before, after))
+        if open_ratio and not open_ratio.widened_by and relative <= plan.precision:
             continue
-        fewer, more = first[0].workers, second[0].workers
-        length_s = min(spent_s[fewer], spent_s[more])
-        lengths_s[fewer] = max(length_s, lengths_s.get(fewer, 0.0))
-        lengths_s[more] = length_s
+        workers_before, workers_after = before[0].workers, after[0].workers
+        length_s = min(spent_s[workers_before], spent_s[workers_after])
+        lengths_s[workers_before] = max(length_s, lengths_s.get(workers_before, 0.0))
+        lengths_s[workers_after] = length_s
 
     # the turns up and down, shorter where less time is left, unless that is too short
     left_s = plan.longest_s * len(steps) - sum(spent_s.values())
     wanted_s = PARTS * sum(lengths_s.values())
-    if wanted_s <= 0 or left_s < LEAST_PART * wanted_s:
+    if wanted_s <= 0 or left_s < LEAST_SHARE_LEFT * wanted_s:
         return []
     share = min(1.0, left_s / wanted_s)
     repeat = 1 + max(part.repeat for part in itertools.chain.from_iterable(steps))

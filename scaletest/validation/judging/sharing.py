@@ -107,20 +107,22 @@ def compare_sharing(plan: Plan, steps: Sequence[Step]) -> Sharing | None:
         candidates.append(Candidate(step.per_device, relative, is_worse, excluded[step.per_device]))
     equals = [row.per_device for row in candidates if not (row.worse or row.excluded)]
 
+    if leader is None:
+        sentence = "no step may be judged, so no number is best"
+        return Sharing(None, None, (), tuple(candidates), sentence)
+
     # the answer in words
-    sentence = "no step may be judged, so no number is best"
-    if leader:
-        best = f"{plural(equals[0], 'worker')} on each device"
-        sentence = f"{best}: every other number does less"
-    if leader and len(equals) > 1:
+    best = f"{plural(equals[0], 'worker')} on each device"
+    sentence = f"{best}: every other number does less"
+    if len(equals) > 1:
         most = f"the highest throughput was measured with {leader.per_device}"
         if leader.per_device == equals[0]:
             most = "it had the highest throughput"
         others = ", ".join(map(str, equals[1:]))
         sentence = f"{best}: {most}, but {others} may do as much"
     return Sharing(
-        best=equals[0] if leader else None,
-        leader=leader.per_device if leader else None,
+        best=equals[0],
+        leader=leader.per_device,
         equals=tuple(equals),
         candidates=tuple(candidates),
         sentence=sentence,

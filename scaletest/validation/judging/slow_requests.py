@@ -26,7 +26,7 @@ from typing import Annotated
 
 from scaletest.model.declared import Count
 from scaletest.stats.completions import Completions
-from scaletest.stats.estimate import Estimate, exact_estimate
+from scaletest.stats.estimate import Estimate
 from scaletest.stats.rank_test import mann_whitney
 from scaletest.stats.student import t95
 from scaletest.validation.judging.throughput import error_of_mean
@@ -93,11 +93,9 @@ def join_tails(tails: Sequence[Tail]) -> Tail:
 def slowdowns(first: Tail, second: Tail, z: float) -> tuple[Estimate, Estimate]:
     """Return by how much slow requests lengthen the means of two steps: logarithms of 1 + p s.
 
-    z: quantile of the normal distribution for each bound.
+    One of them at least has slow requests. z: quantile of the normal distribution for each bound.
     """
     excess = first.excess + second.excess
-    if not excess:
-        return exact_estimate(0.0), exact_estimate(0.0)
     test = mann_whitney(first.excess, second.excess)
     differ = test is not None and test.p < DIFFERENT
     return (
@@ -122,9 +120,7 @@ def _slowdown(tail: Tail, z: float, excess: Sequence[float], *, size_error: bool
 
 
 def share_bounds(count: int, total: int, z: float) -> tuple[float, float]:
-    """Return the bounds of a share, `count` in `total`: Wilson's with continuity correction."""
-    if total <= 0:
-        return 0.0, 1.0
+    """Return the bounds of a share, `count` in 1 or more: Wilson's with continuity correction."""
     share, square = count / total, z * z
     below = 4.0 * share * (total * (1.0 - share) + 1.0) + square - 2.0 - 1.0 / total
     above = 4.0 * share * (total * (1.0 - share) - 1.0) + square + 2.0 - 1.0 / total

@@ -15,44 +15,38 @@ from scaletest.model import Measurement
 from scaletest.stats.completions import Completions
 
 # A worker starves that waits for its first completion for longer than this part of a step, and for
-# longer than this many requests take on average; and where all together do less than this many
-# times as much as fewer workers did, or it may have met one of few slow requests.
-STARVED_PART, STARVED_CYCLES, STARVED_RATIO = 0.5, 3.0, 1.25
-
+# longer than this many requests take on average.
+STARVED_PART = 0.5
+STARVED_CYCLES = 3.0
+# And where all together do less than this many times as much as fewer workers did; else it may have
+# met one of few slow requests.
+STARVED_RATIO = 1.25
 # In units of the longest cycle. With exponential run times and n cycles, a worker is silent for so
 # long at the end of a step with probability n^-3.
 LONGEST_CYCLES = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Stall:
-    """The worker that was silent longest at the end of a step, and for how long, in seconds."""
+class IdleWorker:
+    """A worker that finished nothing for long."""
 
     worker: str
-    silent_s: float
+    seconds: float  # for how long
 
 
-def find_stall(completions: Completions) -> Stall | None:
-    """Find the worker that stopped; None when all went on to the end of the step."""
+def find_stall(completions: Completions) -> IdleWorker | None:
+    """Find the worker that was silent longest at the end; None when all went on to the end."""
     by_worker = completions.by_worker
     if len(by_worker) < 2 or not completions.all_cycles or not completions.fewest:
         return None
     worker = min(by_worker, key=lambda name: by_worker[name][-1])
     silent_s = max(times[-1] for times in by_worker.values()) - by_worker[worker][-1]
     if silent_s > LONGEST_CYCLES * max(completions.all_cycles):
-        return Stall(worker, silent_s)
+        return IdleWorker(worker, silent_s)
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class StarvedWorker:
-    """A worker that others kept from what all of them share."""
-
-    worker: str
-    waited_s: float  # from the first completion of any worker to its own
-
-
-def find_starved(completions: Completions) -> StarvedWorker | None:
+def find_starved(completions: Completions) -> IdleWorker | None:
     """Find the worker that waited for its first completion for most of the step; None without.
 
     A service that refuses requests beyond its limit lets those in that ask at the right moment, so
@@ -66,14 +60,14 @@ def find_starved(completions: Completions) -> StarvedWorker | None:
     waited_s = by_worker[worker][0] - begin_s
     cycle_s = len(by_worker) / completions.rate_under_load
     if waited_s > max(STARVED_PART * (end_s - begin_s), STARVED_CYCLES * cycle_s):
-        return StarvedWorker(worker, waited_s)
+        return IdleWorker(worker, waited_s)
     return None
 
 
 def find_starving_steps(
     measurements_by_step: Sequence[Sequence[Measurement]],
     completions: Mapping[tuple[int, int], Completions],
-) -> dict[int, StarvedWorker]:
+) -> dict[int, IdleWorker]:
     """Find the steps in which a worker starved: the number of workers, and one of those that did.
 
     measurements_by_step: those of each step, with ever more workers.

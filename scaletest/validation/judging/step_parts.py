@@ -1,4 +1,4 @@
-"""The measurements of one step on the ways up and down, and what they give together."""
+"""The measurements of one step on the passes up and down, and what they give together."""
 
 import math
 import statistics
@@ -11,17 +11,17 @@ from scaletest.validation.judging.slow_requests import Tail, join_tails
 from scaletest.validation.judging.throughput import Throughput
 from scaletest.validation.plan import Plan
 
-# With so many pairs of ways, the interval is the one between them. That of two, with one degree of
-# freedom, would be too wide to say anything.
+# With so many pairs of passes, the interval is the one between them. That of two, with one degree
+# of freedom, would be too wide to say anything.
 MIN_PAIRS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class StepPart:
-    """One measurement of a step, on a way up (ever more workers) or down (ever fewer)."""
+    """One measurement of a step, in a pass up (ever more workers) or down (ever fewer)."""
 
     workers: int
-    repeat: int  # even on the way up, odd on the way down
+    repeat: int  # even in the pass up, odd in the pass down
     seconds: float  # time under load
     middle_s: float  # the middle of it, on one clock for all parts of a run
     throughput: Throughput
@@ -30,12 +30,12 @@ class StepPart:
 
     @property
     def pair(self) -> int:
-        """The number of its pair of ways, from 0: a way up and the way down after it."""
+        """The number of its pair of passes, from 0: a pass up and the pass down after it."""
         return self.repeat // 2
 
     @property
-    def is_way_down(self) -> bool:
-        """Whether it was measured on the way down."""
+    def is_descending(self) -> bool:
+        """Whether it was measured in the pass down."""
         return self.repeat % 2 == 1
 
     @property
@@ -86,7 +86,7 @@ def throughput_of_parts(parts: Sequence[StepPart]) -> Throughput:
 
 
 def group_by_pair(parts: Sequence[StepPart]) -> list[list[StepPart]]:
-    """Return the parts of a step, a list for each way up and the way down after it.
+    """Return the parts of a step, a list for each pass up and the pass down after it.
 
     Either may be missing. The lists are in the order of time.
     """
@@ -120,14 +120,14 @@ class JoinedThroughput(NamedTuple):
     """The throughput of a step from all its parts, and how it was joined."""
 
     throughput: Throughput
-    # its interval comes from the scatter between pairs of ways, not from that of the requests
+    # its interval comes from the scatter between pairs of passes, not from that of the requests
     is_between_pairs: bool
 
 
 def join_parts(plan: Plan, parts: Sequence[StepPart]) -> JoinedThroughput:
     """Return the throughput of a step from those of its parts, at least one, that may be judged.
 
-    Where there are enough planned pairs of ways, the pair is the unit (Kalibera and Jones 2013):
+    Where there are enough planned pairs of passes, the pair is the unit (Kalibera and Jones 2013):
     the throughput is the mean of the pairs.
     """
     judged = parts_to_judge(parts)

@@ -37,7 +37,8 @@ from scaletest.validation.plan import Plan
 # so that adding them up over requests makes sense.
 FIGURES = ("frames", "samples", "bytes")
 # What the interval of a step covers.
-BETWEEN_REPEATS, WITHIN_RUN = "between repeats", "within the run"
+BETWEEN_REPEATS = "between repeats"
+WITHIN_RUN = "within the run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,63 +184,67 @@ def summarise(plan: Plan, measurements: Sequence[Measurement], records: Rows) ->
         parts = [sample.part for sample in samples]
         rate, between = join_parts(plan, parts)
 
-        # the ratio over the step before: by both ways, or by the pairs of ways where there are many
-        step_ratio = None
+        # the ratio over the step before: by all passes, or by their pairs where there are many
+        ratio = None
         if steps and not plan.compares:
             base = steps[-1]
             if base.between and between:
                 measured = MeasuredThroughput(workers, rate.per_s, rate.relative)
-                step_ratio = ratio_of_throughputs(base.rate, measured, plan)
+                ratio = ratio_of_throughputs(base.rate, measured, plan)
             else:
-                step_ratio = doubling_ratio(base.parts, parts, plan, trend=trend)
-
-        # the work of all measurements, joined as the throughput is, so they agree
-        judged = {part.repeat for part in parts_to_judge(parts)}
-        work_parts: dict[str, list[StepPart]] = defaultdict(list)
-        for sample in samples:
-            if sample.measurement.repeat in judged:
-                for name, work_rate in work_rates(sample.throughput, sample.counted).items():
-                    work_parts[name].append(replace(sample.part, throughput=work_rate))
-        work = {
-            name: join_parts(plan, parts_of_work).throughput
-            for name, parts_of_work in work_parts.items()
-            if len(parts_of_work) == len(judged)
-        }
+                ratio = doubling_ratio(base.parts, parts, plan, trend=trend)
 
         # the requests of all measurements, successful or not
-        of_step = [
-            record for sample in samples for record in records.get(sample.measurement.key, ())
-        ]
+        of_step: list[Record] = []
+        for sample in samples:
+            of_step += records.get(sample.measurement.key, ())
         succeeded = [record for record in of_step if record.ok]
+        memory_hits = [record.reply.figures.get("memory_limit_hits") for record in of_step]
+        device_names = [
+            f"{device_name(record.reply.device)} of {record.reply.node}"
+            for record in succeeded
+            if record.reply.device
+        ]
         steps.append(
             Step(
                 workers=workers,
                 throughput=rate,
                 between=between,
                 samples=samples,
-                ratio=step_ratio,
+                ratio=ratio,
                 failures=sum(map(has_failed, of_step)),
                 wait=summarise_samples(record.reply.wait_s for record in succeeded),
                 run=summarise_samples(record.reply.run_s for record in succeeded),
                 overhead_s=summarise_samples(record.overhead_s for record in succeeded).mean or 0.0,
                 fairness=fairness_by_group(
-                    list(chain.from_iterable(once.counted for once in samples))
+                    list(chain.from_iterable(sample.counted for sample in samples))
                 ),
                 per_device=plan.share(workers) if plan.compares else 0,
-                work=work,
-                memory_hits=sum(
-                    _positive_number(record.reply.figures.get("memory_limit_hits")) is not None
-                    for record in of_step
-                ),
+                work=_join_work(plan, samples),
+                memory_hits=sum(_positive_number(hits) is not None for hits in memory_hits),
                 nodes=_count_names(record.reply.node for record in succeeded),
-                devices=_count_names(
-                    f"{device_name(record.reply.device)} of {record.reply.node}"
-                    for record in succeeded
-                    if record.reply.device
-                ),
+                devices=_count_names(device_names),
             )
         )
     return steps
+
+
+def _join_work(plan: Plan, samples: Sequence[MeasuredStep]) -> dict[str, Throughput]:
+    """Return the work of all measurements, joined as the throughput is, so that they agree.
+
+    A figure that a judged measurement lacks is left out.
+    """
+    judged = {part.repeat for part in parts_to_judge([sample.part for sample in samples])}
+    parts_by_figure: dict[str, list[StepPart]] = defaultdict(list)
+    for sample in samples:
+        if sample.measurement.repeat in judged:
+            for name, rate in work_rates(sample.throughput, sample.counted).items():
+                parts_by_figure[name].append(replace(sample.part, throughput=rate))
+    return {
+        name: join_parts(plan, parts).throughput
+        for name, parts in parts_by_figure.items()
+        if len(parts) == len(judged)
+    }
 
 
 def _count_names(names: Iterable[str]) -> dict[str, int]:

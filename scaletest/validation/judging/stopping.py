@@ -9,7 +9,7 @@ they are. Four rules limit that:
   verdict itself allows one in twenty.
 * Nothing counts while throughput still rises or falls, or while warm-up fills 40 % of the step.
 
-A step is measured in two parts, on the way up and on the way down. The first ends when twice as
+A step is measured in two parts, in the pass up and in the pass down. The first ends when twice as
 much of the same would suffice, and the second is as long as the first. The requests in flight when
 a part ends still finish and count, so a part of steady requests ends when these will make it
 precise.
@@ -42,7 +42,7 @@ from scaletest.validation.judging.throughput import (
     relative_spread,
     throughput,
 )
-from scaletest.validation.judging.warm_up import LEFT_PER_WORKER, Warmup, cut_warm_up
+from scaletest.validation.judging.warm_up import LEAST_LEFT_PER_WORKER, Warmup, cut_warm_up
 from scaletest.validation.plan import Plan
 
 # The pass up and the pass down.
@@ -257,7 +257,7 @@ class Stopping:
         One cycle of each worker has no trend. A warm-up makes the first request longer than the
         next, or than those of the step before, as long as throughput follows.
         """
-        if warm.share or warm.rest.fewest >= LEFT_PER_WORKER:
+        if warm.share or warm.rest.fewest >= LEAST_LEFT_PER_WORKER:
             return True
         first_s = [times[0] - began_s for times in warm.rest.by_worker.values() if times]
         later_s = warm.rest.all_cycles

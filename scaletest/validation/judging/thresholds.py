@@ -71,7 +71,7 @@ def _measure(threshold: Threshold, step: Step, steps: Sequence[Step]) -> Measure
         workers = plural(compared.workers, "worker")
         if not compared.sound:
             return Measured(None, f"{workers}: not steady, or too few requests to tell")
-        # a change of the machine cancels in a ratio only with the way down
+        # a change of the machine cancels in a ratio only with the pass down
         if len(compared.samples) < 2 and measure != "throughput":
             return Measured(
                 None, f"{workers}: the descending pass was not measured", "run it to the end"
@@ -79,8 +79,6 @@ def _measure(threshold: Threshold, step: Step, steps: Sequence[Step]) -> Measure
     if measure == "throughput":
         return Measured(step.throughput.estimate)
     if measure == "efficiency":
-        if min(step.throughput.per_s, steps[0].throughput.per_s) <= 0:
-            return Measured(None, "there is no throughput to compare with")
         return Measured(scaling_over(step.rate, steps[0].rate).efficiency)
     if step.ratio:
         return Measured(Estimate(step.ratio.value, step.ratio.low, step.ratio.high))

@@ -28,14 +28,25 @@ from scaletest.stats.completions import Completions
 from scaletest.stats.estimate import Estimate
 from scaletest.stats.student import t95
 
-# Of one way through a step; of every worker two, since the first starts a cycle.
+# Of one pass through a step; of every worker two, since the first starts a cycle.
 MIN_COMPLETIONS = 4
 MIN_COMPLETIONS_PER_WORKER = 2
 # Above, the autocorrelation of one worker's cycles is known well enough.
 FEW_CYCLES = 20
+# The spread between fewer workers than this says nothing about them.
+FEWEST_WORKERS = 4
+# Parts of the time in which the sum of all workers is compared with what each does.
+FEWEST_BATCHES = 4
 MOST_BATCHES = 100
+# With so many, the sum alone has an interval by batch means.
 LEAST_BATCHES = 16
 MOST_CORRELATION = 0.95
+# Standard errors that are added to an estimated correlation: in a verdict, and in checks while
+# measuring.
+ADDED_ERRORS = 0.25
+CAUTIOUS_ERRORS = 2.0
+# What correlation leaves of the variance of a series about its own mean is this part at least.
+LEAST_VARIANCE_LEFT = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +82,10 @@ class Throughput(Written):
 
 @dataclass(frozen=True, slots=True)
 class MeanError:
-    """Standard error in requests/s, and its degrees of freedom."""
+    """How well a throughput is known."""
 
-    error: float
-    freedom: float
+    error: float  # standard error, in requests/s
+    freedom: float  # degrees of freedom behind it
 
     @property
     def half_width(self) -> float:
@@ -83,14 +94,14 @@ class MeanError:
 
 
 def throughput(completions: Completions, workers: int, *, cautious: bool = False) -> Throughput:
-    """Return the throughput of one way through a step from its completions without the warm-up.
+    """Return the throughput of one pass through a step from its completions without the warm-up.
 
     cautious: take the correlation two standard errors higher than estimated, for checks while
     measuring.
     """
-    first, last = completions.span
+    begin_s, end_s = completions.span
     enough = has_completed(completions, workers, MIN_COMPLETIONS, MIN_COMPLETIONS_PER_WORKER)
-    if not enough or last <= first:
+    if not enough or end_s <= begin_s:
         # to show while there is too little for an interval: the sum of 1 / mean cycle
         means = [
             (times[-1] - times[0]) / (len(times) - 1)
@@ -98,20 +109,27 @@ def throughput(completions: Completions, workers: int, *, cautious: bool = False
             if len(times) > 1
         ]
         rough = sum(1.0 / mean for mean in means if mean > 0)
-        return Throughput(rough, math.inf, completions.total, 0, False)
+        return Throughput(
+            rough, half_width=math.inf, completions=completions.total, freedom=0, enough=False
+        )
     if completions.fewest >= 3:
         estimate = _estimate_by_worker(completions, cautious=cautious)
         if len(completions.by_worker) > 1:
             estimate = _estimate_together(completions, estimate)
     else:
-        # from all cycles together where a worker has only one
+        # from all cycles together where a worker has only one; workers that are not alike make the
+        # scatter larger
         cycles_s = completions.all_cycles
-        estimate = MeanError(math.inf, 1)
-        if len(cycles_s) >= 2:  # workers that are not alike make the scatter larger
-            error = completions.rate * error_of_mean([cycles_s]) / statistics.fmean(cycles_s)
-            estimate = MeanError(error, len(cycles_s) - 1)
+        error = completions.rate * error_of_mean([cycles_s]) / statistics.fmean(cycles_s)
+        estimate = MeanError(error, len(cycles_s) - 1)
     freedom = max(1, int(estimate.freedom))
-    return Throughput(completions.rate, estimate.half_width, completions.total, freedom, True)
+    return Throughput(
+        completions.rate,
+        half_width=estimate.half_width,
+        completions=completions.total,
+        freedom=freedom,
+        enough=True,
+    )
 
 
 def has_completed(completions: Completions, workers: int, total: int, per_worker: int) -> bool:
@@ -145,6 +163,7 @@ def error_of_mean(series: Sequence[Sequence[float]]) -> float:
 
 
 def _deviations(series: Sequence[float]) -> list[float]:
+    """Return each number less the mean of all."""
     mean = statistics.fmean(series)
     return [number - mean for number in series]
 
@@ -159,8 +178,8 @@ def relative_spread(completions: Completions) -> float | None:
 
 def _estimate_by_worker(completions: Completions, *, cautious: bool) -> MeanError:
     """Estimate from every worker's own cycles, two at least: corrections 1 and 2."""
-    first, last = completions.span
-    span_s = last - first
+    begin_s, end_s = completions.span
+    span_s = end_s - begin_s
     variance = 0.0
     freedom = 0
     deviations: list[list[float]] = []
@@ -177,7 +196,7 @@ def _estimate_by_worker(completions: Completions, *, cautious: bool) -> MeanErro
         _freedom_left(freedom, correlation),
     )
     workers = len(deviations)
-    if mean_cycles >= FEW_CYCLES or workers < 4:
+    if mean_cycles >= FEW_CYCLES or workers < FEWEST_WORKERS:
         return within
     spread = statistics.stdev(completions.done_by_worker.values())
     between = MeanError(spread * math.sqrt(workers) / span_s, workers - 1)
@@ -189,12 +208,12 @@ def _estimate_together(completions: Completions, by_worker: MeanError) -> MeanEr
 
     by_worker: the estimate from each by itself, which is returned where it is the wider one.
     """
-    batches = max(4, min(MOST_BATCHES, completions.fewest - 1))
-    parts = completions.rates_by_worker(batches)
-    together = [sum(part) for part in zip(*parts, strict=True)]
-    apart = sum(map(statistics.variance, parts))
-    excess = statistics.variance(together) / apart if apart > 0 else 1.0
-    if excess <= 1.0 + 2.0 * math.sqrt(2.0 / (batches - 1)):
+    batches = max(FEWEST_BATCHES, min(MOST_BATCHES, completions.fewest - 1))
+    rates_by_worker = completions.rates_by_worker(batches)
+    together = [sum(rates) for rates in zip(*rates_by_worker, strict=True)]
+    variance_apart = sum(map(statistics.variance, rates_by_worker))
+    excess = statistics.variance(together) / variance_apart if variance_apart > 0 else 1.0
+    if excess <= 1.0 + 2.0 * math.sqrt(2.0 / (batches - 1)):  # by chance
         return by_worker
     candidates = [by_worker, MeanError(by_worker.error * math.sqrt(excess), batches - 1)]
     if batches >= LEAST_BATCHES:
@@ -223,7 +242,7 @@ def _pooled_correlation(deviations: Sequence[Sequence[float]], cautious: bool = 
     """
     products, squares = 0.0, 0.0
     for series in deviations:
-        products += sum(before * behind for before, behind in itertools.pairwise(series))
+        products += sum(earlier * later for earlier, later in itertools.pairwise(series))
         squares += sum(deviation**2 for deviation in series) * (len(series) - 1) / len(series)
     if squares <= 0:
         return 0.0
@@ -234,8 +253,8 @@ def _pooled_correlation(deviations: Sequence[Sequence[float]], cautious: bool = 
     unbiased = raw + (1 + 3 * raw) / length
     error = 1.0 / math.sqrt(sum(counts))
     if cautious:
-        return min(most, max(0.0, unbiased) + 2.0 * error)
-    return min(most, max(0.0, unbiased + 0.25 * error))
+        return min(most, max(0.0, unbiased) + CAUTIOUS_ERRORS * error)
+    return min(most, max(0.0, unbiased + ADDED_ERRORS * error))
 
 
 def _variance_inflation(correlation: float, count: float) -> float:
@@ -248,7 +267,7 @@ def _variance_inflation(correlation: float, count: float) -> float:
         return 1.0
     n = int(count)
     v = 1 + 2 * sum((1 - i / n) * correlation**i for i in range(1, n))
-    return v / max((n - v) / (n - 1), 0.05)
+    return v / max((n - v) / (n - 1), LEAST_VARIANCE_LEFT)
 
 
 def _freedom_left(freedom: float, correlation: float) -> float:

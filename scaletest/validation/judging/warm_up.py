@@ -21,13 +21,15 @@ from scaletest.stats.completions import Completions
 
 # Completions in a batch on average, and how many batches there are.
 PER_BATCH = 5
-LEAST_BATCHES, MOST_BATCHES = 8, 60
+LEAST_BATCHES = 8
+MOST_BATCHES = 60
 # A smaller relative difference does not matter beside a precision of 2 %.
-MATTERS = 0.005
+LEAST_DIFFERENCE = 0.005
 # A warm-up differs from the rest by more than this many standard errors.
-SIGNIFICANT = 3.5
+LEAST_STANDARD_ERRORS = 3.5
 # Completions that a cut leaves, of all workers and of each.
-LEFT, LEFT_PER_WORKER = 8, 3
+LEAST_LEFT = 8
+LEAST_LEFT_PER_WORKER = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def cut_by_mser(completions: Completions) -> Warmup:
     cut += 1  # the end of a ramp hides in the noise: one batch more costs little
     # how many batches may be cut so that enough remains: all where there is too little anyway
     most = count
-    keep = max(LEFT_PER_WORKER, math.ceil(LEFT / len(completions.by_worker)))
+    keep = max(LEAST_LEFT_PER_WORKER, math.ceil(LEAST_LEFT / len(completions.by_worker)))
     if completions.fewest >= keep:
         latest_s = min(times[-keep] for times in completions.by_worker.values())
         most = math.ceil((latest_s - first) / (last - first) * count) - 1
@@ -117,9 +119,7 @@ def mser_cut(batches: Sequence[float]) -> int:
 
 
 def _differ_beyond_chance(before: Sequence[float], behind: Sequence[float]) -> bool:
-    """Return whether the means differ by more than chance and by more than MATTERS."""
+    """Return whether the means differ by more than chance and by more than LEAST_DIFFERENCE."""
     early, late = statistics.fmean(before), statistics.fmean(behind)
-    error = 0.0
-    if len(behind) > 1:
-        error = statistics.stdev(behind) * math.sqrt(1 / len(before) + 1 / len(behind))
-    return abs(early - late) > max(MATTERS * late, SIGNIFICANT * error)
+    error = statistics.stdev(behind) * math.sqrt(1 / len(before) + 1 / len(behind))
+    return abs(early - late) > max(LEAST_DIFFERENCE * late, LEAST_STANDARD_ERRORS * error)

@@ -60,7 +60,7 @@ def find_warnings(
         starved = step.samples[0].starved
         if starved is not None:
             lines.append(
-                f"{workers}: {starved.worker} finished its first request {starved.waited_s:.1f} s"
+                f"{workers}: {starved.worker} finished its first request {starved.seconds:.1f} s"
                 " after the others had begun to finish theirs: what the workers share lets few of"
                 " them in at a time, so their completions are counted together"
             )

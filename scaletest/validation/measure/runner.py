@@ -25,7 +25,7 @@ from scaletest.validation.judging.evaluation import Evaluation, evaluate
 from scaletest.validation.judging.forecast import time_left
 from scaletest.validation.judging.growth import SEED
 from scaletest.validation.judging.measured_step import measure_step
-from scaletest.validation.judging.schedule import Turn, further_pair, planned_pairs, way_name
+from scaletest.validation.judging.schedule import Turn, further_pair, pass_name, planned_pairs
 from scaletest.validation.judging.steps import summarise
 from scaletest.validation.judging.stopping import Stop, Stopping
 from scaletest.validation.measure.interfaces import Backend, BackgroundLoad, Load
@@ -272,7 +272,7 @@ class ValidationRunner:
                 ratio = f", ratio {step.ratio.value:.2f}" if step.ratio else ""
                 failed = f", {step.failures} failed" if step.failures else ""
                 reason = f" ({measurement.stop}, {measurement.measured_s:.0f} s)"
-                name = f"{plural(step.workers, 'worker')} in the {way_name(measurement.repeat)}"
+                name = f"{plural(step.workers, 'worker')} in the {pass_name(measurement.repeat)}"
                 rate = f"{step.throughput.per_s:.3f} requests/s"
                 self._progress.step(f"{name}: {rate}{ratio}{failed}{reason}")
         self._progress.step_ended()

@@ -8,7 +8,7 @@ from scaletest.render.numbers import format_seconds, plural, with_half_width
 from scaletest.stats.completions import Completions
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.measured_step import MeasuredStep
-from scaletest.validation.judging.schedule import way_name
+from scaletest.validation.judging.schedule import pass_name
 
 LEAST_BINS, MOST_BINS = 4, 80
 PANEL_SIZE = (360.0, 210.0)
@@ -42,7 +42,7 @@ def _draw_panel(result: Evaluation, sample: MeasuredStep) -> Chart | None:
     mean, measurement = sample.throughput, sample.measurement
     chart = Chart(
         f"course-{measurement.workers}-{measurement.repeat}",
-        f"{plural(measurement.workers, 'worker')}, {way_name(measurement.repeat)}",
+        f"{plural(measurement.workers, 'worker')}, {pass_name(measurement.repeat)}",
         f"throughput over {format_seconds(end_s)}:"
         f" {with_half_width(mean.per_s, mean.half_width)} requests/s after"
         f" {format_seconds(sample.warmup_s)} of warm-up",

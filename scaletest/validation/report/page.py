@@ -21,7 +21,7 @@ from scaletest.render.numbers import (
 from scaletest.report import failures
 from scaletest.stats.percentiles import Distribution, samples_needed
 from scaletest.validation.judging.evaluation import Evaluation
-from scaletest.validation.judging.schedule import way_name
+from scaletest.validation.judging.schedule import pass_name
 from scaletest.validation.judging.steps import Step, has_failed
 from scaletest.validation.report.causes import (
     causes_note,

@@ -8,11 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from scaletest.stats.law import Law
-from scaletest.stats.scaling import MeasuredThroughput, scaling_figures, usable_steps
+from scaletest.stats.scaling import MeasuredThroughput, scaling_over
 
 USL = Law("usl", 2.0, 0.03, 0.005)
-HARD = Law("capped", 2.0, ceiling=8.0)
-LINEAR = Law("linear", 2.0)
 DOUBLINGS = (1, 2, 4, 8, 16)
 
 
@@ -28,9 +26,9 @@ def measured(
 
 
 def test_speedup_and_efficiency_match_figures_computed_by_hand() -> None:
-    base, two = scaling_figures(
-        usable_steps([MeasuredThroughput(2, 6.0, 0.04), MeasuredThroughput(1, 4.0, 0.03)])
-    )
+    one = MeasuredThroughput(1, 4.0, 0.03)
+    base = scaling_over(one, one)
+    two = scaling_over(MeasuredThroughput(2, 6.0, 0.04), one)
     assert (base.speedup.value, base.efficiency.low, base.efficiency.high) == (1, 1, 1)
     assert two.speedup.value == 1.5
     assert two.speedup.high == pytest.approx(1.5 * math.exp(0.05))
@@ -38,23 +36,21 @@ def test_speedup_and_efficiency_match_figures_computed_by_hand() -> None:
 
 
 def test_another_base_than_one_worker_counts_as_one() -> None:
-    rows = scaling_figures([MeasuredThroughput(4, 8.0, 0.0), MeasuredThroughput(8, 12.0, 0.0)])
-    assert rows[1].speedup.value == 1.5
-    assert rows[1].efficiency.value == 0.75
+    row = scaling_over(MeasuredThroughput(8, 12.0, 0.0), MeasuredThroughput(4, 8.0, 0.0))
+    assert row.speedup.value == 1.5
+    assert row.efficiency.value == 0.75
 
 
-def test_steps_without_throughput_are_left_out_and_unknown_widths_are_null() -> None:
-    measured_steps = [MeasuredThroughput(1, 2.0), MeasuredThroughput(2, 0.0)]
-    rows = scaling_figures(usable_steps([*measured_steps, MeasuredThroughput(4, 6.0)]))
-    assert [row.workers for row in rows] == [1, 4]
-    row = json.loads(json.dumps(rows[1].to_dict(), allow_nan=False))
+def test_unknown_widths_are_null() -> None:
+    scaled = scaling_over(MeasuredThroughput(4, 6.0), MeasuredThroughput(1, 2.0))
+    row = json.loads(json.dumps(scaled.to_dict(), allow_nan=False))
     assert row["speedup"] == {"value": 3, "low": 0, "high": None}
-    assert scaling_figures([]) == []
 
 
 def test_intervals_of_the_speedup_cover_the_truth() -> None:
     covered = 0
     for seed in range(400):
-        row = scaling_figures(measured(USL, noise=0.03, seed=seed))[-1]
+        base, *_, last = measured(USL, noise=0.03, seed=seed)
+        row = scaling_over(last, base)
         covered += row.speedup.low <= USL.at(16) / USL.at(1) <= row.speedup.high
     assert 0.925 * 400 <= covered <= 0.975 * 400

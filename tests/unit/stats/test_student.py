@@ -21,24 +21,15 @@ def test_quantiles_are_those_of_scipy(freedom: float) -> None:
 
 
 @given(st.floats(0.5001, 0.9999), st.floats(1, 1e6), st.floats(1.01, 4))
-def test_quantiles_rise_with_the_level_fall_with_freedom_and_are_symmetric(
+def test_quantiles_rise_with_the_level_and_fall_with_freedom(
     p: float, freedom: float, more: float
 ) -> None:
     value = t_quantile(p, freedom)
     assert t_quantile(p, freedom * more) <= value * (1 + 2e-5)
     assert t_quantile((p + 1) / 2, freedom) > value
-    assert t_quantile(1 - p, freedom) == pytest.approx(-value, rel=1e-6)
 
 
-def test_quantiles_at_the_limits_of_freedom_and_probability() -> None:
+def test_quantiles_at_the_limits_of_freedom() -> None:
     assert t95(0) == t95(0.99) == math.inf
-    assert t_quantile(0.025, 0) == -math.inf
-    assert t_quantile(0.5, 3) == 0.0
     assert t95(math.inf) == pytest.approx(1.959964)
     assert t95(1e12) == pytest.approx(1.959964)
-
-
-@pytest.mark.parametrize("p", [0.0, 1.0, -0.1, math.nan])
-def test_an_invalid_probability_is_refused(p: float) -> None:
-    with pytest.raises(ValueError, match="probability"):
-        t_quantile(p, 5)

@@ -131,7 +131,7 @@ TYPES: dict[str, tuple[Judge, set[str], dict[str, str]]] = {
         validation,
         set(),
         {
-            "missing": "1 of 60 records",
+            "missing": "are there, but 60 were written",
             "tester": "scaletest itself cost",
             "refuted": "is below the 1.80 wanted",
             "interrupted": "interrupted: Ctrl-C",

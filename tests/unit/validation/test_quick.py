@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from scaletest.render.bars import Bar, bar_lines
 from scaletest.validation.judging.quick import (
-    CYCLES,
-    LONGEST_S,
+    LONGEST_LOAD_S,
+    REQUESTS_PER_WORKER,
     QuickAnswer,
     QuickSteps,
     cores_needed,
@@ -29,7 +29,7 @@ MOST_LINES = 15
     ("run_s", "limit", "steps"),
     [
         (0.2, 8, QuickSteps(8, 2.0)),
-        (1.4, 16, QuickSteps(4, CYCLES * 1.4)),
+        (1.4, 16, QuickSteps(4, REQUESTS_PER_WORKER * 1.4)),
         # a limit between two powers is a step
         (0.1, 6, QuickSteps(6, 2.0)),
         (1.25, 6, QuickSteps(4, 5.0)),
@@ -54,8 +54,8 @@ def test_the_command_to_use_says_how_long_a_long_request_takes(tmp_path: Path) -
 def test_the_steps_never_take_longer_than_they_may(run_s: float, limit: int) -> None:
     steps = fit_quick_steps(run_s, limit)
     plan = Plan(limit=steps.limit, step_s=steps.step_s)
-    assert len(plan.steps) * (steps.step_s + run_s) <= LONGEST_S
-    assert steps.step_s >= CYCLES * run_s
+    assert len(plan.steps) * (steps.step_s + run_s) <= LONGEST_LOAD_S
+    assert steps.step_s >= REQUESTS_PER_WORKER * run_s
     assert 2 <= steps.limit <= limit
 
 

@@ -29,7 +29,7 @@ from scaletest.report.formats import text as text_format
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.judging.cost import cost_of_requests
 from scaletest.validation.judging.evaluation import evaluate
-from scaletest.validation.judging.schedule import way_name
+from scaletest.validation.judging.schedule import pass_name
 from scaletest.validation.judging.throughput import Throughput
 from scaletest.validation.measure.tally import StepTally, progress_line
 from scaletest.validation.plan import Plan
@@ -434,7 +434,7 @@ def test_every_chart_has_a_title_and_description_for_screen_readers(
 
 
 def test_further_pairs_are_numbered_from_the_second_on() -> None:
-    names = [way_name(repeat) for repeat in range(4)]
+    names = [pass_name(repeat) for repeat in range(4)]
     assert names == ["ascending pass", "descending pass", "ascending pass 2", "descending pass 2"]
 
 

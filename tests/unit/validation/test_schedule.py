@@ -14,8 +14,6 @@ from scaletest.stats.student import chi_square_limit
 from scaletest.validation.judging.doubling import WIDENED_BY_PASSES, Ratio, doubling_ratio
 from scaletest.validation.judging.machine_trend import (
     MachineTrend,
-    UpAndDown,
-    fit_trend,
     trend_of_run,
 )
 from scaletest.validation.judging.schedule import Turn, further_pair, planned_pairs
@@ -100,7 +98,11 @@ def test_two_steps_cannot_tell_a_trend_from_a_jump() -> None:
     assert (
         trend_of_run(measured({at_s: math.exp(-0.003 * at_s) for at_s in TIMES})[:2]).per_s == 0.0
     )
-    assert fit_trend([UpAndDown(10.0, math.inf, math.inf)] * 3) == MachineTrend()
+
+
+def test_steps_of_unknown_error_tell_no_trend() -> None:
+    speed = {at_s: math.exp(-0.003 * at_s) for at_s in TIMES}
+    assert trend_of_run(measured(speed, relative=math.inf)) == MachineTrend()
 
 
 def test_chi_square_is_that_of_the_tables() -> None:
