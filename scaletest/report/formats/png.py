@@ -170,8 +170,6 @@ def _draw_marks(axes: Any, marks: Sequence[Mark]) -> None:
         match mark.shape:
             case "line":
                 axes.plot(*columns, **_line_style(mark.css))
-            case "band":
-                axes.fill(*columns, **_area_style(mark.css))
             case "bar":
                 (left, bottom), (right, top) = mark.points
                 axes.bar(

@@ -136,17 +136,18 @@ def summarise_runs(
     values = [throughput_of(row, plan.measure) for row in rows]
     logarithms = [math.log(value) for value in values if value > 0]
     mean = math.exp(statistics.fmean(logarithms)) if logarithms else 0.0
-    relative, half, freedom = math.inf, math.inf, 0
+    relative = half_width = math.inf
+    freedom = 0
     # runs that are all the same are copies, or were rounded: their scatter is unknown
     if len(rows) == len(logarithms) >= LEAST_REPEATS and len(set(logarithms)) > 1:
         freedom = len(rows) - 1
         relative = statistics.stdev(logarithms) / math.sqrt(len(rows))
-        half = t95(freedom) * relative
-    measured = MeasuredThroughput(count, mean, half)
+        half_width = t95(freedom) * relative
+    measured = MeasuredThroughput(count, mean, half_width)
     base = before[0].rate if before else measured
     step = ImportedStep(
         workers=count,
-        throughput=estimate_within(mean, half),
+        throughput=estimate_within(mean, half_width),
         repeats=len(rows),
         relative=relative,
         freedom=freedom,
@@ -161,13 +162,15 @@ def _ratio(plan: ImportedPlan, before: ImportedStep, step: ImportedStep) -> Rati
     """Return the ratio of two steps, with its 90 % interval by Welch's t."""
     if min(step.throughput.value, before.throughput.value) <= 0:
         return None
-    half, errors = math.inf, (before.relative, step.relative)
+    errors = (before.relative, step.relative)
+    half_width = math.inf
     if all(map(math.isfinite, errors)):
         freedom = welch_freedom(errors, (before.freedom, step.freedom))
-        half = t_quantile(1.0 - ERROR, freedom) * math.hypot(*errors)
+        half_width = t_quantile(1.0 - ERROR, freedom) * math.hypot(*errors)
     wanted = plan.scale ** math.log2(step.workers / before.workers) if plan.scale else 0.0
     log_ratio = math.log(step.throughput.value / before.throughput.value)
-    return ratio_around(log_ratio, half, half, wanted, widening_for_all(len(plan.steps) - 1))
+    widening = widening_for_all(len(plan.steps) - 1)
+    return ratio_around(log_ratio, half_width, half_width, wanted, widening)
 
 
 def _judge_threshold(text: str, steps: Sequence[ImportedStep]) -> ThresholdResult:

@@ -68,10 +68,13 @@ def _draw_panel(result: Evaluation, sample: MeasuredStep) -> Chart | None:
     chart.shade(0.0, warm_s, "c-shade")
     if mean.enough:
         half = min(mean.half_width, mean.per_s)
-        ends = [(at_s, mean.per_s - half, mean.per_s + half) for at_s in (warm_s, end_s)]
-        chart.band(ends, "c-band")
+        chart.bar(warm_s, end_s, mean.per_s + half, "c-band", bottom=mean.per_s - half)
         chart.stroke(warm_s, end_s, mean.per_s, "c-mean")
-    chart.stairs([end_s * index / len(rates) for index in range(len(rates) + 1)], rates, "c-data")
+    bin_s = end_s / len(rates)
+    steps = [
+        (bin_s * edge, rate) for index, rate in enumerate(rates) for edge in (index, index + 1)
+    ]
+    chart.line(steps, "c-data")
     drift = sample.drift
     if drift.shift:
         chart.vertical_line(warm_s + drift.shift_at_s, "c-mark", f"changed by {drift.shift:+.1%}")
