@@ -1,6 +1,5 @@
 """A chart as data: two axes, marks in the order in which they are drawn, and a legend."""
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ CHARACTER = 6.6  # mean width of a character of 12 px, in px
 class Mark(NamedTuple):
     """Something that is drawn."""
 
-    shape: str  # line, band, bar, error, dot or dots
+    shape: str  # line, bar, error, dot or dots
     points: Sequence[Point]  # in the units of the axes
     css: str
     text: str = ""  # shown when the pointer is on it
@@ -66,19 +65,6 @@ class Chart:
         if points:
             self.marks.append(Mark("line", points, css, tip))
 
-    def stairs(self, edges: Sequence[float], values: Sequence[float], css: str) -> None:
-        """Draw a line that stays at each value from one edge to the next."""
-        starts = zip(edges, values, strict=False)
-        ends = zip(edges[1:], values, strict=True)
-        self.line(list(itertools.chain.from_iterable(zip(starts, ends, strict=True))), css)
-
-    def band(self, points: Sequence[tuple[float, float, float]], css: str) -> None:
-        """Fill an area between (x, low, high)."""
-        around = [(x, high) for x, _, high in points] + [(x, low) for x, low, _ in reversed(points)]
-        # it has no gaps: points that are unknown are left out
-        known = [point for point in around if math.isfinite(point[1])]
-        self.marks.append(Mark("band", known, css))
-
     def shade(self, low: float, high: float, css: str) -> None:
         """Fill an area of the whole height from one x to another."""
         if high > low:
@@ -105,10 +91,6 @@ class Chart:
         """Draw many points of the data, in one mark."""
         if points:
             self.marks.append(Mark("dots", points, css))
-
-    def horizontal_line(self, y: float, css: str) -> None:
-        """Draw a horizontal line over the whole width."""
-        self.stroke(self.x.low, self.x.high, y, css)
 
     def vertical_line(self, x: float, css: str, tip: str = "") -> None:
         """Draw a vertical line over the whole height."""

@@ -89,8 +89,6 @@ class _Plot:
             case "dots", _:
                 # a line of no length, whose round ends are a dot
                 path = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in places)
-            case "band", _:
-                path = f"{_line_path(mark.points, places)}Z"
             case _:
                 path = _line_path(mark.points, places)
         return html_element("path", *tip, d=path, class_=mark.css)

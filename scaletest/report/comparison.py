@@ -57,20 +57,25 @@ def comparison_report(comparison: Comparison) -> Report:
     notes = _notes(comparison, is_repeated=all(change.repeated for change in deciding))
     causes = _cause_change(comparison)
     names = [candidate.candidate.name for candidate in comparison.candidates]
-    # the command that gives the same comparison
-    tolerance = f"{100 * comparison.tolerance:g}%"
-    command = ["scaletest", "compare", comparison.base.name, *names, "--tolerance", tolerance]
+    tolerance = f"{100 * comparison.tolerance:.3g}"
+    head = Head(
+        statement=causes,
+        title=f"compare {comparison.base.name} with {', '.join(names)}",
+        verdict=comparison.verdict,
+        folder="",
+        conditions=(f"{comparison.run_type}s", f"tolerance {tolerance} %"),
+        facts=facts,
+        warnings=notes,
+        # the command that gives the same comparison
+        environment={
+            "command_line": [
+                *("scaletest", "compare", comparison.base.name, *names),
+                *("--tolerance", f"{tolerance}%"),
+            ]
+        },
+    )
     return Report(
-        head=Head(
-            statement=causes,
-            title=f"compare {comparison.base.name} with {', '.join(names)}",
-            verdict=comparison.verdict,
-            folder="",
-            conditions=(f"{comparison.run_type}s", f"tolerance {100 * comparison.tolerance:.3g} %"),
-            facts=facts,
-            warnings=notes,
-            environment={"command_line": command},
-        ),
+        head=head,
         summary=lambda: [
             *tables,
             Text([causes]),
@@ -130,8 +135,10 @@ def _change_table(
     if not changes:
         return Table((), ())
     titles = ["measure", comparison.base.name]
+    columns_of_text = [0]
     for candidate in comparison.candidates:
         titles += [candidate.candidate.name, "ratio (95 %)", "result"]
+        columns_of_text.append(len(titles) - 1)
     # the change of each measure, for each candidate
     changes_by_key = [
         {change.base.key: change for change in candidate.changes}
@@ -149,8 +156,7 @@ def _change_table(
                 ratio = ratio_text(change.ratio) if change.ratio else NOTHING
                 row += [_value_text(change.candidate), ratio, str(change.change)]
         rows.append(row)
-    texts = (0, *(4 + 3 * number for number in range(len(comparison.candidates))))
-    return Table(titles, rows, texts=texts, layout="names", title=title, note=note)
+    return Table(titles, rows, texts=columns_of_text, layout="names", title=title, note=note)
 
 
 def _value_text(measure: Measure) -> str:

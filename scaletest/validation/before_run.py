@@ -15,8 +15,8 @@ def check_plan(plan: Plan) -> None:
     That is when it cannot be started or opened here.
     """
     # workers that lease slots may get any of the devices
-    most = None if plan.per_device else plan.limit
-    check_here(plan.command, DeviceOptions(plan.device_glob, preset=plan.preset), most)
+    devices_needed = None if plan.per_device else plan.limit
+    check_here(plan.command, DeviceOptions(plan.device_glob, preset=plan.preset), devices_needed)
     for load in plan.background:
         check_here(load.command, DeviceOptions(load.device_glob), load.workers)
 

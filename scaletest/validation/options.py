@@ -38,10 +38,10 @@ class DeploymentOptions:
     def refuse_alone(self) -> None:
         """Raise UsageError for what says where the Deployment is, when there is none."""
         names = ("namespace", "context", "client", "pause_autoscalers")
-        alone = [name for name in names if getattr(self, name)]
-        if alone and not self.deployment:
+        given = [name for name in names if getattr(self, name)]
+        if given and not self.deployment:
             raise UsageError(
-                f"{' and '.join(alone)} would have no effect without a Deployment",
+                f"{' and '.join(given)} would have no effect without a Deployment",
                 hint="give deployment, too",
             )
 
@@ -94,11 +94,11 @@ class ValidationPlace:
         count = len(devices(plan))
         if not count or not plan.compares:
             return replace(plan, devices=count)
-        most = plan.per_device[-1] * count
-        if is_limited and plan.limit < most:
+        most_workers = plan.per_device[-1] * count
+        if is_limited and plan.limit < most_workers:
             raise UsageError(
                 f"limit is {plan.limit}, fewer than {plan.per_device[-1]} workers on each of"
                 f" {count} devices",
                 hint="leave it out: a run that compares numbers of workers fills all devices",
             )
-        return replace(plan, limit=most, devices=count)
+        return replace(plan, limit=most_workers, devices=count)

@@ -21,6 +21,10 @@ PIXELS_PER_INCH = 96.0
 # Characters of a line of the title.
 LONGEST_LINE = 100
 DOTS_PER_INCH = 160
+# Of the dots in a legend, in px.
+DOT_RADIUS = 4.5
+# Between a title and its chart, for the legend, in points.
+LEGEND_SPACE = 20.0
 
 
 def render(report: Report) -> bytes:
@@ -82,32 +86,36 @@ def draw_figure(charts: Sequence[Chart], title: str) -> Any:
         axes.grid(axis="y", color=chart_properties("c-grid")["stroke"])
         axes.spines[["top", "right"]].set_visible(False)
         _draw_marks(axes, chart.marks)
-        for text, css, shape in chart.explained:
-            if shape == "area":
-                axes.fill_between([], [], label=text, **_area_style(css))
-            else:
-                axes.plot(
-                    [],
-                    [],
-                    label=text,
-                    **(_line_style(css) if shape == "line" else _dot_style(css, 4.5)),
-                )
-        if chart.explained:
-            # above the chart, as in the SVG: matplotlib's search for a free place takes seconds
-            axes.legend(
-                loc="lower left",
-                bbox_to_anchor=(0, 1),
-                ncols=len(chart.explained),
-                columnspacing=1,
-                frameon=False,
-                fontsize=8,
-            )
+        _draw_legend(axes, chart)
         if len(charts) > 1:
-            space = 20.0 if chart.explained else None  # for the legend, in points
+            space = LEGEND_SPACE if chart.explained else None
             axes.set_title(chart.title, loc="left", fontsize=9, pad=space, parse_math=False)
     for axes in places[len(charts) :]:
         axes.set_axis_off()
     return figure
+
+
+def _draw_legend(axes: Any, chart: Chart) -> None:
+    """Draw what explains the classes of a chart, above it as in the SVG.
+
+    matplotlib's search for a free place takes seconds.
+    """
+    for text, css, shape in chart.explained:
+        if shape == "area":
+            axes.fill_between([], [], label=text, **_area_style(css))
+        elif shape == "dot":
+            axes.plot([], [], label=text, **_dot_style(css, DOT_RADIUS))
+        else:
+            axes.plot([], [], label=text, **_line_style(css))
+    if chart.explained:
+        axes.legend(
+            loc="lower left",
+            bbox_to_anchor=(0, 1),
+            ncols=len(chart.explained),
+            columnspacing=1,
+            frameon=False,
+            fontsize=8,
+        )
 
 
 def _draw_axis(
@@ -162,8 +170,6 @@ def _draw_marks(axes: Any, marks: Sequence[Mark]) -> None:
         match mark.shape:
             case "line":
                 axes.plot(*columns, **_line_style(mark.css))
-            case "band":
-                axes.fill(*columns, **_area_style(mark.css))
             case "bar":
                 (left, bottom), (right, top) = mark.points
                 axes.bar(

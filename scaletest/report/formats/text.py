@@ -7,6 +7,7 @@ cut, and charts left out, where the whole would be longer than a screen.
 
 import io
 import re
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.text import Text as Styled
@@ -32,6 +33,8 @@ SIGNS = {
     VerdictKind.RUNNING: "…",
 }
 WIDTH = 160
+# Of the title in a heading that would be wider.
+LONGEST_TITLE = 64
 MOST_LINES = 24
 
 
@@ -66,17 +69,7 @@ def print_report(report: Report, console: Console) -> None:
     _print_line(console, heading_line(head))
     for label in filter(None, [head.labels.called, head.labels.note]):
         _print_line(console, label)
-    for block in blocks:
-        lines = _block_lines(block, console.width)
-        if isinstance(block, Text) and block.optional and room < 0:
-            most = 0 if block.style == "chart" else max(0, len(lines) + room)
-            room += len(lines) - most
-            lines = lines[:most]
-        style = STYLES.get(block.style, "") if isinstance(block, Text) else "bold"
-        for line in lines:
-            _print_line(console, line, style)
-            if isinstance(block, Table):  # only its titles are bold
-                style = ""
+    _print_blocks(console, blocks, room)
     # PASS, FAIL, INVALID or RUNNING, in words and in colour, with the reason; the cause follows
     style = f"bold {COLOURS[head.verdict.kind]}"
     _print_line(console, f"{head.word}  {reason}", style, len(head.word))
@@ -90,13 +83,33 @@ def print_report(report: Report, console: Console) -> None:
         _print_line(console, line)
 
 
+def _print_blocks(console: Console, blocks: Sequence[Block], room: int) -> None:
+    """Print the blocks of a summary.
+
+    room: how many lines are left on a screen. Below 0 optional texts are cut, and charts of
+    characters left out, since a part of one says little.
+    """
+    for block in blocks:
+        lines = _block_lines(block, console.width)
+        if isinstance(block, Text) and block.optional and room < 0:
+            most = 0 if block.style == "chart" else max(0, len(lines) + room)
+            room += len(lines) - most
+            lines = lines[:most]
+        style = STYLES.get(block.style, "") if isinstance(block, Text) else "bold"
+        for line in lines:
+            _print_line(console, line, style)
+            if isinstance(block, Table):  # only its titles are bold
+                style = ""
+
+
 def heading_line(head: Head) -> str:
     """Return one line: what was run, where, what was asked of it, and how long it took."""
     elapsed = format_duration(head.elapsed_s) if head.elapsed_s else ""
     others = list(filter(None, (head.machine, *head.conditions, elapsed)))
     line = " · ".join([clean_text(head.title), *others])
-    # a longer heading cuts the title
-    return line if len(line) <= 160 else " · ".join([clean_text(head.title, 64), *others])
+    if len(line) > WIDTH:
+        line = " · ".join([clean_text(head.title, LONGEST_TITLE), *others])
+    return line
 
 
 def _print_line(console: Console, line: str, style: str = "", styled: int | None = None) -> None:

@@ -211,7 +211,7 @@ def _draw_saturation_point(chart: Chart, result: SaturationResult) -> None:
     if chart.id == GOODPUT_CHART:
         if _has_interval(result):
             chart.bar(chart.x.low, chart.x.high, point.high, "c-band", bottom=point.low)
-        chart.horizontal_line(point.value, "c-wanted")
+        chart.stroke(chart.x.low, chart.x.high, point.value, "c-wanted")
     elif result.plan.open:
         if _has_interval(result):
             chart.shade(point.low, point.high, "c-band")

@@ -24,7 +24,11 @@ from scaletest_workers.workloads.base import ProgramOptions
 
 # For the first request, alone.
 LONGEST_FIRST_S = 30.0
+# Numbers of workers that suit small and large machines.
 LEAST_LIMIT, USUAL_MOST = 8, 64
+# Of shorter requests queue and worker cost more than a tenth.
+SHORT_REQUEST_S = 0.01
+# Exit codes.
 INTERRUPTED, FAILED = 4, 5
 HERE = ValidationPlace(
     local=True,
@@ -45,10 +49,11 @@ def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: s
         checks.count(limit, "limit", minimum=2, maximum=MAX_WORKERS)
     cores = int(describe_host()["cores"] or 1)
     # twice the smallest power of two that is not below the number of cores
-    most = limit or min(USUAL_MOST, max(LEAST_LIMIT, 2 << (cores - 1).bit_length()))
+    usual_limit = min(USUAL_MOST, max(LEAST_LIMIT, 2 << (cores - 1).bit_length()))
+    most_workers = limit or usual_limit
     devices = DeviceOptions(device_glob, preset=preset)
     check_program(command)
-    check_devices(devices, most)
+    check_devices(devices, most_workers)
 
     # one request alone, which says how long the steps must be
     echo(
@@ -73,7 +78,7 @@ def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: s
             hint=f"try it alone with: scaletest worker --once -- {shlex.join(command)}",
         )
     run_s = first.run_s
-    steps = fit_quick_steps(run_s, most)
+    steps = fit_quick_steps(run_s, most_workers)
     if steps is None:
         raise _too_long_error(command, f"{run_s:.1f} s", run_s)
 
@@ -87,8 +92,9 @@ def run(command: tuple[str, ...], limit: int | None, device_glob: str, preset: s
         device_glob=device_glob,
         preset=preset,
     )
-    # of a request below 10 ms, queue and worker cost more than a tenth
-    short = ", so little that the work of scaletest itself counts" if run_s < 0.01 else ""
+    short = ""
+    if run_s < SHORT_REQUEST_S:
+        short = ", so little that the work of scaletest itself counts"
     echo(
         f"it took {format_seconds(run_s)}{short}; measuring with up to {steps.limit} workers, about"
         f" {len(plan.steps) * steps.step_s:.0f} s",

@@ -151,18 +151,19 @@ def summarise_runs(
         repeats = len(rows)
         deviation = statistics.stdev(logarithms) if len(logarithms) == repeats else 0.0
     # runs that are all the same are copies, or were rounded: their scatter is unknown
-    relative, half, freedom = math.inf, math.inf, 0
+    relative = half_width = math.inf
+    freedom = 0
     if repeats >= LEAST_REPEATS and deviation > 0:
         freedom = repeats - 1
         relative = deviation / math.sqrt(repeats)
-        half = t95(freedom) * relative
+        half_width = t95(freedom) * relative
     tokens_per_hour = 3600.0 * statistics.fmean(row.tokens_per_s or 0.0 for row in rows)
     price = plan.price * count / tokens_per_hour * 1e6 if tokens_per_hour > 0 else 0.0
-    measured = MeasuredThroughput(count, mean, half)
+    measured = MeasuredThroughput(count, mean, half_width)
     base = before[0].rate if before else measured
     step = ImportedStep(
         workers=count,
-        throughput=estimate_within(mean, half),
+        throughput=estimate_within(mean, half_width),
         repeats=repeats,
         relative=relative,
         freedom=freedom,
@@ -178,13 +179,15 @@ def _ratio(plan: ImportedPlan, before: ImportedStep, step: ImportedStep) -> Rati
     """Return the ratio of two steps, with its 90 % interval by Welch's t."""
     if min(step.throughput.value, before.throughput.value) <= 0:
         return None
-    half, errors = math.inf, (before.relative, step.relative)
+    errors = (before.relative, step.relative)
+    half_width = math.inf
     if all(map(math.isfinite, errors)):
         freedom = welch_freedom(errors, (before.freedom, step.freedom))
-        half = t_quantile(1.0 - BOUND_ERROR, freedom) * math.hypot(*errors)
+        half_width = t_quantile(1.0 - BOUND_ERROR, freedom) * math.hypot(*errors)
     wanted = wanted_ratio(plan.scale, before.workers, step.workers)
     log_ratio = math.log(step.throughput.value / before.throughput.value)
-    return ratio_around(log_ratio, half, half, wanted, widening_for_all(len(plan.steps) - 1))
+    widening = widening_for_all(len(plan.steps) - 1)
+    return ratio_around(log_ratio, half_width, half_width, wanted, widening)
 
 
 def _judge_threshold(text: str, steps: Sequence[ImportedStep]) -> ThresholdResult:

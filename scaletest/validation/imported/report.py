@@ -3,12 +3,12 @@
 import itertools
 import math
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from scaletest.model import VerdictKind
 from scaletest.render import contents
-from scaletest.render.blocks import Block, Figure, Table, Text
-from scaletest.render.contents import Case, Head, Report, Section, Sheet, Value, column_at
+from scaletest.render.blocks import Block, Figure, Pairs, Table, Text
+from scaletest.render.contents import Case, Head, Report, Sheet, Value, column_at
 from scaletest.render.numbers import (
     NOTHING,
     format_percent,
@@ -42,74 +42,76 @@ COLUMNS: Mapping[str, Callable[[ImportedStep], Value]] = {
     "price_per_million": column_at("price_per_million"),
 }
 
+# Those of a table, by the tools' own names and the statistic.
+LATENCIES = ("ttft.p99", "tpot.mean", "itl.mean")
+
 
 def imported_report(run: ImportedRun) -> Report:
     """Return what every format shows of it."""
     result, plan = run.result, run.result.plan
-    facts = []
-    if result.steps:
-        last = result.steps[-1]
-        most = max(result.steps, key=lambda step: step.throughput.value)
-        facts = [
-            (f"{UNITS[plan.measure]} at most, with {most.workers} {plan.axis}", _rate(most)),
-            (f"speed-up with {last.workers}", f"{last.scaled.speedup.value:.2f}x"),
-            ("efficiency there", format_percent(last.scaled.efficiency.value, 0)),
-        ]
     head = Head(
         title=f"judge {plan.workload}",
         verdict=result.verdict,
         folder=run.folder,
         name=run.name,
-        conditions=(f"at least {plan.scale:.2f}x wanted per doubling" if plan.scale else "",),
-        facts=facts,
+        conditions=(f"at least {plan.scale:.2f}x wanted per doubling",) if plan.scale else (),
+        facts=_facts(result),
         warnings=result.warnings,
         thresholds=result.thresholds,
         following=f"scaletest report {shlex.quote(run.name)} -o report.html",
         environment=run.environment,
         plan=plan.to_dict(),
     )
-
-    def sections() -> list[Section]:
-        return contents.make_page(
-            {
-                "How far it scales": [Text([_law_text(result)], "strong"), _chart(result)],
-                "Steps": [_steps_table(result)],
-                "Runs": [_runs_table(result)],
-            }
-        )
-
-    def cases() -> list[Case]:
-        found = []
-        for before, step in itertools.pairwise(result.steps):
-            name = f"{before.workers} -> {step.workers} {plan.axis}"
-            kind = step.ratio.kind if step.ratio else VerdictKind.INVALID
-            found.append(Case(name, kind, f"ratio {_ratio(step)}, wanted {plan.scale:.2f}"))
-        return found
-
-    short: list[Block | None] = [
-        _steps_table(result),
-        Text([_law_text(result)], label="scaling"),
-        Text(result.warnings, "warning", label="warning"),
-    ]
+    steps, law = _steps_table(result), _law_text(result)
+    comment: list[Block | None] = [steps, Text([law], label="scaling")]
     return Report(
         head=head,
-        summary=lambda: short,
-        comment=lambda: short[:2],
-        sections=sections,
+        summary=lambda: [*comment, Text(result.warnings, "warning", label="warning")],
+        comment=lambda: comment,
+        sections=lambda: contents.make_page(
+            {
+                "How far it scales": [Text([law], "strong"), _chart(result)],
+                "Steps": [steps],
+                "Runs": [_runs_table(result)],
+            }
+        ),
         sheet=lambda: Sheet.of_columns(COLUMNS, result.steps, digits=contents.CLOCK_DIGITS),
-        cases=cases,
+        cases=lambda: list(_doubling_cases(result)),
         data=lambda: {**result.to_dict(), "folder": run.folder},
     )
 
 
-def _rate(step: ImportedStep) -> str:
+def _facts(result: ImportedEvaluation) -> Pairs:
+    """Return the few numbers that stand beside the verdict, each behind its label."""
+    if not result.steps:
+        return ()
+    axis, unit = result.plan.axis, UNITS[result.plan.measure]
+    last = result.steps[-1]
+    fastest = max(result.steps, key=lambda step: step.throughput.value)
+    return (
+        (f"{unit} at most, with {fastest.workers} {axis}", _rate_text(fastest)),
+        (f"speed-up with {last.workers}", f"{last.scaled.speedup.value:.2f}x"),
+        ("efficiency there", format_percent(last.scaled.efficiency.value, 0)),
+    )
+
+
+def _doubling_cases(result: ImportedEvaluation) -> Iterator[Case]:
+    """Yield a test case for each doubling."""
+    for before, step in itertools.pairwise(result.steps):
+        kind = step.ratio.kind if step.ratio else VerdictKind.INVALID
+        message = f"ratio {_ratio_text(step)}, wanted {result.plan.scale:.2f}"
+        yield Case(f"{before.workers} -> {step.workers} {result.plan.axis}", kind, message)
+
+
+def _rate_text(step: ImportedStep) -> str:
     rate = step.throughput
     if not math.isfinite(rate.high):
         return format_significant(rate.value, 4)
     return with_interval(rate.value, rate.low, rate.high)
 
 
-def _ratio(step: ImportedStep) -> str:
+def _ratio_text(step: ImportedStep) -> str:
+    """Return the ratio with its interval, where it has one; n/a without throughput."""
     if step.ratio is None:
         return NOTHING
     if not math.isfinite(step.ratio.high):
@@ -122,24 +124,26 @@ def _steps_table(result: ImportedEvaluation) -> Table:
     plan = result.plan
     rows = []
     for step in result.steps:
-        per_one = step.throughput.value / step.workers
         row = {
             plan.axis: str(step.workers),
             "runs": str(step.repeats),
-            UNITS[plan.measure]: _rate(step),
-            "for each": format_significant(per_one, 4),
-            "ratio": _ratio(step) if step.ratio else "",
+            UNITS[plan.measure]: _rate_text(step),
+            "for each": format_significant(step.throughput.value / step.workers, 4),
+            "ratio": _ratio_text(step),
             "efficiency": format_percent(step.scaled.efficiency.value, 0),
             "per million tokens": "",
         }
         if step.price_per_million:
             row["per million tokens"] = format_significant(step.price_per_million)
-        for name in ("ttft.p99", "tpot.mean", "itl.mean"):
+        for name in LATENCIES:
             known = [run.latencies[name] for run in step.results if name in run.latencies]
-            row[name] = format_seconds(mean_estimate(known).value) if known else ""
+            row[name] = format_seconds(mean_estimate(known).value if known else None)
         rows.append(row)
+    if rows:
+        rows[0]["ratio"] = ""  # the first step has none to compare with
     return Table.of_rows(
         rows,
+        blanks=("", NOTHING),
         note=f"Brackets: 95 % intervals {plan.intervals}, of ratios the 90 % one on which the"
         f" verdict rests. {plan.latency_names}",
     )
@@ -177,7 +181,7 @@ def _chart(result: ImportedEvaluation) -> Figure | None:
             step.workers,
             step.throughput,
             [throughput_of(run, result.plan.measure) for run in step.results],
-            f"{step.workers} {axis}: {_rate(step)} {unit}",
+            f"{step.workers} {axis}: {_rate_text(step)} {unit}",
         )
         for step in result.steps
         if step.throughput.value > 0

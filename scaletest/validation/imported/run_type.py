@@ -100,13 +100,13 @@ class ImportedType(RunType):
 
     def contrast(self, base: ImportedRun, candidate: ImportedRun) -> Contrast:
         """Return in what the plans of two runs differ, and what one of them has not measured."""
-        plans = base.result.plan, candidate.result.plan
-        alone = sorted({*plans[0].steps} ^ {*plans[1].steps})
+        before, after = base.result.plan, candidate.result.plan
+        in_one_run = set(before.steps) ^ set(after.steps)
         return Contrast(
             plan_differences(
-                plans[0].to_dict(), plans[1].to_dict(), self.workload_fields, IRRELEVANT_FIELDS
+                before.to_dict(), after.to_dict(), self.workload_fields, IRRELEVANT_FIELDS
             ),
-            [f"{count} {plans[0].axis}" for count in alone],
+            [f"{count} {before.axis}" for count in sorted(in_one_run)],
         )
 
 

@@ -108,7 +108,8 @@ class LocalBackend:
 
     def _start_worker(self, index: int) -> subprocess.Popen[bytes]:
         """Start the worker with this number; it writes to the workers' log."""
-        options, work, plan = self._options, self._options.work, self._options.plan
+        options = self._options
+        work, plan = options.work, options.plan
         line = python_module(
             "scaletest", "worker", "--queue", options.queue, "--grace", f"{GRACE_S:g}"
         )

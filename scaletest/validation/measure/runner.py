@@ -170,7 +170,10 @@ class ValidationRunner:
         self._tally = StepTally()
         self._progress.phase(f"{plural(workers, 'worker')}: getting ready")
         began = self._clock()
-        stop, warm_at_s, scale_s, measured_s = Stop.ENDED, None, 0.0, 0.0
+        # what is stored where an error or a signal ends it early
+        stop = Stop.ENDED
+        warm_at_s: float | None = None
+        scale_s = measured_s = 0.0
         try:
             backend.scale(workers)
             deadline = self._clock() + self._ready_s

@@ -10,7 +10,11 @@ from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.measured_step import MeasuredStep
 from scaletest.validation.judging.schedule import pass_name
 
+# A bin of the time axis has some requests, where that gives neither too few bins nor too many.
 LEAST_BINS, MOST_BINS = 4, 80
+REQUESTS_PER_BIN = 5
+# A page of more panels is hard to read.
+MOST_PANELS = 36
 PANEL_SIZE = (360.0, 210.0)
 PANEL_NOTE = (
     "Each panel is one measurement of a step on a time axis of its own; the line is the throughput,"
@@ -23,7 +27,7 @@ PANEL_NOTE = (
 def course_panels(result: Evaluation) -> list[Chart]:
     """Return throughput over time in every measurement; in the first of each step if many."""
     samples = list(chain.from_iterable(step.samples for step in result.steps))
-    if len(samples) > 36:  # a page of more panels is hard to read
+    if len(samples) > MOST_PANELS:
         samples = [step.samples[0] for step in result.steps]
     return list(filter(None, (_draw_panel(result, sample) for sample in samples)))
 
@@ -37,8 +41,7 @@ def _draw_panel(result: Evaluation, sample: MeasuredStep) -> Chart | None:
         return None
     end_s = last - first
     done = completions.total - len(completions.by_worker)
-    # five requests a bin, where that gives neither too few bins nor too many
-    rates = completions.rates(max(LEAST_BINS, min(MOST_BINS, done // 5)))
+    rates = completions.rates(max(LEAST_BINS, min(MOST_BINS, done // REQUESTS_PER_BIN)))
     mean, measurement = sample.throughput, sample.measurement
     chart = Chart(
         f"course-{measurement.workers}-{measurement.repeat}",
@@ -65,10 +68,13 @@ def _draw_panel(result: Evaluation, sample: MeasuredStep) -> Chart | None:
     chart.shade(0.0, warm_s, "c-shade")
     if mean.enough:
         half = min(mean.half_width, mean.per_s)
-        ends = [(at_s, mean.per_s - half, mean.per_s + half) for at_s in (warm_s, end_s)]
-        chart.band(ends, "c-band")
+        chart.bar(warm_s, end_s, mean.per_s + half, "c-band", bottom=mean.per_s - half)
         chart.stroke(warm_s, end_s, mean.per_s, "c-mean")
-    chart.stairs([end_s * index / len(rates) for index in range(len(rates) + 1)], rates, "c-data")
+    bin_s = end_s / len(rates)
+    steps = [
+        (bin_s * edge, rate) for index, rate in enumerate(rates) for edge in (index, index + 1)
+    ]
+    chart.line(steps, "c-data")
     drift = sample.drift
     if drift.shift:
         chart.vertical_line(warm_s + drift.shift_at_s, "c-mark", f"changed by {drift.shift:+.1%}")

@@ -75,8 +75,8 @@ def _draw_histograms(run_times: Mapping[int, Sequence[float]]) -> list[Chart]:
 
     charts = []
     for workers, times_s in run_times.items():
-        beyond = len(times_s) - len(drawn[workers])
-        left_out = f", {beyond} of them beyond {format_seconds(high_s)}" if beyond else ""
+        not_drawn = len(times_s) - len(drawn[workers])
+        left_out = f", {not_drawn} of them beyond {format_seconds(high_s)}" if not_drawn else ""
         median = f"median {format_seconds(medians_s[workers])}"
         # the lowest names the axis of all
         label = f"run in {unit}" if workers == max(run_times) else ""

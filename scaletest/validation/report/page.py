@@ -265,8 +265,8 @@ def _members_tables(step: Step, records: Rows) -> list[Table]:
             for name, records_of_name in by_name.items()
         }
         names = sorted(run_times, key=lambda name: (len(run_times[name]), name))
-        most = len(run_times[names[-1]]) or 1
-        total = sum(map(len, run_times.values())) or 1
+        most_requests = len(run_times[names[-1]]) or 1
+        all_requests = sum(map(len, run_times.values())) or 1
         note = f"The idlest {MOST_MEMBERS} of {len(names)}." if len(names) > MOST_MEMBERS else ""
         rows: list[dict[str, Cell]] = []
         for name in names[:MOST_MEMBERS]:
@@ -275,7 +275,7 @@ def _members_tables(step: Step, records: Rows) -> list[Table]:
                 {
                     kind: name,
                     "requests": str(done),
-                    "share": Share(done / most, format_percent(done / total)),
+                    "share": Share(done / most_requests, format_percent(done / all_requests)),
                     "mean run": format_seconds(statistics.fmean(run_times[name]) if done else None),
                     "failed": str(sum(map(has_failed, by_name[name]))),
                 }

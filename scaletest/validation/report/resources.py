@@ -101,8 +101,8 @@ def _one_decimal(value: float | None) -> str:
 
 def _name_largest(values: Mapping[str, float], show: Callable[[float], str]) -> str:
     """Return the disk or network that does most, with what it does; n/a where that is nothing."""
-    name, most = max(values.items(), key=itemgetter(1), default=("", 0.0))
-    return f"{name} {show(most)}" if most else NOTHING
+    name, value = max(values.items(), key=itemgetter(1), default=("", 0.0))
+    return f"{name} {show(value)}" if value else NOTHING
 
 
 def resources_line(result: Evaluation) -> str:

@@ -102,8 +102,8 @@ def rows_of(result: Evaluation, quantile: str) -> list[Row]:
         ratio_text = ""
         if step.ratio:
             ratio = step.ratio
-            wider = max(ratio.high - ratio.value, ratio.value - ratio.low)
-            ratio_text = with_half_width(ratio.value, wider)
+            half_width = max(ratio.high - ratio.value, ratio.value - ratio.low)
+            ratio_text = with_half_width(ratio.value, half_width)
         work = {f"{figure}/s": rate_text(step, figure) for figure in figures}
         rates = {"requests/s": rate_text(step), **work}
         cells = {

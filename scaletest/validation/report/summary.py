@@ -17,7 +17,9 @@ from scaletest.validation.report.words import (
     speedup_bars,
 )
 
-MOST_WARNINGS, MOST_ERRORS, MOST_CAUSES = 3, 2, 3
+MOST_WARNINGS = 3
+MOST_ERRORS = 2
+MOST_CAUSES = 3
 WIDTH = 80
 # Titles as a terminal shortens them.
 SHORT = {
