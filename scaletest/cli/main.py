@@ -236,7 +236,7 @@ def _to_usage_error(error: click.ClickException) -> UsageError:
                 )
         case click.BadParameter(param=click.Parameter(name=str(name))) if context is not None:
             if context.get_parameter_source(name) is ParameterSource.DEFAULT_MAP:
-                hint = f"correct it in the settings file {settings.find_file()}"
+                hint = "correct it in the settings file, or in the plan file of -f"
     return UsageError(message[:1].lower() + message[1:].removesuffix("."), hint=hint)
 
 

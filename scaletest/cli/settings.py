@@ -56,15 +56,16 @@ def read_default_map(context: click.Context) -> dict[str, Any]:
             raise _unknown_setting(path, (name,), group.commands)
     command = group.get_command(context, called)
     assert command is not None
-    return {called: _defaults_by_parameter(command, section.get(called), path, (called,))}
+    return {called: defaults_by_parameter(command, section.get(called), path, (called,))}
 
 
-def _defaults_by_parameter(
-    command: click.Command, values: object, path: Path, route: tuple[str, ...]
+def defaults_by_parameter(
+    command: click.Command, values: object, path: Path | str, route: tuple[str, ...]
 ) -> dict[str, Any]:
     """Return the settings of a command by its parameters' names, as click's default_map has them.
 
-    Those of a group's commands are below their names. route: the keys that lead to the values.
+    Those of a group's commands are below their names. path: of the file, or what it is called.
+    route: the keys that lead to the values.
     """
     defaults: dict[str, Any] = {}
     options = {
@@ -75,7 +76,7 @@ def _defaults_by_parameter(
         if isinstance(command, click.Group) and name in commands:
             child = command.get_command(click.Context(command), name)
             assert child is not None
-            defaults[name] = _defaults_by_parameter(child, value, path, (*route, name))
+            defaults[name] = defaults_by_parameter(child, value, path, (*route, name))
         elif name in options:
             is_single = options[name].multiple and not isinstance(value, list)
             defaults[str(options[name].name)] = [value] if is_single else value
@@ -89,7 +90,7 @@ def key_of(option: click.Parameter) -> str:
     return max(option.opts, key=len).removeprefix("--").replace("-", "_")
 
 
-def _settings_below(values: object, path: Path, route: tuple[str, ...]) -> dict[str, Any]:
+def _settings_below(values: object, path: Path | str, route: tuple[str, ...]) -> dict[str, Any]:
     """Return the settings below a key; InvalidValue where they are no settings."""
     if values is None:
         return {}
@@ -99,7 +100,7 @@ def _settings_below(values: object, path: Path, route: tuple[str, ...]) -> dict[
     return {str(name): value for name, value in values.items()}
 
 
-def _unknown_setting(path: Path, key: tuple[str, ...], known: Iterable[str]) -> InvalidValue:
+def _unknown_setting(path: Path | str, key: tuple[str, ...], known: Iterable[str]) -> InvalidValue:
     near = nearest_name(key[-1].replace("-", "_"), known)
     if near:
         hint = f"did you mean {near}?"

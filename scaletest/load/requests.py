@@ -35,7 +35,6 @@ def make_call(http: HttpOptions, url: str, timeout_s: float, connections: int) -
         headers,
         timeout_s,
         connections,
-        server_header=http.server_header,
         is_stream=bool(http.openai),
         replica_header=http.replica_header,
     )

@@ -9,7 +9,7 @@ from scaletest.cli.options import context, namespace_option, watch
 from scaletest.cli.output import Output
 from scaletest.cli.quantity import DURATION, RATE
 from scaletest.cli.request_options import requests
-from scaletest.saturation.commands.plan_file import take_file_first
+from scaletest.cli.settings import defaults_by_parameter
 from scaletest.saturation.options import PlanOptions, SaturationOptions, make_plan
 
 HELP = """\
@@ -28,6 +28,27 @@ Open load (default) raises a rate and measures from the intended start of each r
 load raises the number in flight. Afterwards the latency at 70 % of the saturation point is
 measured.
 """
+
+
+def take_file_first(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Read the plan file before the other options take their defaults from it."""
+    if value:
+        # takes a while to import, and most calls have no such file
+        from scaletest.documents import reader
+
+        label = "the plan on standard input" if value == "-" else value
+        data = reader.read_file(value, label, "write the options' names, with underscores")
+        arguments = data.pop("arguments", []) if isinstance(data, dict) else []
+        if not isinstance(arguments, list):
+            arguments = [arguments]
+        context.default_map = {
+            **(context.default_map or {}),
+            **defaults_by_parameter(context.command, data, label, ()),
+            "arguments": list(map(str, arguments)),
+        }
+    return value
+
+
 ALL_OPTIONS = join_options(
     # the target
     under_heading("Run"),
