@@ -35,10 +35,7 @@ def run_saturation(
     with watch_runs(watch, options.redis_url) as progress:
         folder, code = saturate(plan, options, progress)
     # judged again from what is on disk, as every later report of the run is
-    judged = RUN_TYPE.judge(folder)
-    extra = {"extra": judged.extra} if judged.extra else {}
-    data = {**judged.result.to_dict(), "folder": judged.folder, **extra}
-    stored.deliver_finished(saturation_report(judged), output, data)
+    stored.deliver_finished(saturation_report(RUN_TYPE.judge(folder)), output)
     return code
 
 

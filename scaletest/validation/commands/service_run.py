@@ -96,7 +96,7 @@ def run(
     with watch_runs(watch, "") as progress:
         for line in found.lines:
             progress.message(line)
-        folder, result = validate_service(
+        folder = validate_service(
             plan,
             found.replicas,
             work,
@@ -105,5 +105,4 @@ def run(
             labels=labels,
             ready_s=where.ready_timeout,
         )
-    data = {**result.to_dict(), "folder": str(folder.path)}
-    return stored.deliver_finished(report_of(folder, RUN_TYPE.judge(folder)), output, data)
+    return stored.deliver_finished(report_of(folder, RUN_TYPE.judge(folder)), output)

@@ -25,7 +25,7 @@ from scaletest.runs.stopping import StopRequest, stop_on_signals
 from scaletest.validation.judging.growth import SEED
 from scaletest.validation.service.causes import UNEVEN_SHARE, fullest_share
 from scaletest.validation.service.course import VisitCourse
-from scaletest.validation.service.judging import ServiceEvaluation, evaluate_service
+from scaletest.validation.service.judging import evaluate_service
 from scaletest.validation.service.metrics import metrics_between, watch_metrics
 from scaletest.validation.service.plan import MOST_IN_FLIGHT_FOUND, ServicePlan
 from scaletest.validation.service.replicas import Replicas, compare_looks
@@ -58,8 +58,8 @@ def validate_service(
     labels: Labels,
     ready_s: float,
     clock: Callable[[], float] = time.monotonic,
-) -> tuple[ServiceFolder, ServiceEvaluation]:
-    """Run a new validation of a service; return its folder and result.
+) -> ServiceFolder:
+    """Run a new validation of a service; return its folder.
 
     work: its requests. ready_s: how long replicas may take until one answers.
     """
@@ -86,7 +86,7 @@ def validate_service(
                     interrupted = stop.reason or failure
                     result = evaluate_service(plan, runner.visits, random.Random(SEED), interrupted)
                     folder.write(RESULT, result.to_dict())
-    return folder, result
+    return folder
 
 
 class ServiceRunner:
