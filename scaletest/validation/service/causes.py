@@ -158,7 +158,10 @@ def describe_slow_replica(visit: ServiceVisit) -> str:
 
 
 def explain_doubling(before: ImportedStep, step: ImportedStep) -> tuple[str, str]:
-    """Return the cause of a doubling that fails, and what to do."""
+    """Return the cause of a doubling that fails, and what to do.
+
+    The cause goes on with the sentence that tells the ratio; it is "" where nothing tells it.
+    """
     visits = visits_of([step])
     known = [visit for visit in visits if visit.served]
     if not known:

@@ -174,7 +174,7 @@ class ServiceRunner:
 
     def _find_in_flight(self) -> int:
         """Return the number in flight from which on one replica does no more."""
-        in_flight = refused_none = 1
+        in_flight = last_accepted = 1
         rate_before = 0.0
         while True:
             title = f"{in_flight} in flight for one replica"
@@ -187,10 +187,10 @@ class ServiceRunner:
                 f"{title}: {format_significant(rate, 4)} requests/s, {visit.errors:.0f} failed"
             )
             if in_flight > 1 and visit.failed_share > self._plan.tolerate_failures:
-                return refused_none
+                return last_accepted
             if rate < LEAST_GAIN * rate_before or in_flight == MOST_IN_FLIGHT_FOUND:
                 return in_flight
-            refused_none, rate_before = in_flight, rate
+            last_accepted, rate_before = in_flight, rate
             in_flight = min(2 * in_flight, MOST_IN_FLIGHT_FOUND)
 
     def _measure(
