@@ -230,6 +230,9 @@ def _to_usage_error(error: click.ClickException) -> UsageError:
                     "put -- before your command, if the option is one of its own:"
                     f" {context.command_path} -- COMMAND"
                 )
+        case click.BadParameter(param=click.Parameter(name=str(name))) if context is not None:
+            if context.get_parameter_source(name) is ParameterSource.DEFAULT_MAP:
+                hint = "correct it in the plan file of -f"
     return UsageError(message[:1].lower() + message[1:].removesuffix("."), hint=hint)
 
 

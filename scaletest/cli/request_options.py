@@ -6,6 +6,8 @@ from scaletest.cli.headings import join_options, under_heading
 from scaletest.cli.quantity import DURATION
 from scaletest.model.http_options import PATHS
 
+TOKENS = click.IntRange(1, 1_000_000)
+
 requests = join_options(
     under_heading("Requests"),
     click.option(
@@ -45,7 +47,7 @@ requests = join_options(
     click.option("--model", default="", metavar="NAME", help="Ask this model, with --openai."),
     click.option(
         "--prompt-tokens",
-        type=int,
+        type=TOKENS,
         default=256,
         show_default=True,
         metavar="N",
@@ -53,7 +55,7 @@ requests = join_options(
     ),
     click.option(
         "--output-tokens",
-        type=int,
+        type=TOKENS,
         default=64,
         show_default=True,
         metavar="N",

@@ -51,7 +51,6 @@ def command(document: str, output: Output) -> None:
     \b
     result                what validate --format json prints, and result.json
     plan-file             what validate -f takes
-    saturation-plan-file  what saturate -f takes
     plan                  plan.json of a run
     record                a line of records.jsonl: one request
     measurement           a line of steps.jsonl: one measurement of a step

@@ -21,6 +21,8 @@ from scaletest.observe.node.used_time import Effort
 
 # How often the step tells what it has done, and looks whether it shall stop.
 CHECK_EVERY_S = 0.25
+# How often a step of a number of requests looks whether all were sent.
+COUNT_CHECK_S = 0.025
 # At most this many starts before replies are read again.
 STARTS_AT_ONCE = 64
 # Files and sockets that a load needs beside its connections.
@@ -186,9 +188,7 @@ class _HttpStep:
         if not order.count and not self._over and self._now() < order.seconds:
             await self._sleep(order.seconds - self._now())
         while order.count and self._waiting and not self._over:
-            await asyncio.sleep(
-                CHECK_EVERY_S / 10
-            )  # exactly `count` are sent, however long that takes
+            await asyncio.sleep(COUNT_CHECK_S)  # exactly `count` are sent, however long it takes
 
     async def _send_closed(self) -> None:
         """Keep requests in flight: each one that ends enqueues the next (`_note_end`)."""
@@ -251,7 +251,8 @@ class _HttpStep:
         body = self._make_body(number)
         sent = self._now()
         response = await self._sender.send(body)
-        stream, first_s = response.stream, None
+        stream = response.stream
+        first_s = None
         if stream is not None and stream.first_at is not None:
             first_s = stream.first_at - self._began
         attempt = Attempt(

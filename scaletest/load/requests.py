@@ -35,7 +35,6 @@ def make_call(http: HttpOptions, url: str, timeout_s: float, connections: int) -
         headers,
         timeout_s,
         connections,
-        server_header=http.server_header,
         is_stream=bool(http.openai),
         replica_header=http.replica_header,
     )
@@ -59,11 +58,12 @@ def make_bodies(http: HttpOptions) -> tuple[list[bytes | None], Prompts | None]:
 
 def without_secrets(arguments: Sequence[str]) -> list[str]:
     """Return a command line without the values of headers and queries, and without logins."""
-    shown, hide = [], False
+    shown = []
+    is_secret = False  # whether the option before this word says so
     for word in arguments:
-        if hide or word.startswith("--header=") or (word.startswith("-H") and len(word) > 2):
+        if is_secret or word.startswith("--header=") or (word.startswith("-H") and len(word) > 2):
             word = word.partition(":")[0] + f": {HIDDEN}"
-        hide = word in _SECRETS
+        is_secret = word in _SECRETS
         shown.append(mask_passwords(word, service=True) if "://" in word else word)
     return shown
 

@@ -20,4 +20,3 @@ class HttpOptions:
     output_tokens: int = 0
     shared_prefix: int = 0
     replica_header: str = ""
-    server_header: str = ""  # of the service's own time

@@ -28,7 +28,7 @@ class Registered:
 
     module: str
     report: str  # what makes the report of a judged run, as MODULE:FUNCTION
-    schemas: str  # the module with the JSON Schemas of its documents
+    schemas: str = ""  # the module with the JSON Schemas of its documents, "" without any
 
 
 TYPES: dict[str, Registered] = {
@@ -50,7 +50,6 @@ TYPES: dict[str, Registered] = {
     "saturation": Registered(
         "scaletest.saturation.run_type",
         "scaletest.saturation.report.report:saturation_report",
-        "scaletest.saturation.schemas",
     ),
     "benchmark": Registered(
         "scaletest.benchmarks.run_type",
@@ -77,7 +76,8 @@ def run_type(name: str) -> RunType:
 
 def schemas(name: str) -> Mapping[str, Callable[[], Schema]]:
     """Return functions that make the schemas of a run type's documents, by the document's name."""
-    return cast(Mapping[str, Callable[[], Schema]], import_module(TYPES[name].schemas).DOCUMENTS)
+    module = TYPES[name].schemas
+    return import_module(module).DOCUMENTS if module else {}
 
 
 def type_of(folder: RunFolder) -> RunType:

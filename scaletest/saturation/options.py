@@ -18,6 +18,13 @@ class PlanOptions(SaturationPlan):
 
 
 @dataclass(frozen=True, slots=True)
+class TimedHttpOptions(HttpOptions):
+    """Requests whose answers may tell the service's own time."""
+
+    server_header: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class SaturationOptions:
     """What a saturation loads and from where, and where its run is kept."""
 
@@ -26,7 +33,7 @@ class SaturationOptions:
     service: str
     queue: str
     arguments: tuple[str, ...]  # the URL, or those of requests on a queue
-    http: HttpOptions
+    http: TimedHttpOptions
     namespace: str
     context: str
     pause_autoscalers: bool  # hold them during the run, instead of refusing it

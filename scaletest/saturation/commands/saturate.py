@@ -7,9 +7,11 @@ from scaletest.cli import options as shared
 from scaletest.cli.headings import join_options, under_heading
 from scaletest.cli.options import context, namespace_option, watch
 from scaletest.cli.output import Output
+from scaletest.cli.plan_settings import key_of
 from scaletest.cli.quantity import DURATION, RATE
 from scaletest.cli.request_options import requests
-from scaletest.saturation.commands.plan_file import take_file_first
+from scaletest.model.checks import cut_text
+from scaletest.model.errors import InvalidValue, nearest_name
 from scaletest.saturation.options import PlanOptions, SaturationOptions, make_plan
 
 HELP = """\
@@ -28,6 +30,48 @@ Open load (default) raises a rate and measures from the intended start of each r
 load raises the number in flight. Afterwards the latency at 70 % of the saturation point is
 measured.
 """
+
+
+def read_plan_file(path: str, command: click.Command) -> dict[str, object]:
+    """Return the settings of a plan file by their parameters' names, as click's default_map has.
+
+    Its keys are options with underscores. InvalidValue for an unknown one.
+    """
+    # takes a while to import, and most calls have no such file
+    from scaletest.documents import reader
+
+    label = "the plan on standard input" if path == "-" else path
+    form = "write one OPTION: VALUE per line, with underscores"
+    settings = reader.read_file(path, label, form)
+    if not isinstance(settings, dict):
+        raise InvalidValue(f"{label}: expected settings", hint=form)
+    parameters = {key_of(parameter): parameter for parameter in command.params}
+    defaults: dict[str, object] = {}
+    for key, value in settings.items():
+        parameter = parameters.get(str(key))
+        if parameter is None:
+            near = nearest_name(str(key).replace("-", "_"), parameters)
+            raise InvalidValue(
+                f"unknown setting {cut_text(str(key), limit=60)} in {label}",
+                hint=f"did you mean {near}?" if near else "see: scaletest saturate --help",
+            )
+        takes_many = parameter.nargs == -1 or getattr(parameter, "multiple", False)
+        if takes_many:
+            value = list(map(str, value if isinstance(value, list) else [value]))
+        defaults[str(parameter.name)] = value
+    return defaults
+
+
+def take_file_first(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Read the plan file before the other options take their defaults from it."""
+    if value:
+        context.default_map = {
+            **(context.default_map or {}),
+            **read_plan_file(value, context.command),
+        }
+    return value
+
+
 ALL_OPTIONS = join_options(
     # the target
     under_heading("Run"),

@@ -97,8 +97,10 @@ class QueueLoad:
         stopping: Callable[[], bool],
         note_progress: NoteProgress,
     ) -> LoadResult:
-        turns, effort, samples = _Turns(self._maximum), Effort(), list[Attempt]()
-        began, has_loop = self._clock(), threading.Event()
+        turns, effort = _Turns(self._maximum), Effort()
+        samples: list[Attempt] = []
+        began = self._clock()
+        has_loop = threading.Event()
 
         def take(record: Record) -> None:
             has_loop.wait()  # replies may come before the loop has its name

@@ -35,10 +35,10 @@ from scaletest.saturation.measure.target import Target, check_first_call, find_q
 from scaletest.saturation.options import SaturationOptions
 from scaletest.saturation.plan import LoadKind, Phase, SaturationPlan, SaturationStep
 
-# A step ends early when it is beyond doubt that the service does not follow: this many requests
-# behind at least, so many seconds' worth of them, and as many usual latencies.
+# A step ends early when it is beyond doubt that the service does not follow: when this many are
+# behind at least, and what is due in so many seconds and usual latencies.
 LEAST_BEHIND = 100.0
-BEHIND_S, BEHIND_USUAL = 1.0, 5.0
+BEHIND_S, BEHIND_LATENCIES = 1.0, 5.0
 # Requests in flight have so much longer than their time-out to end.
 EXTRA_PATIENCE_S = 0.1
 
@@ -159,8 +159,9 @@ class Runner:
 
     def run(self) -> SaturationResult:
         """Measure the whole run, or what is left of it when it is stopped, and judge it."""
-        plan, sequence, began = self._plan, SaturationSequence(self._plan), self._clock()
-        search_began = began
+        plan = self._plan
+        sequence = SaturationSequence(plan)
+        began = search_began = self._clock()
         while sequence.next is not None and not self._stop.asked():
             probe = sequence.next
             # how many steps a search takes is known afterwards
@@ -198,7 +199,8 @@ class Runner:
         """Measure one level; return the step and its samples."""
         plan = self._plan
         # the probe keeps one request in flight, and the operating point is always a rate
-        kind, count, seconds_wanted = LoadKind(plan.load), plan.count, plan.step_s
+        kind, count = LoadKind(plan.load), plan.count
+        seconds_wanted = plan.step_s
         if probe.phase is Phase.OPERATE:
             kind = LoadKind.OPEN
             seconds_wanted = OPERATING_STEPS * plan.step_s
@@ -206,7 +208,8 @@ class Runner:
         if probe.phase is Phase.WARM:
             kind = LoadKind.CLOSED
             count = 0
-            duration_s, warmup_s = plan.warm_s, 0.0
+            duration_s = plan.warm_s
+            warmup_s = 0.0
         order = LoadOrder(duration_s, count=count, patience_s=plan.timeout_s + EXTRA_PATIENCE_S)
         if kind is LoadKind.CLOSED:
             unit = "in flight"
@@ -214,7 +217,7 @@ class Runner:
         else:
             unit = "requests/s"
             paced_s = count / probe.level if count else duration_s
-            behind_s = BEHIND_S + BEHIND_USUAL * sequence.usual_s
+            behind_s = BEHIND_S + BEHIND_LATENCIES * sequence.usual_s
             order = replace(
                 order,
                 seconds=float("inf") if count else duration_s,

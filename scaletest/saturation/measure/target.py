@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from scaletest.broker import Queues, connect
@@ -13,12 +13,11 @@ from scaletest.load.requests import make_bodies, make_call
 from scaletest.model import checks
 from scaletest.model.attempt import OK
 from scaletest.model.errors import UsageError
-from scaletest.model.http_options import HttpOptions
 from scaletest.observe.sockets import is_here, server_processes
 from scaletest.render.numbers import plural
 from scaletest.saturation.measure.agent import QueueWork
 from scaletest.saturation.measure.agents import start_load
-from scaletest.saturation.options import SaturationOptions
+from scaletest.saturation.options import SaturationOptions, TimedHttpOptions
 from scaletest.saturation.plan import SaturationPlan
 
 # The first call may take this long.
@@ -113,7 +112,8 @@ def check_first_call(load: LevelLoad) -> None:
         raise UsageError(f"the first call failed {cause}", hint=hint)
 
 
-def http_call(http: HttpOptions, plan: SaturationPlan, url: str) -> HttpCall:
+def http_call(http: TimedHttpOptions, plan: SaturationPlan, url: str) -> HttpCall:
     """Return the request that these options describe. InvalidValue for what cannot be one."""
     in_flight = in_flight_of_agent(plan.max_in_flight, plan.agents)
-    return make_call(http, url, plan.timeout_s, in_flight)
+    call = make_call(http, url, plan.timeout_s, in_flight)
+    return replace(call, server_header=http.server_header)

@@ -42,7 +42,9 @@ from scaletest.saturation.report.steps import (
 from scaletest.saturation.run_type import SaturationRun
 
 # Lines that are shown at most: a terminal and a comment have little room.
-MOST_ERRORS, MOST_COMMENT_ERRORS, MOST_WARNINGS, MOST_LINES = 6, 10, 3, 20
+MOST_ERRORS, MOST_COMMENT_ERRORS = 6, 10
+MOST_WARNINGS = 3
+MOST_SETTINGS = 20
 
 
 def saturation_report(run: SaturationRun) -> Report:
@@ -125,7 +127,7 @@ def summary(run: SaturationRun) -> list[Block]:
         Text(error_lines(result), label="errors", most=MOST_ERRORS, rest="step"),
         Text(pod_lines(result), label="pods", most=MOST_ERRORS, rest="step"),
         Text(sentences(result)),
-        Text(_setting_lines(run), most=MOST_LINES),
+        Text(_setting_lines(run), most=MOST_SETTINGS),
         Text(
             run_warnings(result.verdict, result.interrupted, result.warnings),
             "warning",

@@ -96,7 +96,7 @@ def run(
     with watch_runs(watch) as progress:
         for line in found.lines:
             progress.message(line)
-        folder, _ = validate_service(
+        folder = validate_service(
             plan,
             found.replicas,
             work,

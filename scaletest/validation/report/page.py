@@ -71,7 +71,7 @@ def _queues_table(result: Evaluation) -> Table:
         {
             "queue": step.name,
             "workers of the step": str(step.workers),
-            "pass": way_name(step.repeat),
+            "pass": pass_name(step.repeat),
             "requests/s": with_half_width(step.throughput.per_s, step.throughput.half_width),
             "mean wait": format_seconds(step.wait.mean),
             "mean run": format_seconds(step.run.mean),

@@ -13,6 +13,8 @@ from scaletest.validation.service.visit import ReplicaShare, ServiceVisit
 
 # A client that uses more of a core is the limit.
 MOST_CLIENT_CORES = 0.9
+# The part of the wanted requests in flight that the client must keep.
+LEAST_KEPT_SHARE = 0.9
 # A client is disturbed whose timers fire later than this, and than this part of the usual latency:
 # so late is the next request.
 LATE_TIMERS_S, LATE_TIMERS_SHARE = 0.05, 0.25
@@ -84,6 +86,14 @@ def _faults_of_visit(plan: ServicePlan, visit: ServiceVisit) -> Iterator[tuple[s
         yield (
             f"the client was the limit, it used {format_percent(visit.cpu, 0)} of a core",
             "run it on a machine of its own; with answers of fewer tokens it has less to do",
+        )
+    wanted = visit.in_flight or 0.0
+    if visit.kept_in_flight < LEAST_KEPT_SHARE * wanted:
+        # it got too little of a core to send the next request at once
+        yield (
+            f"the client kept {visit.kept_in_flight:.0f} requests in flight instead of"
+            f" {wanted:.0f}",
+            "run the client on a machine of its own",
         )
     if not visit.is_warm:
         yield (
@@ -166,7 +176,10 @@ def describe_slow_replica(visit: ServiceVisit) -> str:
 
 
 def explain_doubling(before: ImportedStep, step: ImportedStep) -> tuple[str, str]:
-    """Return the cause of a doubling that fails, and what to do."""
+    """Return the cause of a doubling that fails, and what to do.
+
+    The cause goes on with the sentence that tells the ratio; it is "" where nothing tells it.
+    """
     visits = visits_of([step])
     known = [visit for visit in visits if visit.served]
     if not known:

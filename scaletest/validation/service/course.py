@@ -28,9 +28,10 @@ LIMIT_LATENCIES = 20.0
 RECENT_ATTEMPTS = 500
 # Windows whose throughputs give a step its interval.
 LEAST_WINDOWS, MOST_WINDOWS = 4, 20
-# Means that differ by less than these parts are alike, as are those that differ by less than so
-# many standard errors: latencies of the warm-up, and throughputs of the halves of a step.
-ALIKE_LATENCIES, ALIKE_HALVES, SIGNIFICANT_ERRORS = 0.10, 0.03, 3.0
+# Latencies of windows, and throughputs of the halves of a step, that differ by less than these
+# parts are alike, as are all that differ by less than so many standard errors.
+ALIKE_LATENCIES, ALIKE_HALVES = 0.10, 0.03
+SIGNIFICANT_ERRORS = 3.0
 # A service of which every request fails is loaded no longer than this.
 LONGEST_FAILING_S = 5.0
 

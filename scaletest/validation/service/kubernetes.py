@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 
 from scaletest.cluster import api_calls, rights
@@ -81,15 +80,13 @@ class KubernetesReplicas:
         self._cluster, self._service, self._deployment = cluster, service, deployment
         self._scalers, self._ready_s, self._is_inside = scalers, ready_s, is_inside
         self._api = ApiCalls(cluster)
-        self._stack = ExitStack()
-        self._backend: KubernetesBackend | None = None
+        self._backend: KubernetesBackend | None = None  # None before anything is changed
 
     def scale(self, count: int) -> None:
         """Set the number, and wait until so many pods are ready and no others are left."""
         deployment = self._deployment
         if self._backend is None:
             changes = Changes(self._cluster, deployment)
-            self._stack.callback(changes.close)
             # a number of pods that a killed run left is put back by this one
             changes.take_over(
                 deployment.resource, deployment.name, deployment.annotations.get(BEFORE)
@@ -124,4 +121,5 @@ class KubernetesReplicas:
 
     def close(self) -> None:
         """Put back the number of pods and what scales them. Does nothing the second time."""
-        self._stack.close()
+        if self._backend is not None:
+            self._backend.close()

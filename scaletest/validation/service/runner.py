@@ -25,7 +25,7 @@ from scaletest.runs.stopping import StopRequest, stop_on_signals
 from scaletest.validation.judging.growth import SEED
 from scaletest.validation.service.causes import UNEVEN_SHARE, fullest_share, is_client_disturbed
 from scaletest.validation.service.course import VisitCourse
-from scaletest.validation.service.judging import ServiceEvaluation, evaluate_service
+from scaletest.validation.service.judging import evaluate_service
 from scaletest.validation.service.metrics import metrics_between, watch_metrics
 from scaletest.validation.service.plan import MOST_IN_FLIGHT_FOUND, ServicePlan
 from scaletest.validation.service.replicas import Replicas, compare_looks
@@ -58,8 +58,8 @@ def validate_service(
     labels: Labels,
     ready_s: float,
     clock: Callable[[], float] = time.monotonic,
-) -> tuple[ServiceFolder, ServiceEvaluation]:
-    """Run a new validation of a service; return its folder and result.
+) -> ServiceFolder:
+    """Run a new validation of a service; return its folder.
 
     work: its requests. ready_s: how long replicas may take until one answers.
     """
@@ -86,7 +86,7 @@ def validate_service(
                     interrupted = stop.reason or failure
                     result = evaluate_service(plan, runner.visits, random.Random(SEED), interrupted)
                     folder.write(RESULT, result.to_dict())
-    return folder, result
+    return folder
 
 
 class ServiceRunner:
@@ -178,7 +178,7 @@ class ServiceRunner:
 
     def _find_in_flight(self) -> int:
         """Return the number in flight from which on one replica does no more."""
-        in_flight = refused_none = 1
+        in_flight = last_accepted = 1
         rate_before = 0.0
         while True:
             title = f"{in_flight} in flight for one replica"
@@ -191,10 +191,10 @@ class ServiceRunner:
                 f"{title}: {format_significant(rate, 4)} requests/s, {visit.errors:.0f} failed"
             )
             if in_flight > 1 and visit.failed_share > self._plan.tolerate_failures:
-                return refused_none
+                return last_accepted
             if rate < LEAST_GAIN * rate_before or in_flight == MOST_IN_FLIGHT_FOUND:
                 return in_flight
-            refused_none, rate_before = in_flight, rate
+            last_accepted, rate_before = in_flight, rate
             in_flight = min(2 * in_flight, MOST_IN_FLIGHT_FOUND)
 
     def _measure(

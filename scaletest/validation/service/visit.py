@@ -75,6 +75,7 @@ class ServiceVisit(ToolResult):
     is_warm: Annotated[bool, "whether they were"] = True
     lengths_vary: Annotated[bool, "whether answers had different lengths"] = False
     counts_chunks: Annotated[bool, "whether chunks were counted instead of tokens"] = False
+    kept_in_flight: Annotated[Number, "requests in flight on average"] = 0.0
     cpu: Annotated[Number, "cores that the load generator used"] = 0.0
     beat_s: Annotated[Number, "how late the load generator's timers fired, 99th percentile"] = 0.0
     outcomes: Annotated[Mapping[str, Count], "failures by kind"] = field(default_factory=dict)
@@ -137,6 +138,7 @@ def measure_visit(
     outcomes = Counter(row.outcome for row in attempts if not row.ok)
     succeeded = [row for row in attempts if row.ok]
     windows = rates(succeeded, begin_s, end_s)
+    in_flight_s = sum(min(row.ended_s, end_s) - max(row.sent_s, begin_s) for row in attempts)
     visit = replace(
         place,
         requests_per_s=statistics.fmean(windows),
@@ -145,6 +147,7 @@ def measure_visit(
         seconds=end_s - begin_s,
         warm_s=begin_s,
         is_warm=course.is_warm,
+        kept_in_flight=in_flight_s / (end_s - begin_s) if end_s > begin_s else 0.0,
         cpu=result.cpu,
         beat_s=result.beat_s,
         outcomes=dict(outcomes),

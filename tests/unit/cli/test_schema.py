@@ -5,7 +5,6 @@ import random
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 from hypothesis import given
@@ -17,7 +16,6 @@ from scaletest.lifecycle.records import LifecycleObject, Stamp
 from scaletest.model import Measurement, NodeSample, Record
 from scaletest.model.json_schema import DRAFT
 from scaletest.runs.environment import read_environment
-from scaletest.saturation.commands import plan_file, saturate
 from scaletest.validation.judging.evaluation import evaluate
 from scaletest.validation.judging.thresholds import evaluate_thresholds
 from scaletest.validation.plan import Background, Plan
@@ -25,12 +23,8 @@ from tests.unit.made import measured
 from tests.unit.model.test_model import records
 from tests.unit.valid import checked, validator
 
-# what follows from the options of a command, or from the kinds of benchmarks, has tests of its own
-DOCUMENTS = {
-    name: schema
-    for name, schema in documents().items()
-    if name not in ("benchmark", plan_file.NAME)
-}
+# what follows from the kinds of benchmarks has tests of its own
+DOCUMENTS = {name: schema for name, schema in documents().items() if name != "benchmark"}
 SCHEMAS = Path(__file__).parents[2] / "data" / "schemas"
 
 
@@ -160,40 +154,3 @@ def test_thresholds_fit() -> None:
 
 def test_an_empty_result_fits_its_schema() -> None:
     checked(evaluate(Plan(), [], {}, random.Random(1)).to_dict())
-
-
-SETTINGS = plan_file.options_by_key(saturate.command)
-
-
-def test_a_plan_file_of_saturate_has_its_schema() -> None:
-    schema = plan_file.plan_file_schema(saturate.command)
-    jsonschema.Draft202012Validator.check_schema(schema)
-    fits = jsonschema.Draft202012Validator(schema)
-    assert fits.is_valid(
-        {"arguments": "http://h/", "step_time": "20s", "header": ["A: b"], "agents": 3}
-    )
-    for wrong in (
-        {"method": 3},
-        {"step_time": []},
-        {"load": "sideways"},
-        {"metod": "x"},
-        {"agents": 1.5},
-    ):
-        assert not fits.is_valid(wrong), wrong
-    assert set(SETTINGS) == set(schema["properties"]) and all(
-        setting["description"] for setting in schema["properties"].values()
-    )
-    assert "agent" not in SETTINGS and {"step_time", "warm", "tune", "arguments"} <= set(SETTINGS)
-
-
-@pytest.mark.parametrize("key", SETTINGS)
-def test_every_key_of_a_plan_file_of_saturate_says_what_is_wrong(
-    key: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # given a value that no key takes, under this one
-    (tmp_path / "p.yaml").write_text(f"{key}: {{a: 1}}\n")
-    assert program(["saturate", "-f", str(tmp_path / "p.yaml")]) == 2
-    errors = capsys.readouterr().err
-    assert f'error: {key} in {tmp_path / "p.yaml"} is {{"a": 1}}, not ' in errors
-    # and what to do
-    assert len(errors.strip().splitlines()) == 2

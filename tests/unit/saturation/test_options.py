@@ -9,8 +9,8 @@ import pytest
 
 from scaletest.cli.main import run
 from scaletest.load.requests import without_secrets
-from scaletest.model.http_options import HttpOptions
 from scaletest.saturation.measure.target import http_call
+from scaletest.saturation.options import TimedHttpOptions
 from scaletest.saturation.plan import SaturationPlan
 
 
@@ -41,7 +41,7 @@ def test_a_typed_address_comes_before_that_of_a_file(
 
 def test_headers_with_credentials_come_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("Authorization: Bearer abc\nX-Tenant: 1\n")
-    options = HttpOptions("", "", (f"@{tmp_path / 'key'}", "Accept: text/plain"))
+    options = TimedHttpOptions("", "", (f"@{tmp_path / 'key'}", "Accept: text/plain"))
     headers = http_call(options, SaturationPlan("x"), "http://h/").headers
     assert headers == {
         "User-Agent": "scaletest",
@@ -80,11 +80,11 @@ def test_a_dry_run_counts_the_settings_that_are_tuned(capsys: pytest.CaptureFixt
     ("text", "problem"),
     [
         ("step_tme: 20s", "did you mean step_time?"),
-        ("payload: [1, 2]", "payload in"),
-        ("dry_run: maybe", "dry_run"),
+        ("arguments: http://127.0.0.1:1/\npayload: [1, 2]", "[1, 2] cannot be read"),
+        ("dry_run: maybe", "--dry-run"),
         ("step_time: soon", "invalid duration"),
-        ("load: sideways", "load in"),
-        ("- 1", "not a table of keys and values"),
+        ("load: sideways", "in the plan file of -f"),
+        ("- 1", "write one KEY: VALUE per line"),
         ("arguments: 'ftp://h/'", "not an HTTP URL"),
         ("arguments: 'http://127.0.0.1:1/'\nmethod: GE T\n", "not an HTTP method"),
     ],
