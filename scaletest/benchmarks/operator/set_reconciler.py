@@ -11,7 +11,7 @@ from typing import Any
 from scaletest.benchmarks.documents import Benchmark, sweep
 from scaletest.benchmarks.kinds import API_VERSION
 from scaletest.benchmarks.measure import operator_executor, runner
-from scaletest.benchmarks.objects import config_maps, owned_objects
+from scaletest.benchmarks.objects import config_maps, manifests, owned_objects
 from scaletest.benchmarks.operator import benchmark_reconciler, reporting, set_status
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.cluster.api_calls import Busy, Missing, Refused
@@ -134,6 +134,8 @@ class _SetPass(reporting.ReconcilePass):
                 "spec": self.document["spec"],
             }
             plan, _ = sweep.plan_of(requested, lambda: operator_executor.nodes_of(self.objects))
+            for benchmark in plan.benchmarks:
+                manifests.require_runnable(benchmark)
             text = wire.dump(plan.to_dict())
             data = config_maps.pack_text(text)
             # the API server takes objects of up to about 1.5 MB
