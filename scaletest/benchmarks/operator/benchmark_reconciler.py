@@ -28,58 +28,41 @@ PAUSED = "paused: set spec.paused to false to start it"
 WAITING = f"waiting for its turn: the Lease {LEASE} names the benchmark that measures now"
 
 
-class Lock:
-    """The lock of a namespace, as one benchmark uses it: a Lease that names the one that measures.
+def take_lock(objects: ObjectClient, namespace: str, holder: str) -> bool:
+    """Take the lock of a namespace, or keep it; False while another benchmark has it.
 
-    A holder that has ended or was deleted holds nothing, so no lock is left behind.
+    It is a Lease that names the benchmark that measures, as PLURAL/NAME/UID. Nobody gives it back:
+    a holder that has ended, was deleted or is paused holds nothing, so no lock is left behind.
     """
-
-    def __init__(
-        self, objects: ObjectClient, namespace: str, kind: Kind, document: Document
-    ) -> None:
-        self._objects = objects
-        self._namespace = namespace
-        meta = document["metadata"]
-        self._holder = f"{kind.plural}/{meta['name']}/{meta['uid']}"
-
-    def take(self) -> bool:
-        """Take the lock, or keep it; False while another benchmark has it."""
-        lease = self._objects.find(LEASES, self._namespace, LEASE)
-        if lease is None:
-            body = {"metadata": {"name": LEASE}, "spec": {"holderIdentity": self._holder}}
-            return self._objects.create(LEASES, self._namespace, body) is not None
-        holder = lease["spec"].get("holderIdentity") or ""
-        if holder == self._holder:
-            return True
-        if self._is_measured(holder):
-            return False
-        return self._write(self._holder, lease["metadata"]["resourceVersion"])
-
-    def _is_measured(self, holder: str) -> bool:
-        """Check whether the benchmark that a lease names exists and has not ended."""
-        plural, name, uid = (*holder.split("/"), "", "", "")[:3]
-        kinds = {kind.plural: kind for kind in registry.KINDS.values()}
-        if plural not in kinds:
-            return False
-        document = self._objects.find(resource_of(kinds[plural]), self._namespace, name)
-        if document is None or document["metadata"]["uid"] != uid:
-            return False
-        return not reporting.has_ended(document)
-
-    def give_back(self) -> None:
-        """Release the lock if this benchmark holds it."""
-        lease = self._objects.find(LEASES, self._namespace, LEASE)
-        if lease is not None and lease["spec"].get("holderIdentity") == self._holder:
-            self._write("", lease["metadata"]["resourceVersion"])
-
-    def _write(self, holder: str, version: str) -> bool:
-        """Write the holder; False when another one was faster."""
-        body = {"metadata": {"resourceVersion": version}, "spec": {"holderIdentity": holder}}
-        try:
-            self._objects.patch(LEASES, self._namespace, LEASE, body)
-        except (Conflict, Missing):
-            return False
+    lease = objects.find(LEASES, namespace, LEASE)
+    body: Document = {"metadata": {"name": LEASE}, "spec": {"holderIdentity": holder}}
+    if lease is None:
+        return objects.create(LEASES, namespace, body) is not None
+    current_holder = lease["spec"].get("holderIdentity") or ""
+    if current_holder == holder:
         return True
+    if _is_measured(objects, namespace, current_holder):
+        return False
+    body["metadata"]["resourceVersion"] = lease["metadata"]["resourceVersion"]
+    try:
+        objects.patch(LEASES, namespace, LEASE, body)
+    except (Conflict, Missing):
+        # another one was faster
+        return False
+    return True
+
+
+def _is_measured(objects: ObjectClient, namespace: str, holder: str) -> bool:
+    """Check whether the benchmark that a lease names exists, has not ended and is not paused."""
+    plural, name, uid = (*holder.split("/"), "", "", "")[:3]
+    kinds = {kind.plural: kind for kind in registry.KINDS.values()}
+    if plural not in kinds:
+        return False
+    document = objects.find(resource_of(kinds[plural]), namespace, name)
+    if document is None or document["metadata"]["uid"] != uid:
+        return False
+    is_paused = (document.get("status") or {}).get("message") == PAUSED
+    return not is_paused and not reporting.has_ended(document)
 
 
 def reconcile(
@@ -103,17 +86,15 @@ def reconcile(
             settings,
             document,
             kind,
-            lock=Lock(objects, namespace, kind, document),
         ),
     )
 
 
 def before_deletion(kind: Kind, objects: ObjectClient, namespace: str, document: Document) -> None:
-    """Clean up before a benchmark is deleted: delete its objects, release its lock."""
+    """Delete the objects of a benchmark that is about to be deleted."""
     meta = document["metadata"]
     if manifests.NAME.fullmatch(meta["name"]):
         owned_objects.delete_objects(kind, meta["name"], meta["uid"], objects, namespace)
-    Lock(objects, namespace, kind, document).give_back()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +102,6 @@ class _BenchmarkPass(reporting.ReconcilePass):
     """One reconcile pass over a benchmark."""
 
     kind: Kind
-    lock: Lock
-
-    def free(self) -> None:
-        self.lock.give_back()
 
     def act(self) -> tuple[Document, str]:
         """Act once; return the status then, and what an event says of it."""
@@ -211,9 +188,12 @@ class _BenchmarkPass(reporting.ReconcilePass):
         """Say why it may not measure now; "" when it may, and holds the lock if exclusive."""
         is_pending = self._status.get("phase") in (None, str(BenchmarkPhase.PENDING))
         if is_pending and benchmark.spec.paused:
-            self.lock.give_back()
             return PAUSED
-        return "" if not exclusive or self.lock.take() else WAITING
+        meta = self.document["metadata"]
+        holder = f"{self.kind.plural}/{meta['name']}/{meta['uid']}"
+        if exclusive and not take_lock(self.objects, self.namespace, holder):
+            return WAITING
+        return ""
 
 
 def _refused_observation(benchmark: Benchmark, error: errors.ScaletestError) -> Observation:
