@@ -30,7 +30,8 @@ from scaletest.benchmarks.kinds import (
 )
 from scaletest.model import checks, declared
 
-JOB, FILES = "job.fio", "data"
+JOB = "job.fio"  # the end of the names of job files
+FILES = "data"  # the folder of test files in that of a worker
 ALL = "All clients"  # fio's name of the row with the sum of its clients
 SIDES = ("read", "write")
 SIZE = r"\d{1,15}[KMGTPkmgtp]?"

@@ -125,7 +125,7 @@ def test_generators_nest() -> None:
     ("source", "problem"),
     [
         ([], "has no values"),
-        ({"nodes": {"selector": {"disk": "tape"}}}, "no node has the labels"),
+        ({"nodes": {"selector": {"disk": "tape"}}}, "x has no values"),
         ({"nodes": {"selector": 3}}, "is not a map of labels"),
         ({"combinations": {"length": 3, "source": [1, 2]}}, "has no values"),
         ({"combinations": {"length": 0, "source": [1, 2]}}, "has length 0"),
