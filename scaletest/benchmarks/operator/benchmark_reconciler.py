@@ -8,7 +8,6 @@ from scaletest.benchmarks.documents import Benchmark, BenchmarkPhase, read_bench
 from scaletest.benchmarks.kinds import Kind, registry
 from scaletest.benchmarks.measure.operator_executor import resource_of
 from scaletest.benchmarks.objects import (
-    config_maps,
     manifests,
     owned_objects,
     pod_status,
@@ -17,7 +16,7 @@ from scaletest.benchmarks.objects.reconcile import Observation, Reconciliation
 from scaletest.benchmarks.operator import reporting, status
 from scaletest.cluster.api_calls import Busy, Conflict, Missing
 from scaletest.cluster.objects import Document, ObjectClient
-from scaletest.cluster.resources import CONFIG_MAPS, LEASES
+from scaletest.cluster.resources import LEASES
 from scaletest.model import errors, wording
 
 LEASE = "scaletest-benchmarks"
@@ -90,8 +89,8 @@ def reconcile(
     )
 
 
-def before_deletion(kind: Kind, objects: ObjectClient, namespace: str, document: Document) -> None:
-    """Delete the objects of a benchmark that is about to be deleted."""
+def clean_up(kind: Kind, objects: ObjectClient, namespace: str, document: Document) -> None:
+    """Delete the objects of a benchmark, which is refused or about to be deleted."""
     meta = document["metadata"]
     if manifests.NAME.fullmatch(meta["name"]):
         owned_objects.delete_objects(kind, meta["name"], meta["uid"], objects, namespace)
@@ -109,14 +108,11 @@ class _BenchmarkPass(reporting.ReconcilePass):
             benchmark = read_benchmark(self.document)
             manifests.require_runnable(benchmark)
         except errors.UsageError as error:
-            if agreed := self._find_agreed():
-                # its spec was made invalid after it began: the old one is measured to its end
-                benchmark = agreed
-                observation = self._advance(agreed)
-            else:
-                name = self.document["metadata"]["name"]
-                benchmark = Benchmark(name, self.kind, self.kind.spec())
-                observation = _refused_observation(benchmark, error)
+            # a spec that was made invalid later ends what had begun
+            clean_up(self.kind, self.objects, self.namespace, self.document)
+            name = self.document["metadata"]["name"]
+            benchmark = Benchmark(name, self.kind, self.kind.spec())
+            observation = _refused_observation(benchmark, error)
         else:
             # what the spec leaves open is as the operator was told
             unset: dict[str, Any] = {
@@ -138,18 +134,6 @@ class _BenchmarkPass(reporting.ReconcilePass):
     @property
     def _status(self) -> Mapping[str, str]:
         return self.document.get("status") or {}
-
-    def _find_agreed(self) -> Benchmark | None:
-        """Return the benchmark as it was when its first object was created; None before that."""
-        meta = self.document["metadata"]
-        peers = self.objects.find(CONFIG_MAPS, self.namespace, f"{meta['name']}-peers")
-        if peers is None or not config_maps.is_owned(peers, meta["uid"]):
-            return None
-        try:
-            return config_maps.read_agreed(peers, self.kind)
-        except config_maps.Damaged:
-            # the next pass ends it, and says why
-            return Benchmark(meta["name"], self.kind, self.kind.spec())
 
     def _advance(self, benchmark: Benchmark) -> Observation:
         """Act once for a benchmark whose spec is valid, if it is its turn."""

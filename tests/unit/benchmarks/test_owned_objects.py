@@ -64,9 +64,7 @@ def test_deleting_a_benchmark_of_another_kind_deletes_no_object_of_this_one() ->
     asked(cluster, kind="Fio")
     before = {key: document["metadata"]["uid"] for key, document in cluster.objects.items()}
     # when that is deleted
-    benchmark_reconciler.before_deletion(
-        KINDS["Fio"], cluster, "ns", cluster.objects["fios", "one"]
-    )
+    benchmark_reconciler.clean_up(KINDS["Fio"], cluster, "ns", cluster.objects["fios", "one"])
     # expect everything to be there
     assert {key: document["metadata"]["uid"] for key, document in cluster.objects.items()} == before
 
