@@ -4,7 +4,6 @@ import click
 import cloup
 import yaml
 
-from scaletest.benchmarks.commands.bench import complete_kind
 from scaletest.benchmarks.kinds import API_VERSION, CrowdSpec, Kind, MpiSpec, PairSpec, registry
 from scaletest.cli.output import echo
 from scaletest.model import json_schema, wording, writing
@@ -28,7 +27,7 @@ _COMMON = {
 
 
 @cloup.command(help=HELP)
-@click.argument("kind", required=False, shell_complete=complete_kind)
+@click.argument("kind", required=False)
 def explain(kind: str | None) -> None:
     """Explain a kind, or list all of them."""
     if kind:

@@ -19,7 +19,6 @@ from scaletest.benchmarks.kinds import (
 from scaletest.model import checks, errors, file_documents, writing
 
 # Limit for names in a cluster: Jobs and pods have longer ones, which must be valid host names.
-# Names of a set's benchmarks are cut to it.
 MOST_NAME = 40
 NAME_PATTERN = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 

@@ -4,7 +4,6 @@ Maps merge; lists and other values replace; null unsets. kube-perftest appends l
 its documents are joined before.
 """
 
-import hashlib
 import itertools
 import math
 import random
@@ -12,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from scaletest.benchmarks.documents import MOST_NAME, Benchmark, read_benchmark
+from scaletest.benchmarks.documents import Benchmark, read_benchmark
 from scaletest.benchmarks.documents.benchmark import is_set, read_envelope, read_name
 from scaletest.benchmarks.documents.benchmark_set import DISJOINT, RANDOM, SetSpec
 from scaletest.benchmarks.documents.generators import Nodes, generate
@@ -124,29 +123,13 @@ def merge(base: Any, change: Any) -> Any:
     return union
 
 
-def shorten_name(name: str, longest_suffix: str) -> str:
-    """Shorten a set's name so that it fits into a name together with the longest suffix.
-
-    A checksum replaces the end that is cut off, so that two sets never produce the same names.
-    """
-    if len(name) + len(longest_suffix) <= MOST_NAME:
-        return name
-    checksum = hashlib.sha256(name.encode()).hexdigest()[:8]
-    room = MOST_NAME - len(longest_suffix) - len(checksum) - 1
-    return f"{name[:room].rstrip('-.')}-{checksum}"
-
-
 def _order_benchmarks(
     spec: SetSpec, name: str, members: list[Benchmark], rng: random.Random
 ) -> Iterator[Benchmark]:
     """Yield warm-ups, then all repetitions of the members, in order and with their own names."""
-    total = len(members) * spec.repetitions
-    suffixes = [f"-{total}"]
-    if spec.warm_up:
-        suffixes.append(f"-warm-up-{spec.warm_up}")
-    name = shorten_name(name, max(suffixes, key=len))
     for index in range(spec.warm_up):
         yield replace(members[0], name=f"{name}-warm-up-{index + 1}", repetition=-1)
+    count = len(members) * spec.repetitions
     order: Iterable[tuple[Benchmark, int]] = itertools.product(members, range(spec.repetitions))
     if spec.order == RANDOM:
         # shuffled in blocks of one repetition each, so that a drift affects all permutations alike
@@ -157,5 +140,5 @@ def _order_benchmarks(
         )
     for member, repetition in order:
         number = member.permutation * spec.repetitions + repetition + 1
-        padded = str(number).zfill(len(str(total)))
+        padded = str(number).zfill(len(str(count)))
         yield replace(member, name=f"{name}-{padded}", repetition=repetition)

@@ -30,7 +30,8 @@ from scaletest.benchmarks.kinds import (
 )
 from scaletest.model import checks, declared
 
-JOB, FILES = "job.fio", "data"
+JOB = "job.fio"  # the end of the names of job files
+FILES = "data"  # the folder of test files in that of a worker
 ALL = "All clients"  # fio's name of the row with the sum of its clients
 SIDES = ("read", "write")
 SIZE = r"\d{1,15}[KMGTPkmgtp]?"
@@ -120,8 +121,10 @@ def parse_seconds(text: str) -> float:
 
 def parse_bytes(text: str) -> float:
     """Return a size of fio in bytes; its letters are powers of 1024."""
-    digits, letter = (text, "") if text[-1].isdigit() else (text[:-1], text[-1].upper())
-    return float(digits) * 1024.0 ** " KMGTP".find(letter)
+    letter = text[-1].upper()
+    if letter.isdigit():
+        return float(text)
+    return float(text[:-1]) * 1024.0 ** (1 + "KMGTP".index(letter))
 
 
 def job_file(spec: FioSpec, directory: str = FILES) -> str:
@@ -134,8 +137,6 @@ def job_file(spec: FioSpec, directory: str = FILES) -> str:
         "nrfiles": spec.nrfiles,
         "numjobs": spec.num_jobs,
         "rwmixread": spec.rwmixread,
-        # a sequential pattern has no random operations
-        **({"percentage_random": spec.percentage_random} if spec.rw.startswith("rand") else {}),
         "direct": spec.direct,
         "runtime": spec.runtime,
         "time_based": 1,
@@ -145,6 +146,9 @@ def job_file(spec: FioSpec, directory: str = FILES) -> str:
         "group_reporting": 1,
         "unlink": 1,
     }
+    # a sequential pattern has no random operations
+    if spec.rw.startswith("rand"):
+        options["percentage_random"] = spec.percentage_random
     return "[scaletest]\n" + "".join(f"{name}={setting}\n" for name, setting in options.items())
 
 
@@ -194,9 +198,24 @@ def parse(spec: FioSpec, output: ToolOutput) -> ToolMeasurement:
         failure=Failure.EXIT,
     )
     parsing.check_exit(output, "fio")
-    # each worker has one row, or one for each job
+    sums = [row for row in rows if row.get("jobname") == ALL]
     single = [row for row in rows if row.get("jobname") != ALL]
-    rows_by_worker = Counter((str(row.get("hostname", "")), row.get("port", "")) for row in single)
+    _check_workers(spec, single)
+    _check_sums(sums, single)
+    remote = ""
+    if spec.num_workers == 1:
+        remote = str(single[0].get("hostname") or "")
+    return ToolMeasurement(
+        _read_headlines(spec, sums or single),
+        {"version": parsing.part_at(report, "fio version"), "jobs": list(map(_shorten, rows))},
+        remote,
+    )
+
+
+def _check_workers(spec: FioSpec, rows: Sequence[Row]) -> None:
+    """Raise BenchmarkFailed unless these are all workers, and did what the spec asks for."""
+    # each worker has one row, or one for each job
+    rows_by_worker = Counter((str(row.get("hostname", "")), row.get("port", "")) for row in rows)
     names = [f"{host} port {port}: {count}" for (host, port), count in rows_by_worker.items()]
     fail_if(
         len(rows_by_worker) != spec.num_workers,
@@ -209,50 +228,52 @@ def parse(spec: FioSpec, output: ToolOutput) -> ToolMeasurement:
         names,
     )
     # it did the operations that the spec asks for and no others, and for its time
-    for row, side in product(single, SIDES):
-        operations, is_asked_for = parsing.number(row, side, "total_ios"), side in _sides(spec)
+    sides = _sides(spec)
+    for row, side in product(rows, SIDES):
+        operations = parsing.number(row, side, "total_ios")
         fail_if(
-            is_asked_for and not operations,
+            side in sides and not operations,
             f"fio reports a worker without {side}s with rw {spec.rw}",
         )
         fail_if(
-            operations and not is_asked_for,
+            side not in sides and operations,
             f"fio reports {operations:.0f} {side}s with rw {spec.rw}",
             failure=Failure.MISMATCH,
         )
-    for row in single:
+    for row in rows:
         runtime_ms = max(parsing.number(row, side, "runtime") for side in SIDES)
         parsing.check_length(runtime_ms / 1e3, parse_seconds(spec.runtime), "a worker of fio")
-    # fio's own sum, if it has one, is that of its workers
-    sums = [row for row in rows if row.get("jobname") == ALL]
+
+
+def _check_sums(sums: Sequence[Row], rows: Sequence[Row]) -> None:
+    """Raise BenchmarkFailed unless fio's own sum, if it has one, is that of its workers."""
     fail_if(len(sums) > 1, f"fio reports the sum of all workers {len(sums)} times")
     for fio_sum, side, count in product(sums, SIDES, ("io_bytes", "total_ios")):
         reported = parsing.number(fio_sum, side, count)
-        total = sum(parsing.number(row, side, count) for row in single)
+        total = sum(parsing.number(row, side, count) for row in rows)
         fail_if(
             reported != total,
             f"fio's sum of {side}.{count} is {reported:.0f}, but its workers' add up to"
             f" {total:.0f}",
         )
+
+
+def _read_headlines(spec: FioSpec, rows: Sequence[Row]) -> dict[str, float]:
+    """Return the headlines of fio's sum, or of all its rows together, in base units."""
     headlines: dict[str, float] = {}
-    totals = sums or single
     for side in _sides(spec):
-        counts = [parsing.number(row, side, "total_ios") for row in totals]
-        means_ns = [parsing.positive(row, side, "lat_ns", "mean") for row in totals]
+        counts = [parsing.number(row, side, "total_ios") for row in rows]
+        means_ns = [parsing.positive(row, side, "lat_ns", "mean") for row in rows]
         headlines |= {
-            f"{side}Bandwidth": sum(_rate(row, side, "bw_bytes", "io_bytes") for row in totals),
-            f"{side}Iops": sum(_rate(row, side, "iops", "total_ios") for row in totals),
+            f"{side}Bandwidth": sum(_rate(row, side, "bw_bytes", "io_bytes") for row in rows),
+            f"{side}Iops": sum(_rate(row, side, "iops", "total_ios") for row in rows),
             f"{side}Latency": sum(map(mul, counts, means_ns)) / sum(counts) / 1e9,
         }
         # percentiles only of a single row, since they cannot be merged
         tail = (side, "clat_ns", "percentile", "99.000000")
-        if len(totals) == 1 and parsing.part_at(totals[0], *tail) is not None:
-            headlines[f"{side}Latency99"] = parsing.positive(totals[0], *tail) / 1e9
-    return ToolMeasurement(
-        headlines,
-        {"version": parsing.part_at(report, "fio version"), "jobs": list(map(_shorten, rows))},
-        str(single[0].get("hostname") or "") if spec.num_workers == 1 else "",
-    )
+        if len(rows) == 1 and parsing.part_at(rows[0], *tail) is not None:
+            headlines[f"{side}Latency99"] = parsing.positive(rows[0], *tail) / 1e9
+    return headlines
 
 
 def _sides(spec: FioSpec) -> list[str]:

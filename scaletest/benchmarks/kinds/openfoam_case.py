@@ -7,7 +7,10 @@ so they differ only in the work of each step.
 
 from collections.abc import Mapping
 
-EDGE_M, VISCOSITY, COURANT, STEPS = 0.1, 0.01, 0.5, 50
+EDGE_M = 0.1
+VISCOSITY = 0.01  # in m^2/s
+COURANT = 0.5
+STEPS = 50
 # Cells along an edge; docs/how-to/benchmarks.md has the memory of each.
 SIZES: Mapping[str, int] = {"XS": 20, "S": 100, "M": 200, "XL": 400, "XXL": 512}
 

@@ -167,7 +167,7 @@ def can_create_namespaces() -> bool:
 
 
 def run_command(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Run a command about interfaces to its end, for PATIENCE_S at most."""
+    """Run a command about interfaces to its end, for COMMAND_LIMIT_S at most."""
     return subprocess.run(
         argv, capture_output=True, text=True, timeout=COMMAND_LIMIT_S, check=False
     )

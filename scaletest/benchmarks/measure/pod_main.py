@@ -32,7 +32,9 @@ from scaletest.benchmarks.measure.processes import Processes
 from scaletest.benchmarks.objects import manifests, ssh
 from scaletest.model import errors, wire
 
-KEYS, SSH = Path(ssh.MOUNT), Path("/tmp/ssh")
+SECRET_FOLDER = Path(ssh.MOUNT)  # the key as the Secret has it
+SSH_FOLDER = Path("/tmp/ssh")  # the key as ssh takes it, and settings
+POLL_S = 0.2
 
 
 def run(role: str, index: int, folder: Path, scratch: Path, say: Callable[[str], None]) -> int:
@@ -73,7 +75,7 @@ def _run_part(
     for path in (place, scratch / f"{benchmark.kind.measures}-0"):
         path.mkdir(parents=True, exist_ok=True)
     if ssh.is_needed(benchmark.kind) and measures:
-        site = replace(site, ssh=ssh.write_client_config(benchmark, KEYS, SSH))
+        site = replace(site, ssh=ssh.write_client_config(benchmark, SECRET_FOLDER, SSH_FOLDER))
     task = _find_task(benchmark, site, role, index)
     if task is None:
         # keeps its node for the others until it is ended
@@ -118,7 +120,7 @@ def _find_task(benchmark: Benchmark, site: ExecutionSite, role: str, index: int)
         if (task.role, task.index) == (role, index):
             return task
     if ssh.is_needed(benchmark.kind):
-        return ssh.server_task(benchmark, site, index, KEYS, SSH)
+        return ssh.server_task(benchmark, site, index, SECRET_FOLDER, SSH_FOLDER)
     return None
 
 
@@ -138,14 +140,14 @@ def _wait_for_site(benchmark: Benchmark, folder: Path, scratch: Path) -> Executi
     """Wait for the peers' addresses and read them. Raises BenchmarkFailed."""
     if all(part.role == benchmark.kind.measures for part in benchmark.kind.layout(benchmark.spec)):
         return ExecutionSite({}, python=(sys.executable, "-P"))
-    until = time.monotonic() + manifests.start_limit_s(benchmark)
+    until_s = time.monotonic() + manifests.start_limit_s(benchmark)
     while not (folder / manifests.PEERS).exists():
         fail_if(
-            time.monotonic() > until,
+            time.monotonic() > until_s,
             "the addresses of the peers did not arrive",
             failure=Failure.TIMED_OUT,
         )
-        time.sleep(0.2)
+        time.sleep(POLL_S)
     try:
         servers = msgspec.json.decode(
             (folder / manifests.PEERS).read_bytes(), type=list[PartAddress]

@@ -47,9 +47,10 @@ class Process:
         sockets = set()
         for name in ("tcp", "tcp6"):
             for line in _read_text(Path(f"/proc/{self.popen.pid}/net/{name}")).splitlines()[1:]:
-                _, address, _, state, *_, inode = line.split()[:10]
-                if address.endswith(f":{task.port:04X}") and state == LISTENS:
-                    sockets.add(f"socket:[{inode}]")
+                columns = line.split()
+                is_port = columns[1].endswith(f":{task.port:04X}")
+                if is_port and columns[3] == LISTENS:
+                    sockets.add(f"socket:[{columns[9]}]")
         # one of them is a file of this very process, and not of one that was there before
         with contextlib.suppress(OSError):
             for descriptor in Path(f"/proc/{self.popen.pid}/fd").iterdir():
@@ -62,10 +63,10 @@ class Process:
 class Processes:
     """All processes of one benchmark."""
 
-    def __init__(self, logs: Path, until: float, environment: Mapping[str, str]) -> None:
-        """Begin without any; `until` is the monotonic time at which all must have ended."""
+    def __init__(self, logs: Path, until_s: float, environment: Mapping[str, str]) -> None:
+        """Begin without any; `until_s` is the monotonic time at which all must have ended."""
         self._logs = logs
-        self._until = until
+        self._until_s = until_s
         self._guard = guard.Guard("KILL")
         self._environment = self._guard.environment(masking.without_secrets(environment))
         self._running: list[Process] = []
@@ -115,7 +116,7 @@ class Processes:
 
     def finish(self, process: Process) -> ToolOutput:
         """Wait for its end. Raises BenchmarkFailed when the time is over."""
-        is_in_time = children.wait_child(process.popen, self._until)
+        is_in_time = children.wait_child(process.popen, self._until_s)
         self._end(process)
         output = process.output()
         fail_if(
@@ -138,7 +139,7 @@ class Processes:
                     f"{process.program} ended before it was ready",
                     parsing.last_lines(output),
                 )
-            if time.monotonic() >= self._until:
+            if time.monotonic() >= self._until_s:
                 raise BenchmarkFailed(
                     Failure.TIMED_OUT,
                     f"{process.program} was not ready in time",

@@ -107,8 +107,7 @@ class Reconciliation:
 
     def _failed_result(self, error: BenchmarkFailed | UsageError | Refused) -> BenchmarkResult:
         now_s = self.clock()
-        result = self.benchmark.failed_by(error, started_s=now_s, finished_s=now_s)
-        return replace(result, message=result.message[:1000], remedy=result.remedy[:1000])
+        return self.benchmark.failed_by(error, started_s=now_s, finished_s=now_s)
 
     def _store(self, result: BenchmarkResult) -> Observation:
         """Store the result.

@@ -8,7 +8,6 @@ from scaletest.benchmarks.documents import Benchmark, BenchmarkPhase, read_bench
 from scaletest.benchmarks.kinds import Kind, registry
 from scaletest.benchmarks.measure.operator_executor import resource_of
 from scaletest.benchmarks.objects import (
-    config_maps,
     manifests,
     owned_objects,
     pod_status,
@@ -17,7 +16,7 @@ from scaletest.benchmarks.objects.reconcile import Observation, Reconciliation
 from scaletest.benchmarks.operator import reporting, status
 from scaletest.cluster.api_calls import Busy, Conflict, Missing
 from scaletest.cluster.objects import Document, ObjectClient
-from scaletest.cluster.resources import CONFIG_MAPS, LEASES
+from scaletest.cluster.resources import LEASES
 from scaletest.model import errors, wording
 
 LEASE = "scaletest-benchmarks"
@@ -28,58 +27,41 @@ PAUSED = "paused: set spec.paused to false to start it"
 WAITING = f"waiting for its turn: the Lease {LEASE} names the benchmark that measures now"
 
 
-class Lock:
-    """The lock of a namespace, as one benchmark uses it: a Lease that names the one that measures.
+def take_lock(objects: ObjectClient, namespace: str, holder: str) -> bool:
+    """Take the lock of a namespace, or keep it; False while another benchmark has it.
 
-    A holder that has ended or was deleted holds nothing, so no lock is left behind.
+    It is a Lease that names the benchmark that measures, as PLURAL/NAME/UID. Nobody gives it back:
+    a holder that has ended, was deleted or is paused holds nothing, so no lock is left behind.
     """
-
-    def __init__(
-        self, objects: ObjectClient, namespace: str, kind: Kind, document: Document
-    ) -> None:
-        self._objects = objects
-        self._namespace = namespace
-        meta = document["metadata"]
-        self._holder = f"{kind.plural}/{meta['name']}/{meta['uid']}"
-
-    def take(self) -> bool:
-        """Take the lock, or keep it; False while another benchmark has it."""
-        lease = self._objects.find(LEASES, self._namespace, LEASE)
-        if lease is None:
-            body = {"metadata": {"name": LEASE}, "spec": {"holderIdentity": self._holder}}
-            return self._objects.create(LEASES, self._namespace, body) is not None
-        holder = lease["spec"].get("holderIdentity") or ""
-        if holder == self._holder:
-            return True
-        if self._is_measured(holder):
-            return False
-        return self._write(self._holder, lease["metadata"]["resourceVersion"])
-
-    def _is_measured(self, holder: str) -> bool:
-        """Check whether the benchmark that a lease names exists and has not ended."""
-        plural, name, uid = (*holder.split("/"), "", "", "")[:3]
-        kinds = {kind.plural: kind for kind in registry.KINDS.values()}
-        if plural not in kinds:
-            return False
-        document = self._objects.find(resource_of(kinds[plural]), self._namespace, name)
-        if document is None or document["metadata"]["uid"] != uid:
-            return False
-        return not reporting.has_ended(document)
-
-    def give_back(self) -> None:
-        """Release the lock if this benchmark holds it."""
-        lease = self._objects.find(LEASES, self._namespace, LEASE)
-        if lease is not None and lease["spec"].get("holderIdentity") == self._holder:
-            self._write("", lease["metadata"]["resourceVersion"])
-
-    def _write(self, holder: str, version: str) -> bool:
-        """Write the holder; False when another one was faster."""
-        body = {"metadata": {"resourceVersion": version}, "spec": {"holderIdentity": holder}}
-        try:
-            self._objects.patch(LEASES, self._namespace, LEASE, body)
-        except (Conflict, Missing):
-            return False
+    lease = objects.find(LEASES, namespace, LEASE)
+    body: Document = {"metadata": {"name": LEASE}, "spec": {"holderIdentity": holder}}
+    if lease is None:
+        return objects.create(LEASES, namespace, body) is not None
+    current_holder = lease["spec"].get("holderIdentity") or ""
+    if current_holder == holder:
         return True
+    if _is_measured(objects, namespace, current_holder):
+        return False
+    body["metadata"]["resourceVersion"] = lease["metadata"]["resourceVersion"]
+    try:
+        objects.patch(LEASES, namespace, LEASE, body)
+    except (Conflict, Missing):
+        # another one was faster
+        return False
+    return True
+
+
+def _is_measured(objects: ObjectClient, namespace: str, holder: str) -> bool:
+    """Check whether the benchmark that a lease names exists, has not ended and is not paused."""
+    plural, name, uid = (*holder.split("/"), "", "", "")[:3]
+    kinds = {kind.plural: kind for kind in registry.KINDS.values()}
+    if plural not in kinds:
+        return False
+    document = objects.find(resource_of(kinds[plural]), namespace, name)
+    if document is None or document["metadata"]["uid"] != uid:
+        return False
+    is_paused = (document.get("status") or {}).get("message") == PAUSED
+    return not is_paused and not reporting.has_ended(document)
 
 
 def reconcile(
@@ -103,17 +85,15 @@ def reconcile(
             settings,
             document,
             kind,
-            lock=Lock(objects, namespace, kind, document),
         ),
     )
 
 
-def before_deletion(kind: Kind, objects: ObjectClient, namespace: str, document: Document) -> None:
-    """Clean up before a benchmark is deleted: delete its objects, release its lock."""
+def clean_up(kind: Kind, objects: ObjectClient, namespace: str, document: Document) -> None:
+    """Delete the objects of a benchmark, which is refused or about to be deleted."""
     meta = document["metadata"]
     if manifests.NAME.fullmatch(meta["name"]):
         owned_objects.delete_objects(kind, meta["name"], meta["uid"], objects, namespace)
-    Lock(objects, namespace, kind, document).give_back()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +101,6 @@ class _BenchmarkPass(reporting.ReconcilePass):
     """One reconcile pass over a benchmark."""
 
     kind: Kind
-    lock: Lock
-
-    def free(self) -> None:
-        self.lock.give_back()
 
     def act(self) -> tuple[Document, str]:
         """Act once; return the status then, and what an event says of it."""
@@ -132,14 +108,11 @@ class _BenchmarkPass(reporting.ReconcilePass):
             benchmark = read_benchmark(self.document)
             manifests.require_runnable(benchmark)
         except errors.UsageError as error:
-            if agreed := self._find_agreed():
-                # its spec was made invalid after it began: the old one is measured to its end
-                benchmark = agreed
-                observation = self._advance(agreed)
-            else:
-                name = self.document["metadata"]["name"]
-                benchmark = Benchmark(name, self.kind, self.kind.spec())
-                observation = _refused_observation(benchmark, error)
+            # a spec that was made invalid later ends what had begun
+            clean_up(self.kind, self.objects, self.namespace, self.document)
+            name = self.document["metadata"]["name"]
+            benchmark = Benchmark(name, self.kind, self.kind.spec())
+            observation = _refused_observation(benchmark, error)
         else:
             # what the spec leaves open is as the operator was told
             unset: dict[str, Any] = {
@@ -161,18 +134,6 @@ class _BenchmarkPass(reporting.ReconcilePass):
     @property
     def _status(self) -> Mapping[str, str]:
         return self.document.get("status") or {}
-
-    def _find_agreed(self) -> Benchmark | None:
-        """Return the benchmark as it was when its first object was created; None before that."""
-        meta = self.document["metadata"]
-        peers = self.objects.find(CONFIG_MAPS, self.namespace, f"{meta['name']}-peers")
-        if peers is None or not config_maps.is_owned(peers, meta["uid"]):
-            return None
-        try:
-            return config_maps.read_agreed(peers, self.kind)
-        except config_maps.Damaged:
-            # the next pass ends it, and says why
-            return Benchmark(meta["name"], self.kind, self.kind.spec())
 
     def _advance(self, benchmark: Benchmark) -> Observation:
         """Act once for a benchmark whose spec is valid, if it is its turn."""
@@ -211,9 +172,12 @@ class _BenchmarkPass(reporting.ReconcilePass):
         """Say why it may not measure now; "" when it may, and holds the lock if exclusive."""
         is_pending = self._status.get("phase") in (None, str(BenchmarkPhase.PENDING))
         if is_pending and benchmark.spec.paused:
-            self.lock.give_back()
             return PAUSED
-        return "" if not exclusive or self.lock.take() else WAITING
+        meta = self.document["metadata"]
+        holder = f"{self.kind.plural}/{meta['name']}/{meta['uid']}"
+        if exclusive and not take_lock(self.objects, self.namespace, holder):
+            return WAITING
+        return ""
 
 
 def _refused_observation(benchmark: Benchmark, error: errors.ScaletestError) -> Observation:

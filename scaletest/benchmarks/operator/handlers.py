@@ -232,7 +232,7 @@ def _add_kind(
     @kopf.on.delete(GROUP, VERSION, kind.plural, registry=registry)
     def before_deletion(body: kopf.Body, namespace: str | None, **_: Any) -> None:
         try:
-            benchmark_reconciler.before_deletion(kind, objects, namespace or "", dict(body))
+            benchmark_reconciler.clean_up(kind, objects, namespace or "", dict(body))
         except errors.ScaletestError as error:
             raise kopf.TemporaryError(error.message, delay=queueing.RECONCILE_EVERY_S) from error
 

@@ -63,9 +63,6 @@ class ReconcilePass(ABC):
     def act(self) -> tuple[Document, str]:
         """Act once; return the status then, and what an event says of it."""
 
-    def free(self) -> None:  # noqa: B027 - most hold nothing
-        """Give back what the object holds: its end is written, and anything else may fail now."""
-
     def report(self) -> str:
         """Act if the object has not ended, write its status, and send an event for a new phase.
 
@@ -78,8 +75,6 @@ class ReconcilePass(ABC):
         phase = str(now["phase"])
         if not self._write(now) or phase == before.get("phase"):
             return ""
-        if has_ended({"status": now}):
-            self.free()
         self.settings.send_event(
             self.document,
             "Warning" if phase == BenchmarkPhase.FAILED else "Normal",

@@ -11,7 +11,7 @@ from typing import Any
 from scaletest.benchmarks.documents import Benchmark, sweep
 from scaletest.benchmarks.kinds import API_VERSION
 from scaletest.benchmarks.measure import operator_executor, runner
-from scaletest.benchmarks.objects import config_maps, owned_objects
+from scaletest.benchmarks.objects import config_maps, manifests, owned_objects
 from scaletest.benchmarks.operator import benchmark_reconciler, reporting, set_status
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.cluster.api_calls import Busy, Missing, Refused
@@ -20,7 +20,11 @@ from scaletest.cluster.resources import CONFIG_MAPS, Resource
 from scaletest.model import checks, errors, wire, wording
 
 SETS = Resource("BenchmarkSet", f"/apis/{API_VERSION}", "benchmarksets", True)
-SET, PLAN = "scaletest.dev/set", "plan.json.gz"
+SET = "scaletest.dev/set"  # label with the name of a benchmark's set
+PLAN = "plan.json.gz"  # key of the ConfigMap with the plan
+MOST_PLAN = 900_000  # characters: the API server takes objects of up to about 1.5 MB
+MOST_REMEMBERED = 64  # plans: sets that were deleted leave theirs behind
+MOST_AT_ONCE = 64  # benchmarks of a set that run on different nodes
 # By namespace and uid of a set: its benchmarks that the index has, each as `child_by_owner` makes
 # it. Those that were created a moment ago may be missing.
 Children = Callable[[str, str], Iterable[Document]]
@@ -134,12 +138,13 @@ class _SetPass(reporting.ReconcilePass):
                 "spec": self.document["spec"],
             }
             plan, _ = sweep.plan_of(requested, lambda: operator_executor.nodes_of(self.objects))
+            for benchmark in plan.benchmarks:
+                manifests.require_runnable(benchmark)
             text = wire.dump(plan.to_dict())
             data = config_maps.pack_text(text)
-            # the API server takes objects of up to about 1.5 MB
             checks.raise_first_mistake(
                 (
-                    len(data) > 900_000 or len(text.encode()) > config_maps.MOST_UNPACKED,
+                    len(data) > MOST_PLAN or len(text.encode()) > config_maps.MOST_UNPACKED,
                     f"the plan has {len(text.encode())} bytes, which is too large to store",
                     "split the set into smaller ones",
                 )
@@ -158,8 +163,7 @@ class _SetPass(reporting.ReconcilePass):
                 f"the ConfigMap {name} exists and belongs to something else"
             )
         plan = config_maps.read_packed(stored, PLAN, BenchmarkPlan.from_dict)
-        # 64 are enough to remember: sets that were deleted leave theirs behind
-        if len(plans) >= 64:
+        if len(plans) >= MOST_REMEMBERED:
             plans.clear()
         plans[meta["uid"]] = plan
         return plan
@@ -173,27 +177,28 @@ class _SetPass(reporting.ReconcilePass):
         """
         if set_status.is_stopped(plan, created):
             return
-        waiting, running = list[Benchmark](), list[Benchmark]()
+        waiting: list[Benchmark] = []
+        running: list[Benchmark] = []
         for benchmark in plan.benchmarks:
             if benchmark.name not in created:
                 waiting.append(benchmark)
             elif not reporting.has_ended(created[benchmark.name]):
                 running.append(benchmark)
-        # one at a time, unless they may run at the same time on different nodes: then 64 at most
-        while waiting and len(running) < (64 if plan.disjoint else 1):
-            startable = runner.first_startable(waiting, running) if plan.disjoint else waiting[0]
+        # one at a time, unless they may run at the same time on different nodes
+        while waiting and len(running) < (MOST_AT_ONCE if plan.disjoint else 1):
+            startable = runner.first_startable(waiting, running)
             if startable is None:
                 return
             waiting.remove(startable)
             running.append(startable)
             new[startable.name] = True
+            labels = {SET: self.document["metadata"]["name"]}
+            if plan.disjoint:
+                labels[benchmark_reconciler.TOGETHER] = "true"
             # created, or found if an earlier pass was killed right after that
             body, path = startable.document(), operator_executor.resource_of(startable.kind)
             body["metadata"] |= {
-                "labels": {
-                    SET: self.document["metadata"]["name"],
-                    **({benchmark_reconciler.TOGETHER: "true"} if plan.disjoint else {}),
-                },
+                "labels": labels,
                 "annotations": {
                     "scaletest.dev/permutation": str(startable.permutation),
                     "scaletest.dev/repetition": str(startable.repetition),

@@ -127,7 +127,7 @@ def test_a_benchmark_goes_through_its_phases_and_shows_its_headline(operator: Op
         for event in operator.get("events")["items"]
         if event["involvedObject"]["kind"] == "IPerf"
     ]
-    assert {"Preparing", "Completed"} <= set(reasons)
+    assert "Completed" in reasons
     # and of what it made only the result
     eventually(lambda: not operator.get("jobs,pods")["items"])
     assert len(operator.measured()) == 1

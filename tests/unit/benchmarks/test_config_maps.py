@@ -97,12 +97,11 @@ def test_a_removed_start_of_measuring_is_written_again() -> None:
     ]
 
 
-def test_a_benchmark_with_unreadable_spec_and_peers_ends_and_leaves_no_objects() -> None:
+def test_a_benchmark_whose_spec_was_made_invalid_ends_and_leaves_no_objects() -> None:
     cluster = cluster_with(ready=False)
     look(cluster)
-    damage(cluster, "one-peers", {})
     cluster.objects["iperfs", "one"]["spec"] = {"streams": 0}
-    assert until_ended(cluster)["failure"] == "interrupted"
+    assert until_ended(cluster)["failure"] == "refused"
     assert not [key for key in cluster.objects if key[0] in ("jobs", "pods")]
 
 

@@ -149,7 +149,7 @@ def test_a_benchmark_with_an_invalid_name_is_refused_and_can_be_deleted(name: st
         "remedy"
     ]
     cluster.list = lambda *_: pytest.fail("a label cannot have that value")  # type: ignore[method-assign, assignment]
-    benchmark_reconciler.before_deletion(IPERF, cluster, "ns", cluster.objects["iperfs", name])
+    benchmark_reconciler.clean_up(IPERF, cluster, "ns", cluster.objects["iperfs", name])
 
 
 def change(cluster: FakeCluster, plural: str, name: str, **spec: Any) -> None:
@@ -158,15 +158,12 @@ def change(cluster: FakeCluster, plural: str, name: str, **spec: Any) -> None:
     document["metadata"]["generation"] += 1
 
 
-@pytest.mark.parametrize(
-    "spec", [{"streams": 7}, {"hostNetwork": True, "mtu": 9000}], ids=["other", "impossible"]
-)
-def test_a_benchmark_that_was_begun_is_measured_as_it_was(spec: dict[str, Any]) -> None:
+def test_a_benchmark_that_was_begun_is_measured_as_it_was() -> None:
     # given one that is being prepared
     cluster = cluster_with(ready=False, streams=2)
     look(cluster)
     # when its spec is changed
-    change(cluster, "iperfs", "one", **spec)
+    change(cluster, "iperfs", "one", streams=7)
     look(cluster)
     # expect what was asked for first to be measured
     cluster.objects["pods", "one-server-0"]["status"]["conditions"] = [

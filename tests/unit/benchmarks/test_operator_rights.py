@@ -122,9 +122,7 @@ def measured_and_deleted(cluster: FakeCluster, kind: str, name: str, **spec: Any
         if status.get("phase") in ("Completed", "Failed"):
             break
     assert status["phase"] == "Completed", status
-    benchmark_reconciler.before_deletion(
-        KINDS[kind], cluster, "ns", cluster.objects.pop((plural, name))
-    )
+    benchmark_reconciler.clean_up(KINDS[kind], cluster, "ns", cluster.objects.pop((plural, name)))
 
 
 def everything(cluster: FakeCluster) -> None:

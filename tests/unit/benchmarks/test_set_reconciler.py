@@ -197,3 +197,14 @@ def test_16_values_that_are_null_are_not_written_again_and_again() -> None:
     # expect no request but the one that looks
     assert cluster.objects["benchmarksets", "set"]["metadata"]["resourceVersion"] == version
     assert [row["permutation"] for row in state["results"]] == ["mtu null, streams 2", "streams 4"]
+
+
+def test_a_set_whose_benchmarks_would_have_too_long_names_is_refused() -> None:
+    cluster = FakeCluster()
+    name = "a" * 40
+    body = {"spec": {"template": {"kind": "IPerf"}}, "kind": "BenchmarkSet"}
+    cluster.put(set_reconciler.SETS, {**body, "metadata": {"name": name}})
+    set_reconciler.reconcile(cluster, "ns", name, settings(cluster), lambda *_: [])
+    state = cluster.objects["benchmarksets", name]["status"]
+    assert (state["phase"], state["verdict"]) == ("Failed", "INVALID")
+    assert "40 characters at most" in state["verdictReason"]

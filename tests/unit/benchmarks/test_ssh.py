@@ -58,7 +58,7 @@ def test_deleting_a_running_benchmark_deletes_its_key() -> None:
     kind = KINDS["OpenFOAM"]
     benchmark_reconciler.reconcile(kind, cluster, "ns", "one", settings(cluster))
     assert [name for plural, name in cluster.objects if plural == "secrets"]
-    benchmark_reconciler.before_deletion(kind, cluster, "ns", cluster.objects["openfoams", "one"])
+    benchmark_reconciler.clean_up(kind, cluster, "ns", cluster.objects["openfoams", "one"])
     assert {plural for plural, _ in cluster.objects} == {"openfoams", "leases"}
 
 

