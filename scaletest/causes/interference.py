@@ -13,16 +13,15 @@ from scaletest.causes.resources import cores_text
 from scaletest.causes.steps import MeasuredStep, Rows
 from scaletest.model import Record
 from scaletest.model.declared import choice
-from scaletest.model.node_sample import CPU, DEVICE, PRESSURE, NodeSample
+from scaletest.model.node_sample import CPU, DEVICE, NodeSample
 from scaletest.model.writing import Written
 
-KINDS = ("other programs", "steal", "pressure", "clock", "device")
-PRESSURE_NAMES = {"cpu_some": "CPUs", "memory_some": "memory", "io_some": "disks"}
+KINDS = ("other programs", "steal", "clock", "device")
 # The hypervisor disturbs from this part of the cores on, and a device whose clock is lowered from
 # this part of the time on.
 STOLEN_PART, THROTTLED_PART = 0.05, 0.5
-# Relative fall of clocks, and rise of pressure, that disturb.
-CLOCK_FALL, PRESSURE_RISE = 0.10, 0.30
+# Clocks that fell by this part disturb.
+CLOCK_FALL = 0.10
 # The part of a node that a device with a lowered clock is taken to cost: how much lower is unknown.
 THROTTLED_COST = 0.1
 # Shorter disturbances are not reported.
@@ -34,7 +33,7 @@ MOST_INTERFERENCES = 8
 class Interference(Written):
     """One disturbance."""
 
-    kind: Annotated[str, choice(KINDS), "other programs, steal, pressure, clock, device."]
+    kind: Annotated[str, choice(KINDS), "other programs, steal, clock, device."]
     node: str
     begin_s: Annotated[float, "on Redis's clock, as in records"]
     end_s: Annotated[float, "on Redis's clock."]
@@ -127,22 +126,14 @@ def _disturbances(
         for span in _long_disturbances(_spans(samples, CPU, "steal", STOLEN_PART * cores)):
             text = f"the hypervisor took {cores_text(span.value, cores)}{where}"
             add("steal", span, span.value / cores, text)
-    # clocks and pressure are compared with the usual of this measurement
-    usual = _usual(samples, CPU, "frequency")
+    # clocks are compared with the usual of this measurement
+    known = [sample.value(CPU, "frequency") for sample in samples]
+    usual = statistics.median([clock for clock in known if clock is not None] or [0.0])
     if usual > 0:
         clocks = _spans(samples, CPU, "frequency", usual * (1.0 - CLOCK_FALL), below=True)
         for span in _long_disturbances(clocks):
             ratios = f"{span.value:.0%} of their highest, usually at {usual:.0%}"
             add("clock", span, 1.0 - span.value / usual, f"the clocks{where} were at {ratios}")
-    for figure, name in PRESSURE_NAMES.items():
-        usual = _usual(samples, PRESSURE, figure)
-        for span in _long_disturbances(_spans(samples, PRESSURE, figure, usual + PRESSURE_RISE)):
-            add(
-                "pressure",
-                span,
-                span.value - usual,
-                f"the pressure on {name}{where} was {span.value:.0%}, usually {usual:.0%}",
-            )
     for name in sorted({name for sample in samples for name in sample.of_kind(DEVICE)}):
         limits = _spans(samples, f"{DEVICE}:{name}", "throttled", THROTTLED_PART)
         for span in _long_disturbances(limits):
@@ -174,10 +165,3 @@ def _spans(
         if value is not None:
             is_disturbed = value < limit if below else value >= limit
             yield Span(begin_of(sample), sample.at_s, value, is_disturbed, is_disturbed)
-
-
-def _usual(samples: Sequence[NodeSample], resource: str, figure: str) -> float:
-    """Return the median of a figure; 0 where no sample has it."""
-    readings = [sample.value(resource, figure) for sample in samples]
-    known = [reading for reading in readings if reading is not None]
-    return statistics.median(known) if known else 0.0

@@ -65,15 +65,15 @@ class ComparedResources:
 
 
 def _cpu_wait(pair: ComparedResources, _: str) -> Evidence:
-    after, cores, busy = pair.after, pair.after.cores, pair.after.cores_busy
-    pressure = after.highest(PRESSURE, "cpu_some")
+    pressure = pair.after.highest(PRESSURE, "cpu_some")
     lines = [*_steal_lines(pair), *_pressure_lines(pair, "cpu_some")]
-    busiest_share = after.busiest_cores_share
-    if not cores or busy is None or busiest_share is None:
+    busy_lines = _busy_cores_lines(pair)
+    busiest_share = pair.after.busiest_cores_share
+    if not busy_lines or busiest_share is None:
         return Evidence(tuple(lines), _agreement(_is_high(pressure)))
-    busy_line = _busy_cores_line(pair, busy, cores)
-    others = _cores_of_others(after)
-    if others:
+    (busy_line,) = busy_lines
+    others = pair.after.cores_of_others
+    if others >= OTHERS_PART * (pair.after.cores or 0.0):
         busy_line += f", {others:.1f} of them by other programs or scaletest itself"
     if busiest_share < ROOM_SHARE:
         return Evidence(
@@ -82,7 +82,7 @@ def _cpu_wait(pair: ComparedResources, _: str) -> Evidence:
             "there are idle cores: look for CPU pinning (taskset, cpusets) or a CPU limit",
         )
     is_full = busiest_share >= FULL_SHARE or _is_high(pressure)
-    if others > busy / 2:
+    if others > 0.5 * (pair.after.cores_busy or 0.0):
         return Evidence((busy_line, *lines), _agreement(is_full), FREE_CORES, of_others=is_full)
     return Evidence((busy_line, *lines), _agreement(is_full))
 
@@ -211,18 +211,14 @@ def _on_cpu(pair: ComparedResources, _: str) -> Evidence:
             "clocks fall as more cores work: compare with a fixed clock rate, and look at cooling"
             " and power",
         )
-    cores, busy = pair.after.cores, pair.after.cores_busy
-    if not cores or busy is None:
-        return Evidence()
-    return Evidence((_busy_cores_line(pair, busy, cores),))
+    return Evidence(tuple(_busy_cores_lines(pair)))
 
 
 def _gap(pair: ComparedResources, _: str) -> Evidence:
     """Look at idle workers: a client and a Redis here lack a CPU when all cores are busy."""
-    cores, busy = pair.after.cores, pair.after.cores_busy
-    if not cores or busy is None:
-        return Evidence()
-    return Evidence((_busy_cores_line(pair, busy, cores),), _agreement(busy >= FULL_SHARE * cores))
+    share = pair.after.busiest_cores_share
+    is_full = share is not None and share >= FULL_SHARE
+    return Evidence(tuple(_busy_cores_lines(pair)), _agreement(is_full))
 
 
 # Finds the evidence about a cause of each place, by the name of the object that it waits for.
@@ -272,14 +268,6 @@ def _steal_lines(pair: ComparedResources) -> list[str]:
     return [f"the hypervisor takes {cores_text(stolen, cores)}{before}"]
 
 
-def _cores_of_others(after: StepResources) -> float:
-    """Return the busy cores that requests do not use themselves; 0 where these are few."""
-    cores, busy, own = after.cores, after.cores_busy, after.requests_cpu
-    if not cores or busy is None or own is None or busy - own < OTHERS_PART * cores:
-        return 0.0
-    return busy - own
-
-
 def _pressure_lines(pair: ComparedResources, figure: str) -> list[str]:
     share = pair.after.highest(PRESSURE, figure)
     if share is None:
@@ -298,6 +286,9 @@ def _agreement(is_busy: bool, is_idle: bool = False) -> bool | None:
     return False if is_idle else None
 
 
-def _busy_cores_line(pair: ComparedResources, busy: float, cores: float) -> str:
+def _busy_cores_lines(pair: ComparedResources) -> list[str]:
+    cores, busy = pair.after.cores, pair.after.cores_busy
+    if not cores or busy is None:
+        return []
     before = pair.before_text(lambda step: step.cores_busy, ".1f")
-    return f"{cores_text(busy, cores)} are busy{before}"
+    return [f"{cores_text(busy, cores)} are busy{before}"]

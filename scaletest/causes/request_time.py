@@ -115,11 +115,7 @@ class RequestTime:
         Each has as many requests of every worker, drawn with replacement.
         """
         strata = [list(zip(*units, strict=True)) for units in self._units().values()]
-        # columns in which any request has a time
-        used = [
-            index for index in range(len(COLUMNS)) if any(any(columns[index]) for columns in strata)
-        ]
-        return [_drawn(strata, used, chance) for _ in range(draws)]
+        return [_draw_means(strata, chance) for _ in range(draws)]
 
     def _units(self) -> _Units:
         """Return the requests of each worker in units; many are joined in blocks.
@@ -217,18 +213,16 @@ def request_time(step: MeasuredStep, records: Rows) -> RequestTime:
     return RequestTime(step.workers, step.per_device, cycles, totals, cycle_s)
 
 
-def _drawn(
-    strata: Sequence[Sequence[Sequence[float]]], used: Sequence[int], chance: Chance
-) -> dict[str, float]:
-    """Return the means of as many requests of every worker, drawn with replacement."""
-    sums = dict.fromkeys(used, 0.0)
-    requests = 0.0
+def _draw_means(strata: Sequence[Sequence[Sequence[float]]], chance: Chance) -> dict[str, float]:
+    """Return the means of as many requests of every worker, drawn with replacement.
+
+    strata: for each worker the columns of its units, the last with their numbers of requests.
+    """
+    sums = [0.0] * (len(COLUMNS) + 1)
     for columns in strata:
         units = range(len(columns[0]))
         picks = [chance.choice(units) for _ in units]
-        requests += sum(map(columns[-1].__getitem__, picks))
-        for index in used:
-            sums[index] += sum(map(columns[index].__getitem__, picks))
-    return dict.fromkeys(COLUMNS, 0.0) | {
-        COLUMNS[index]: total / requests for index, total in sums.items()
-    }
+        for index, column in enumerate(columns):
+            sums[index] += sum(map(column.__getitem__, picks))
+    *seconds, requests = sums
+    return {name: total_s / requests for name, total_s in zip(COLUMNS, seconds, strict=True)}

@@ -131,6 +131,12 @@ class StepResources(Written):
         return _sum([node.requests_cpu for node in self.nodes])
 
     @property
+    def cores_of_others(self) -> float:
+        """Busy cores that the requests did not use themselves; 0 where it is unknown."""
+        busy, own = self.cores_busy, self.requests_cpu
+        return 0.0 if busy is None or own is None else busy - own
+
+    @property
     def throttled_periods(self) -> float | None:
         """The part of periods in which a CPU limit throttled a container, as the mean of all nodes.
 

@@ -53,15 +53,10 @@ def cpu_limit(folder: Path) -> float | None:
         proc.read_text(folder / name)
         for name in ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")
     ]
-    return parse_cpu_limit(texts[0] or f"{texts[1]} {texts[2] or _PERIOD_US}")
-
-
-def parse_cpu_limit(text: str) -> float | None:
-    """Parse cores, of "QUOTA PERIOD" as in cpu.max; None without a limit."""
-    fields = text.split()
+    fields = (texts[0] or f"{texts[1]} {texts[2] or _PERIOD_US}").split()
     try:
         quota, period = int(fields[0]), int(fields[1])
-    except (IndexError, ValueError):
+    except (IndexError, ValueError):  # "max" in version 2, nothing in version 1
         return None
     return quota / period if quota > 0 and period > 0 else None
 

@@ -4,6 +4,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 
 from scaletest.model.activity import State
 from scaletest.observe.doing import UNKNOWN, Doing
@@ -53,11 +54,9 @@ class Descriptors:
             return Doing(State.IDLE)
         if path.startswith("/dev/"):
             # a character device, and not a disk or a file, as in /dev/shm
-            try:
+            with suppress(OSError):
                 if stat.S_ISCHR(os.stat(f"/proc/{pid}/fd/{number}").st_mode):  # noqa: PTH116 - a path of /proc
                     return Doing(State.DEVICE, path)
-            except OSError:
-                pass
         return Doing(State.DISK, path) if path else UNKNOWN
 
     def most_active(self, pid: int, numbers: Iterable[int]) -> Doing:

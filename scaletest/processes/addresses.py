@@ -3,6 +3,7 @@
 import socket
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 _LISTENING = "0A"
@@ -21,9 +22,7 @@ def parse_peers(table: str) -> Iterator[Connection]:
     """Parse each socket of /proc/PID/net/tcp, tcp6, udp or udp6."""
     for line in table.splitlines()[1:]:
         fields = line.split()
-        if len(fields) < 10 or not fields[9].isdigit():
-            continue
-        try:
+        with suppress(IndexError, ValueError, struct.error):  # a line that is cut short
             own_port = int(fields[1].partition(":")[2], 16)
             # the kernel prints an address as 32-bit words in native byte order, then the port
             host, _, digits = fields[2].partition(":")
@@ -36,8 +35,6 @@ def parse_peers(table: str) -> Iterator[Connection]:
                     socket.inet_ntop(family, struct.pack(f"={len(words)}I", *words)), port
                 )
             yield Connection(int(fields[9]), peer, own_port, fields[3] == _LISTENING)
-        except (ValueError, struct.error):
-            continue
 
 
 def host_and_port(host: str, port: int) -> str:

@@ -26,8 +26,7 @@ def adopt_orphans() -> None:
     import ctypes
 
     global _adopting
-    with suppress(AttributeError, OSError):  # only Linux has it
-        _adopting = ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    _adopting = ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
 
 
 def own_children() -> frozenset[int]:

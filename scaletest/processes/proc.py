@@ -128,7 +128,7 @@ def list_folder(folder: Path) -> list[Path]:
 def read_children(pid: int, tid: int) -> list[int]:
     """Return the ids of the processes that a thread started; none where it is gone, or hidden."""
     try:
-        return parse_pids(read(f"/proc/{pid}/task/{tid}/children", limit=65_536))
+        return [int(child) for child in read(f"/proc/{pid}/task/{tid}/children", 65_536).split()]
     except OSError:
         return []
 
@@ -181,11 +181,6 @@ def parse_call(data: bytes) -> SystemCall | None:
         arguments=tuple(values[1:7]) if values[0] >= 0 else (),
         stack=values[-2],
     )
-
-
-def parse_pids(data: bytes) -> list[int]:
-    """Parse the process ids of /proc/PID/task/TID/children."""
-    return [int(word) for word in data.split() if word.isdigit()]
 
 
 # -- parsing numbers and tables of numbers

@@ -29,10 +29,10 @@ Key = tuple[str, str]
 
 
 class CycleClocks:
-    """Clocks of devices that count cycles, in ticks a second; learned from two looks each."""
+    """Clocks of devices that count cycles; how fast each runs is learned from two looks."""
 
     def __init__(self) -> None:
-        self._rates: dict[str, float] = {}
+        self.ticks_per_s: dict[str, float] = {}  # by device, where it is known
         self._began: dict[str, tuple[int, float]] = {}
 
     def begin(self) -> None:
@@ -45,11 +45,7 @@ class CycleClocks:
         if clock < first:
             self._began[device] = (clock, at_s)
         elif clock > first and at_s - began_s >= _LEAST_CLOCK_S:
-            self._rates[device] = (clock - first) / (at_s - began_s)
-
-    def ticks_per_s(self, device: str) -> float | None:
-        """Return how fast a clock runs; None when that is not known."""
-        return self._rates.get(device)
+            self.ticks_per_s[device] = (clock - first) / (at_s - began_s)
 
 
 @dataclass(slots=True)
@@ -155,7 +151,7 @@ class Clients:
         sums: dict[str, float] = defaultdict(float)
         for device, client in self._seen:
             for name, count in self._counts[device, client].items():
-                per_s = self._clocks.ticks_per_s(device) if count.in_cycles else 1e9
+                per_s = self._clocks.ticks_per_s.get(device) if count.in_cycles else 1e9
                 if per_s:
                     sums[f"{device} {name}"] += count.grown / per_s / count.capacity
         return dict(sums)

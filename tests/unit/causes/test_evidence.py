@@ -571,12 +571,6 @@ def test_a_tester_that_costs_a_notable_part_is_not_taken_for_another_program() -
             "the clocks were at 60% of their highest, usua",
         ),
         (
-            "pressure",
-            {"pressure": {"io_some": 0.1}},
-            {"pressure": {"io_some": 0.8}},
-            "the pressure on disks was 80%, ",
-        ),
-        (
             "device",
             {DEVICE: {"throttled": 0.0}},
             {DEVICE: {"throttled": 1.0}},

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from scaletest.model import NodeSample
 from scaletest.model.node_sample import FIGURES
-from scaletest.observe import control_groups
 from scaletest.observe.node import resources
 from scaletest.observe.node.reader import MOST_DISKS, MOST_NETWORKS, NodeReader
 from scaletest.observe.node.resources import (
@@ -308,7 +307,6 @@ PARSERS: list[Callable[[str], Any]] = [
     *(resources.parse_pressure, parse_periods, parse_reclaims),
     *(resources.parse_disks, resources.parse_networks, resources.parse_speed),
     *(
-        control_groups.parse_cpu_limit,
         proc.parse_first_number,
         proc.parse_table,
     ),

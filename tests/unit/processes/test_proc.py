@@ -15,7 +15,6 @@ def test_parsers_take_any_bytes(data: bytes) -> None:
         proc.parse_schedule,
         proc.parse_status,
         proc.parse_call,
-        proc.parse_pids,
         addresses.parse_address,
         addresses.unix_name,
     ):
