@@ -247,7 +247,7 @@ def common_scale(results: Sequence[SimulationResult]) -> tuple[float, int]:
     for result in results:
         for point in result.course:
             until_s = max(until_s, point.at_s)
-            largest = max(largest, point.replicas, point.pods, point.waiting, point.running)
+            largest = max(largest, point.replicas, point.waiting, point.running)
     return until_s or 1.0, largest
 
 

@@ -160,7 +160,11 @@ class Objects:
                 self._sleep(pause_s)
 
     def _wait_turn(self) -> None:
-        while not self._stopping() and (left_s := self._not_before - self._clock()) > 0:
+        """Wait until the server takes calls again, or we are stopped."""
+        while not self._stopping():
+            left_s = self._not_before - self._clock()
+            if left_s <= 0:
+                return
             self._sleep(left_s)
 
     def list_names(self, resource: Resource, namespace: str, selector: str) -> list[str]:

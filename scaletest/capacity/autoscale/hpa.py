@@ -12,6 +12,8 @@ from enum import StrEnum
 SYNC_S = 15.0
 # Within this part of its target a metric changes nothing.
 TOLERANCE = 0.1
+# The controller's own window of stabilisation, for an HPA without `behavior`.
+OWN_WINDOW_S = 300.0
 
 
 class TargetType(StrEnum):
@@ -88,15 +90,19 @@ class Hpa:
             wanted = min(max(replicas, spec.minimum), spec.maximum)
         else:
             proposal = propose(spec, replicas, status, ready, metric_milli)
-            window_s = 300.0  # the controller's own, for an HPA without `behavior`
+            window_s = OWN_WINDOW_S
             if behavior is not None:
                 window_s = max(behavior.up.window_s, behavior.down.window_s)
-            recent = [row for row in self.recommendations if row[0] >= now_s - window_s]
-            self.recommendations = [*recent, (now_s, proposal)]
+            self.recommendations = [
+                (at_s, proposed)
+                for at_s, proposed in self.recommendations
+                if at_s >= now_s - window_s
+            ]
+            self.recommendations.append((now_s, proposal))
             if behavior is not None:
                 wanted = self._apply_behavior(now_s, replicas, proposal, behavior)
             else:
-                # the highest of five minutes, at most doubled
+                # the highest of that window, at most doubled
                 highest = max(spec.minimum, *(proposed for _, proposed in self.recommendations))
                 wanted = min(highest, spec.maximum, max(2 * replicas, 4))
         if wanted != replicas and behavior is not None:

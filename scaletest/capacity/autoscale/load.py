@@ -20,7 +20,7 @@ from scaletest.stats.chance import Chance
 MOST_REQUESTS = 5_000_000
 # Draws the next run time in seconds.
 DrawRunTime = Callable[[], float]
-PATTERNS = ("poisson", "steady", "wave", "burst")
+PATTERNS = ("poisson", "wave", "burst")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def draw_requests(
 ) -> Requests:
     """Draw requests with a mean of `per_s` a second, by a pattern.
 
-    poisson: by chance. steady: evenly. wave: by chance, from none to twice the rate and back over
+    poisson: by chance. wave: by chance, from none to twice the rate and back over
     the duration. burst: four heaps. InvalidValue when there are too many.
     """
     peak_per_s = 2 * per_s if pattern == "wave" else per_s
@@ -68,10 +68,8 @@ def draw_requests(
             f"the load would have about {per_s * duration_s:.0f} requests",
             hint="give a lower rate or a shorter duration",
         )
-    count = max(1, round(per_s * duration_s))
-    if pattern == "steady":
-        arrivals_s = [index / per_s for index in range(count)]
-    elif pattern == "burst":
+    if pattern == "burst":
+        count = max(1, round(per_s * duration_s))
         arrivals_s = [duration_s / 4 * (index * 4 // count) for index in range(count)]
     else:
         # thinning: draw at the highest rate, and keep each as likely as the present rate says

@@ -36,11 +36,10 @@ class EventKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SimulationPoint:
-    """One moment: wanted replicas, present pods, requests that wait and run."""
+    """One moment: wanted replicas, and requests that wait and run."""
 
     at_s: float
     replicas: int
-    pods: int
     waiting: int
     running: int
 
@@ -310,8 +309,6 @@ class _Simulation:
 
     def note_point(self) -> None:
         """Add this moment to the course."""
-        self.course.append(
-            SimulationPoint(self.now_s, self.replicas, len(self.pods), len(self.waiting), self.busy)
-        )
+        self.course.append(SimulationPoint(self.now_s, self.replicas, len(self.waiting), self.busy))
         if len(self.course) > MOST_POINTS:
             del self.course[1::2]

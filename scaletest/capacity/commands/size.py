@@ -15,6 +15,7 @@ from scaletest.capacity.sizing import (
     CapacityDemand,
     NodeSize,
     PodSize,
+    Size,
     size_alternatives,
 )
 from scaletest.cli import options as shared
@@ -104,13 +105,27 @@ class MeasuredLoad:
     "--rate",
     type=shared.RATE,
     metavar="RATE",
-    help=("Plan for this rate of requests, e.g. 24/s. [default: the saturation point of --run]"),
+    help="Plan for this rate of requests, e.g. 24/s. [default: the saturation point of --run]",
 )
 @click.option(
     "--latency",
     type=shared.DURATION,
     metavar="TIME",
     help="Plan for requests that take this long, e.g. 500ms. [default: that of --run]",
+)
+@click.option(
+    "--run",
+    "run",
+    default="",
+    metavar="RUN",
+    help="Take latency and saturation point from this stored saturation run.",
+)
+@click.option(
+    "--replicas",
+    type=int,
+    default=0,
+    metavar="N",
+    help="Divide the saturation point of --run by N pods. [default: as recorded]",
 )
 @under_heading("Pods")
 @click.option(
@@ -130,6 +145,14 @@ class MeasuredLoad:
     metavar="NAME=Q,...",
     help="Add this many front-end pods, which all share. [default: pods=3,cpu=1.3]",
 )
+@click.option(
+    "--headroom",
+    type=float,
+    default=0.7,
+    show_default=True,
+    metavar="P",
+    help="Plan to use this fraction of the pods' capacity.",
+)
 @under_heading("Nodes")
 @click.option(
     "--node",
@@ -143,16 +166,6 @@ class MeasuredLoad:
         " [default: cpu=4,pods=110,system-cpu=0.7]"
     ),
 )
-@under_heading("Pods")
-@click.option(
-    "--headroom",
-    type=float,
-    default=0.7,
-    show_default=True,
-    metavar="P",
-    help="Plan to use this fraction of the pods' capacity.",
-)
-@under_heading("Nodes")
 @click.option(
     "--spare",
     type=int,
@@ -160,21 +173,6 @@ class MeasuredLoad:
     show_default=True,
     metavar="N",
     help="Plan so that N nodes may fail.",
-)
-@under_heading("Load")
-@click.option(
-    "--run",
-    "run",
-    default="",
-    metavar="RUN",
-    help="Take latency and saturation point from this stored saturation run.",
-)
-@click.option(
-    "--replicas",
-    type=int,
-    default=0,
-    metavar="N",
-    help="Divide the saturation point of --run by N pods. [default: as recorded]",
 )
 @under_heading("Output")
 @shared.output()
@@ -203,12 +201,21 @@ def command(options: SizeOptions) -> None:
         "kind": "size",
         "demand": demand.to_dict(),
         "alternatives": [
-            {"node_cpu": node.cpu, "sizes": [size.to_dict() for size in node_sizes]}
-            for node, node_sizes in zip(nodes, sizes_of_nodes, strict=True)
+            {"node_cpu": node.cpu, "sizes": [size.to_dict() for size in sizes]}
+            for node, sizes in zip(nodes, sizes_of_nodes, strict=True)
         ],
         "notes": notes,
     }
-    # the same as text: a table for each kind of node
+    options.output.show(document, _text_lines(demand, nodes, sizes_of_nodes, notes))
+
+
+def _text_lines(
+    demand: CapacityDemand,
+    nodes: list[NodeSize],
+    sizes_of_nodes: list[list[Size]],
+    notes: list[str],
+) -> list[str]:
+    """Return the alternatives for people: a table for each kind of node."""
     pod = demand.pod
     memory = f", {pod.memory:g} GiB" if pod.memory else ""
     pod_rate = f"concurrency {pod.concurrency:g}"
@@ -220,15 +227,15 @@ def command(options: SizeOptions) -> None:
         *map(as_options, notes),
     ]
     titles = ("method", "pods", "nodes", "holds/s", "CPU asked", "")
-    for node, node_sizes in zip(nodes, sizes_of_nodes, strict=True):
+    for node, sizes in zip(nodes, sizes_of_nodes, strict=True):
         lines.append(f"\nnodes of {node.cpu:g} CPU, {node.overhead_cpu:g} of them taken:")
         rows = []
-        for size in node_sizes:
+        for size in sizes:
             count = "none" if size.nodes is None else str(size.nodes)
             holds, used = short_number(size.holds, 4), f"{size.used:.0%}"
             rows.append((size.method, str(size.pods), count, holds, used, size.note))
         lines += align_table(Table(titles, rows, texts=(0, 5)))
-    options.output.show(document, lines)
+    return lines
 
 
 def _read_demand(options: SizeOptions) -> tuple[CapacityDemand, list[NodeSize], list[str]]:

@@ -1,6 +1,6 @@
 """Count the workloads of a run, and what became of them.
 
-The books balance: submitted = measured + pending + failed + lost.
+Each has one fate, so submitted = measured + pending + failed + lost.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,11 +41,6 @@ class Books(Written):
     lost: Annotated[Count, "disappeared without a known end"]
     rejections: Annotated[Mapping[str, Count], "how often each reason was given"]
     failures: Annotated[Mapping[str, Count], "how often each reason of a failure was given"]
-
-    @property
-    def balanced(self) -> Annotated[bool, "whether the counts add up"]:
-        """Whether nothing is missing from the sum."""
-        return self.submitted == self.measured + self.pending + self.failed + self.lost
 
     @property
     def not_tried(self) -> Annotated[Count, "planned and not submitted yet"]:

@@ -86,7 +86,6 @@ class WaterfallRow:
     """One workload on its way to ready."""
 
     name: str
-    share: float  # of the workloads that were as fast or faster
     # milestones that it passed, in their order, each with the seconds since the submission
     ends: tuple[tuple[str, float], ...]
 
@@ -100,32 +99,32 @@ def waterfall(timelines: Sequence[WorkloadTimeline]) -> list[WaterfallRow]:
     milestones = [name for name in MILESTONES if name in passed]
     if not milestones:
         return []
-    ordered = []
+    rows = []
     for timeline in timelines:
         start_s = start_time(timeline)
-        if milestones[-1] not in timeline.milestones or start_s is None:
-            continue
-        # its milestones with seconds since the submission, none before the one before
-        ends: list[tuple[str, float]] = []
-        latest_s = 0.0
-        for name in milestones:
-            passed_s = best_time(timeline.stamp(name))
-            if passed_s is not None:
-                latest_s = max(latest_s, passed_s - start_s)
-                ends.append((name, latest_s))
-        if ends:
-            ordered.append((latest_s, timeline.workload.name, tuple(ends)))
-    ordered.sort()
-    # evenly spaced ones, the first and the last among them
-    last_rank = len(ordered) - 1
-    ranks: Sequence[int] = range(len(ordered))
-    if len(ordered) > MOST_ROWS:
-        ranks = [round(row * last_rank / (MOST_ROWS - 1)) for row in range(MOST_ROWS)]
-    rows = []
-    for rank in ranks:
-        _, workload, workload_ends = ordered[rank]
-        rows.append(WaterfallRow(workload, rank / last_rank if last_rank else 0.5, workload_ends))
-    return rows
+        if start_s is not None and milestones[-1] in timeline.milestones:
+            ends = _milestone_ends(timeline, milestones, start_s)
+            rows.append(WaterfallRow(timeline.workload.name, ends))
+    rows.sort(key=lambda row: (row.ends[-1][1], row.name))
+    if len(rows) <= MOST_ROWS:
+        return rows
+    # the first and the last are among them
+    last_rank = len(rows) - 1
+    return [rows[round(number * last_rank / (MOST_ROWS - 1))] for number in range(MOST_ROWS)]
+
+
+def _milestone_ends(
+    timeline: WorkloadTimeline, milestones: Sequence[str], start_s: float
+) -> tuple[tuple[str, float], ...]:
+    """Return the milestones with seconds since the start, none before the one before it."""
+    ends: list[tuple[str, float]] = []
+    latest_s = 0.0
+    for name in milestones:
+        passed_s = best_time(timeline.stamp(name))
+        if passed_s is not None:
+            latest_s = max(latest_s, passed_s - start_s)
+            ends.append((name, latest_s))
+    return tuple(ends)
 
 
 def ready_times_by_node(timelines: Iterable[WorkloadTimeline]) -> dict[str, list[float]]:

@@ -35,7 +35,13 @@ PODGROUPS = (
 CLAIMS = tuple(
     (f"resource.k8s.io/{version}", "ResourceClaim") for version in ("v1", "v1beta2", "v1beta1")
 )
+# How long events are waited for until the progress is shown.
+LOOK_S = 0.2
+# When all is done, what belongs to it and is on its way has so long to come.
+QUIET_S = 2.0
+# How often what was seen is written; less often where that takes more than this share of the time.
 KEEP_EVERY_S = 10.0
+MOST_WRITING_SHARE = 0.05
 
 
 class Sampler:
@@ -68,58 +74,58 @@ class Sampler:
     def follow(
         self,
         timeout_s: float,
-        tell: Callable[[LifecycleProgress], None],
+        show: Callable[[LifecycleProgress], None],
         *,
         once: bool = False,
         submitting: Callable[[], bool] = lambda: True,
     ) -> None:
         """Follow until every workload is done, or the time is up. once: list, and do not watch.
 
-        submitting: whether objects may still be submitted; when none is, the run ends with what
-        there is.
+        show: is told the progress. submitting: whether objects may still be submitted; when none
+        is, the run ends with what there is.
         """
         collections = collections_of(self._plan, Objects(self._api))
         feeds = Feeds(self._api, collections, self._clock)
         unlisted_roles = {collection.role for collection in collections}
         began_s = written_s = last_busy_s = time.monotonic()
-        every_s = KEEP_EVERY_S
+        keep_every_s = KEEP_EVERY_S
         try:
             while not self._stopping() and time.monotonic() < began_s + timeout_s:
-                # take in what has come, until it is time to tell the progress, or to write
-                for event in feeds.events(0.2):
+                # take in what has come, until it is time to show the progress, or to write
+                for event in feeds.events(LOOK_S):
                     self._tracker.see(event)
                     if event.kind == "SYNCED":  # the list of this role is complete
                         unlisted_roles.discard(event.role)
-                    if time.monotonic() > written_s + every_s:
+                    if time.monotonic() > written_s + keep_every_s:
                         break
-                tell(self._judge_changes())
-                is_listed = not unlisted_roles
-                if is_listed and once:
+                show(self._judge_changes())
+                if not unlisted_roles and once:
                     return
-                if is_listed and feeds.watching:
+                if not unlisted_roles and feeds.watching:
                     self.watching.set()
-                # end when all is done, and what belongs to it and was on its way had 2 s to come
-                if (
-                    not is_listed
-                    or (submitting() and len(self._accepted) < self._plan.count)
-                    or any(
-                        accepted and self._fates.get(name, Fate.PENDING) is Fate.PENDING
-                        for name, accepted in self._accepted.items()
-                    )
-                ):
+                # end when all is done
+                if unlisted_roles or self._is_work_left(submitting()):
                     last_busy_s = time.monotonic()
-                elif time.monotonic() - last_busy_s > 2.0:
+                elif time.monotonic() - last_busy_s > QUIET_S:
                     return
-                # write, less often the longer it takes: at most a twentieth of the time
-                if time.monotonic() - written_s > every_s:
+                if time.monotonic() > written_s + keep_every_s:
                     writing_s = time.monotonic()
                     self._keep()
                     written_s = time.monotonic()
-                    every_s = max(KEEP_EVERY_S, 20 * (written_s - writing_s))
+                    keep_every_s = max(KEEP_EVERY_S, (written_s - writing_s) / MOST_WRITING_SHARE)
         finally:
             feeds.close()
             self._judge_changes()
             self._keep()
+
+    def _is_work_left(self, may_come: bool) -> bool:
+        """Return whether a workload is pending. may_come: whether more may be submitted."""
+        if may_come and len(self._accepted) < self._plan.count:
+            return True
+        return any(
+            accepted and self._fates.get(name, Fate.PENDING) is Fate.PENDING
+            for name, accepted in self._accepted.items()
+        )
 
     def _judge_changes(self) -> LifecycleProgress:
         """Take new submissions in, and judge again what changed."""

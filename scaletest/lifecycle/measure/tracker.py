@@ -62,28 +62,36 @@ class Tracker:
         """Take one event in; those of no tracked workload are left alone."""
         if event.kind == "SYNCED":
             self._mark_missing(event.role, event.object["uids"], event.at_s or 0.0)
-        elif event.role == "event":
-            self._see_event(event)
-        elif not (name := milestones.workload_of(event.object, self._tracked_names)):
             return
-        elif event.role == "pod":
+        if event.role == "event":
+            self._see_event(event)
+            return
+        name = milestones.workload_of(event.object, self._tracked_names)
+        if not name:
+            return
+        if event.role == "pod":
             self._see_pod(event, name)
         elif event.role == "claim":
             self._see_claim(event, name)
         elif event.role == "workload":
             self._see_workload(event, name)
         else:
-            # a child between a workload and its pods, a pod group or a volume claim: the first of
-            # each counts
-            workload = self._touch(name)
-            _note_created(workload, CREATED[event.role], event)
-            # a workload of Run:ai ends when its child does
-            if event.role == "job" and workload.kind.endswith("Workload"):
-                self._note_end(workload, event)
-            # a volume claim says that it is bound but not when: that is known by its arrival alone
-            phase = (event.object.get("status") or {}).get("phase")
-            if event.role == "pvc" and phase == "Bound":
-                _note_passed(workload, "pvc_bound", None, event.at_s)
+            self._see_child(event, name)
+
+    def _see_child(self, event: WatchEvent, name: str) -> None:
+        """Take in what is between a workload and its pods, a pod group or a volume claim.
+
+        The first of each counts.
+        """
+        workload = self._touch(name)
+        _note_created(workload, CREATED[event.role], event)
+        # a workload of Run:ai ends when its child does
+        if event.role == "job" and workload.kind.endswith("Workload"):
+            self._note_end(workload, event)
+        # a volume claim says that it is bound but not when: that is known by its arrival alone
+        phase = (event.object.get("status") or {}).get("phase")
+        if event.role == "pvc" and phase == "Bound":
+            _note_passed(workload, "pvc_bound", None, event.at_s)
 
     def note_submission(self, submission: Submission) -> None:
         """Note an accepted submission: from now on its workload is expected to be there."""
@@ -189,7 +197,8 @@ class Tracker:
             workload.mark(own_milestone, Stamp(first_s, _arrival(event), event_s))
         elif pod_milestone and event_s is not None:
             uid = str((body.get("involvedObject") or {}).get("uid", ""))
-            if pod := workload.pods.get(uid):
+            pod = workload.pods.get(uid)
+            if pod is not None:
                 pod.mark(pod_milestone, Stamp(event_s=event_s))
             else:
                 # the list of Events may come before that of the pods

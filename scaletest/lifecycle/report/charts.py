@@ -81,8 +81,9 @@ def waterfall_figure(result: LifecycleResult) -> Figure | None:
         return None
     # names of the rows: of few workloads their own, of many their ranks
     names = [row.name[:16] for row in rows]
-    if len(rows) >= chart_data.MOST_ROWS:
-        names = ["fastest", *(f"{100 * row.share:.0f} %" for row in rows[1:-1]), "slowest"]
+    if len(rows) == chart_data.MOST_ROWS:
+        shares = (100 * number / (len(rows) - 1) for number in range(1, len(rows) - 1))
+        names = ["fastest", *(f"{share:.0f} %" for share in shares), "slowest"]
     # the milestones of the rows with the class of the bar that leads there
     passed = {name for name, _ in chain.from_iterable(row.ends for row in rows)}
     classes = {

