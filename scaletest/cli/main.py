@@ -8,6 +8,7 @@ import traceback
 
 import click
 import cloup
+from click.core import ParameterSource
 
 from scaletest import __version__
 from scaletest.cli.lazy import LazyCommand, LazyGroup
