@@ -227,6 +227,7 @@ def attribute_causes(
         headline=headline,
         slow=slow,
         times=tuple(step_times),
+        pinned_cpus=after.pinned_cpus,
     )
 
 

@@ -93,6 +93,9 @@ class Causes(Written):
         SlowMember | None, "the only worker, device or node whose requests became slower"
     ]
     times: Annotated[tuple[StepTime, ...], "where the requests of every step spent their time"]
+    pinned_cpus: Annotated[
+        Count, "CPUs to which the processes of all requests are pinned; 0 where they are not"
+    ] = 0
 
     @property
     def not_observed(self) -> str:

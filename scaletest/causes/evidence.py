@@ -25,6 +25,8 @@ from scaletest.model.node_sample import DEVICE
 # CUDA does, so that each request needs more CPU seconds.
 HIDING_STATES = (State.LOCK, State.IDLE, State.SLEEP, State.ON_CPU)
 
+UNPIN_REMEDY = "widen the affinity of the workload (taskset, cpusets, numactl)"
+
 
 def add_evidence(causes: Causes | None, resources: list[StepResources]) -> Causes | None:
     """Return the causes with the evidence of the resources of the two steps."""
@@ -52,6 +54,11 @@ def _with_evidence(cause: Cause, pair: ComparedResources, causes: Causes) -> Cau
         )
     find_evidence = EVIDENCE.get(cause.state)
     evidence = find_evidence(pair, cause.object) if find_evidence else Evidence()
+    cores = pair.after.cores
+    if cause.state == State.CPU_WAIT and cores is not None and 0 < causes.pinned_cpus < cores:
+        # more of the other cores would not help
+        shared = f"all workers share {causes.pinned_cpus} of {cores:.3g} cores (pinned)"
+        evidence = Evidence((shared, *evidence.lines), True, UNPIN_REMEDY)
     lines = evidence.lines
     if evidence.confirmed is False:
         lines = (f"but {lines[0]}", *lines[1:])

@@ -25,6 +25,9 @@ COLUMNS: tuple[str, ...] = (*PLACES, CPU_S, THROTTLED_S)
 # Neighbouring requests of a step are joined to this many units at most, so that the bootstrap of
 # 50,000 requests takes no longer.
 MOST_UNITS = 250
+# The part of the requests that must be pinned to CPUs: the others may not have been looked at when
+# what they start was.
+MOSTLY_PINNED = 0.5
 # repeat and worker
 Stratum = tuple[int, str]
 # Rows of COLUMNS, each the sums over some requests, and their number
@@ -92,6 +95,13 @@ class RequestTime:
     def spare_requests(self) -> int:
         """The requests that tell, beyond the first of each worker: degrees of freedom."""
         return len(self.cycles) - len({(cycle.repeat, cycle.reply.worker) for cycle in self.cycles})
+
+    @property
+    def pinned_cpus(self) -> int:
+        """How many CPUs all requests together may use, where most may not use all; else 0."""
+        pinned = [cycle for cycle in self.cycles if cycle.activity.cpus]
+        cpus = {(cycle.reply.node, cpu) for cycle in pinned for cpu in cycle.activity.cpus}
+        return len(cpus) if len(pinned) > MOSTLY_PINNED * len(self.cycles) else 0
 
     def of(self, repeats: Collection[int]) -> RequestTime:
         """Return the time of some measurements alone."""

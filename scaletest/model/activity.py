@@ -29,6 +29,7 @@ MAX_WAITS = 4
 MAX_ENGINES = 8
 MAX_ENGINE_CHARACTERS = 60
 MAX_BYTES = 1024
+MAX_CPUS = 32
 Spent = Annotated[float, Meta(ge=0, le=1e9, extra={"unit": "s"})]
 SHORT = Meta(extra={"schema": {"maxLength": MAX_OBJECT_CHARACTERS}})
 Counted = Annotated[int, Meta(ge=0, le=10**15)]
@@ -109,6 +110,11 @@ class Activity(Document):
         "seconds that the worker itself waited for a CPU before this request, to send its last "
         "reply and to take this one.",
     ] = 0.0
+    cpus: Annotated[
+        tuple[Counted, ...],
+        Meta(max_length=MAX_CPUS),
+        "CPUs that its processes are pinned to, where these are not all of the machine.",
+    ] = ()
     engines: Annotated[
         dict[str, Spent],
         Meta(extra={"schema": {"maxProperties": MAX_ENGINES}}),
@@ -147,6 +153,8 @@ class Activity(Document):
         for name in numbers:
             if number := round(getattr(self, name), 4):
                 fields[name] = number
+        if self.cpus:
+            fields["cpus"] = list(self.cpus)
         rounded = ((name, round(busy_s, 4)) for name, busy_s in self.engines.items())
         busiest = heapq.nlargest(MAX_ENGINES, filter(itemgetter(1), rounded), key=itemgetter(1))
         # what is left out to fit, step by step: so many waits stay, with names of such a length,

@@ -5,13 +5,14 @@ while no program does. Looks are rarer where they cost more, and a look that fai
 of that request and nothing else.
 """
 
+import os
 import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from resource import struct_rusage
 
-from scaletest.model.activity import Activity, State
+from scaletest.model.activity import MAX_CPUS, Activity, State
 from scaletest.observe.devices.clients import devices_present
 from scaletest.observe.sampling import FOLLOW_S, SETTLE_S, SHORT_S, Sampling
 from scaletest.observe.time_by_state import TimeByState
@@ -72,6 +73,8 @@ class ProgramWatch:
         # something blocked
         self._look_interval_s = self._interval_s
         self._stands_for_s = 0.0
+        # CPUs that what ran may use
+        self._cpus: set[int] = set()
 
     def start(self, pid: int) -> None:
         """Begin to look at the program, which has started."""
@@ -151,6 +154,9 @@ class ProgramWatch:
             else:
                 look = self._tree.look()
                 self._spent.add_interval(passed_s, look, self._unchanged_s)
+                if look is not None and look.doing.state is None:
+                    # a command in a script may be pinned to CPUs by itself
+                    self._note_cpus(look.active_tid)
                 self._looked_s = now_s
                 self._unchanged_s = 0.0
             # a device may be busy while nobody runs
@@ -185,6 +191,12 @@ class ProgramWatch:
         """Note how long the first process ran: the program has ended, and is not yet reaped."""
         if self._tree is not None:
             self._root_share = self._tree.look_at_end()
+            if not self._cpus:
+                self._note_cpus(self._tree.root)
+
+    def _note_cpus(self, tid: int) -> None:
+        with suppress(OSError):
+            self._cpus |= os.sched_getaffinity(tid)
 
     def _spend(self, since_s: float) -> None:
         """Count the CPU time of this thread since then as that of a look, with the waking up."""
@@ -282,11 +294,13 @@ class ProgramWatch:
     def _activity(self, ended_s: float) -> Activity:
         throttled_s = self._sampling.throttling.seconds() - self._throttled_s
         self._spent.count_throttled(throttled_s)
+        is_pinned = len(self._cpus) < min(os.cpu_count() or 0, MAX_CPUS + 1)
         return Activity(
             self._spent.seconds_by_state(ended_s - self._began_s),
             self._spent.longest_waits(),
             throttled_s=throttled_s,
             waited_before_s=self._sampling.waited_between_s,
+            cpus=tuple(sorted(self._cpus)) if is_pinned else (),
         )
 
 

@@ -55,6 +55,7 @@ class TreeLook(NamedTuple):
     # whether all other threads wait for a child to end, as in a script that runs one command after
     # the other: then the request does nothing else until this thread goes on or its process ends
     in_sequence: bool = False
+    active_tid: int = 0  # of the most active thread
 
 
 @dataclass(slots=True)
@@ -159,6 +160,7 @@ class Tree:
             threads=frozenset(doings),
             short_waits=Doing(State.MEMORY) if process.threads[tid].is_faulting else None,
             in_sequence=all(doing.state is State.CHILD for doing in others),
+            active_tid=tid,
         )
 
     @property

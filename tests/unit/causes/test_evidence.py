@@ -815,3 +815,23 @@ def test_cpu_time_holds_that_of_children_that_live_and_of_those_that_ended() -> 
         process.wait()
     assert own_processes_cpu_s() - before_s > living_s - ROUNDING_S
     assert cpu_used_s([process.pid]) == 0.0
+
+
+def test_more_cores_do_not_help_requests_that_are_pinned_to_one() -> None:
+    measurements, records, _ = run(WORKLOADS["cores"], PLAN.steps)
+    records = {
+        key: [
+            replace(row, reply=replace(row.reply, activity=replace(row.reply.activity, cpus=(1,))))
+            for row in rows
+        ]
+        for key, rows in on_one_node(records).items()
+    }
+    samples = samples_of(records, lambda node, workers, at_s: cpu(1.0))
+    causes = _judged(records, measurements, samples).causes
+    assert causes is not None and causes.pinned_cpus == 1
+    assert causes.causes[0].evidence[0] == "all workers share 1 of 2 cores (pinned)"
+    assert causes.causes[0].confirmed and "affinity" in causes.remedy
+    # expect the usual where all cores may be used, by workers that have one each
+    samples = samples_of(records, lambda node, workers, at_s: cpu(1.0, 1))
+    causes = _judged(records, measurements, samples).causes
+    assert causes is not None and "affinity" not in causes.remedy
