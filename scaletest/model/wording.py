@@ -9,8 +9,8 @@ _NAMES = """
     agent_jobs agents allow_commands allow_host archive client deployment device_glob force
     header in_flight keep keep_records latency_limit limit list_replicas local max_in_flight
     max_parallel max_step maximum measure method model name namespace no_causes
-    node num_gpus num_workloads openai output_dir output_tokens pause_autoscalers payload
-    per_device precision preset prompt_tokens queue ready_timeout redis_url repeats repetitions
+    num_gpus num_workloads openai output_dir pause_autoscalers payload
+    per_device precision preset queue ready_timeout redis_url repeats repetitions
     replica_header resume rule run_dir run_seconds scale seconds service set set_replicas
     shared_prefix spare start step_time template threshold timeout tolerance tolerate_failures
     tool tune until warm_limit warmup workload_type
