@@ -52,8 +52,8 @@ def run_tuning(
             _rate_text(row.per_s),
             format_seconds(row.latency_s),
             _share_text(row.used_cpu, row.cpu),
-            _share_text(row.used_memory, row.memory),
-            _rate_text(row.worth),
+            _share_text(row.used_memory_gib, row.memory_gib),
+            _rate_text(row.per_s_per_core),
             ", ".join([*row.marks, *filter(None, [row.trouble])]),
         )
         for row in tried

@@ -7,9 +7,11 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
+from scaletest.model.declared import named_in_documents
 from scaletest.model.errors import InvalidValue
+from scaletest.model.writing import Written
 
 NAMES = ("cpu", "memory", "replicas")
 # A name in capitals is a variable of the environment, and one that begins with -- an argument.
@@ -22,34 +24,38 @@ CORES_A_GIB = 0.13
 
 
 @dataclass(frozen=True, slots=True)
-class TriedSetting:
+class TriedSetting(Written):
     """A setting and its outcome."""
 
     setting: Mapping[str, str]
-    per_s: float | None  # requests a second at the saturation point
-    latency_s: float | None  # mean at the operating point
+    per_s: Annotated[
+        float | None, named_in_documents("saturation_per_s"), "at the saturation point"
+    ]
+    latency_s: Annotated[float | None, "mean at the operating point"]
     replicas: int
-    cpu: float  # cores of one pod, 0 when it requests none
-    memory: float  # GiB of one pod, 0 when it requests none
-    used_cpu: float | None = None  # mean over pods and samples, None when unknown
-    used_memory: float | None = None
-    trouble: str = ""  # why there are no figures
+    cpu: Annotated[float, "cores of one pod, 0 when it requests none"]
+    memory_gib: Annotated[float, "of one pod, 0 when it requests none"]
+    used_cpu: Annotated[float | None, "mean over pods and samples, null when unknown"] = None
+    used_memory_gib: Annotated[float | None, "the same"] = None
+    trouble: Annotated[str, "why there are no figures"] = ""
 
     @property
-    def cost(self) -> float:
+    def cost_cores(self) -> Annotated[float, "the cost, memory counted as its price in cores"]:
         """The cost in cores, memory counted as its price in cores."""
-        return self.replicas * (self.cpu + CORES_A_GIB * self.memory)
+        return self.replicas * (self.cpu + CORES_A_GIB * self.memory_gib)
 
     @property
-    def worth(self) -> float | None:
+    def per_s_per_core(self) -> Annotated[float | None, "null when either is unknown"]:
         """Requests a second for a core; None when either is unknown."""
-        return self.per_s / self.cost if self.per_s is not None and self.cost > 0 else None
+        if self.per_s is None or self.cost_cores <= 0:
+            return None
+        return self.per_s / self.cost_cores
 
     @property
-    def marks(self) -> list[str]:
+    def marks(self) -> Annotated[list[str], "what is pegged, and what idle"]:
         """Marks: pegged for 90 % or more of a requested resource, idle for under 30 %."""
         marks = []
-        uses = {"CPU": (self.used_cpu, self.cpu), "memory": (self.used_memory, self.memory)}
+        uses = {"CPU": (self.used_cpu, self.cpu), "memory": (self.used_memory_gib, self.memory_gib)}
         for name, (used, requested) in uses.items():
             share = used / requested if used is not None and requested > 0 else None
             if share is not None and share >= PEGGED:
@@ -57,23 +63,6 @@ class TriedSetting:
             elif share is not None and share < IDLE:
                 marks.append(f"{name} idle at {share:.0%}")
         return marks
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {
-            "setting": dict(self.setting),
-            "saturation_per_s": self.per_s,
-            "latency_s": self.latency_s,
-            "replicas": self.replicas,
-            "cpu": self.cpu,
-            "memory_gib": self.memory,
-            "used_cpu": self.used_cpu,
-            "used_memory_gib": self.used_memory,
-            "cost_cores": self.cost,
-            "per_s_per_core": self.worth,
-            "marks": self.marks,
-            "trouble": self.trouble,
-        }
 
 
 def parse_settings(texts: Sequence[str]) -> list[dict[str, str]]:
@@ -118,6 +107,6 @@ def rank_settings(tried: Sequence[TriedSetting]) -> list[TriedSetting]:
     """Return settings, most throughput for their cost first; failed ones come last."""
 
     def rank(setting: TriedSetting) -> tuple[bool, float, float]:
-        return setting.per_s is None, -(setting.worth or 0.0), -(setting.per_s or 0.0)
+        return setting.per_s is None, -(setting.per_s_per_core or 0.0), -(setting.per_s or 0.0)
 
     return sorted(tried, key=rank)

@@ -86,7 +86,7 @@ def _measure_setting(
         per_s=result.point.value if result.point else None,
         latency_s=result.operating.latency.mean if result.operating else None,
         used_cpu=_mean([usage.cpu for usage in usages]),
-        used_memory=used_bytes / GIB if used_bytes is not None else None,
+        used_memory_gib=used_bytes / GIB if used_bytes is not None else None,
         trouble="" if result.point else result.verdict.reason,
     )
 

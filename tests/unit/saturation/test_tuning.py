@@ -22,7 +22,7 @@ def test_settings_are_all_combinations_and_ranked_by_what_they_cost() -> None:
     failed = tuning.TriedSetting(combinations[3], None, None, 2, 1.0, 0.0, trouble="no room")
     assert tuning.rank_settings([failed, dear, slow]) == [slow, dear, failed]
     assert slow.marks == ["CPU pegged at 100%"] and dear.marks == ["CPU idle at 10%"]
-    assert slow.worth == 80.0
+    assert slow.per_s_per_core == 80.0
 
 
 def test_variables_and_arguments_of_the_program_are_tuned_by_their_names() -> None:
