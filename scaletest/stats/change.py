@@ -169,6 +169,7 @@ def holm(tests: Mapping[int, LogEstimate]) -> set[int]:
 
 
 def _is_repeated(base: Measure, candidate: Measure) -> bool:
+    """Return whether the repeats of both runs are the units."""
     return min(len(base.repeats), len(candidate.repeats)) >= FEWEST_REPEATS
 
 
@@ -235,7 +236,8 @@ def _judge_change(
     else:
         ratio, ranks = test.estimate, test.ranks
         # the tolerance, or what the clock can tell where that is more
-        slack, resolution = tolerance, _coarser_resolution(base, candidate)
+        slack = tolerance
+        resolution = _coarser_resolution(base, candidate)
         if resolution:
             largest = max(resolution, base.estimate.value, candidate.estimate.value)
             slack = max(tolerance, resolution / largest)
@@ -276,7 +278,8 @@ def _classify(
     """Classify a ratio of candidate over base. slack: the part that may be lost."""
     # from here on more is better
     gain = ratio.inverse if more_is_better is False else ratio
-    lowest, highest = 1 - slack, 1 / (1 - slack) if slack < 1 else math.inf
+    lowest = 1 - slack
+    highest = 1 / lowest if slack < 1 else math.inf
     if gain.low >= lowest and gain.high <= highest:
         return Change.EQUIVALENT
     has_changed = is_significant and not lowest <= gain.value <= highest

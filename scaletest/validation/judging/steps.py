@@ -253,7 +253,7 @@ def _count_names(names: Iterable[str]) -> dict[str, int]:
 
 
 def has_failed(record: Record) -> bool:
-    """Whether a request failed by itself, not since its client left or the queue was purged."""
+    """Return whether a request failed by itself, not as its client left or the queue was purged."""
     return record.reply.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
 
 
@@ -273,7 +273,8 @@ def work_rates(rate: Throughput, counted: Sequence[Record]) -> dict[str, Through
         if not any(reported):
             continue
         amounts = [amount or 0.0 for amount in reported]
-        mean, error = statistics.fmean(amounts), math.inf
+        mean = statistics.fmean(amounts)
+        error = math.inf
         if len(amounts) > 1:
             spread = statistics.stdev(amounts, mean)
             error = t95(len(amounts) - 1) * spread / mean / math.sqrt(len(amounts))
