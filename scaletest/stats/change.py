@@ -91,7 +91,11 @@ class MeasureChange(Written):
     ratio: Annotated[Estimate | None, "candidate over base, with its 95 % interval"]
     ranks: Annotated[RankTest | None, "whether the candidate's values tend to be larger."]
     significant: Annotated[bool, "whether it differs beyond chance, all considered (Holm)"]
-    repeated: Annotated[bool, INNER, "whether the interval holds what differs between repeats."]
+    repeated: Annotated[
+        bool,
+        named_in_documents("between_repeats"),
+        "whether the interval covers the variation between repeats, not that within the runs",
+    ]
     reason: Annotated[str, "why nothing was decided"] = ""
 
     @property
@@ -114,13 +118,6 @@ class MeasureChange(Written):
     ) -> Annotated[Estimate, named_in_documents("candidate"), "the measure of the candidate"]:
         """The measure of the candidate with its interval."""
         return self.candidate.estimate
-
-    @property
-    def interval(
-        self,
-    ) -> Annotated[str, "what the interval holds: between repeats, or within the runs"]:
-        """What the interval of the ratio covers."""
-        return "between repeats" if self.repeated else "within the runs"
 
 
 def ratio_text(ratio: Estimate) -> str:
