@@ -91,7 +91,11 @@ class MeasureChange(Written):
     ratio: Annotated[Estimate | None, "candidate over base, with its 95 % interval"]
     ranks: Annotated[RankTest | None, "whether the candidate's values tend to be larger."]
     significant: Annotated[bool, "whether it differs beyond chance, all considered (Holm)"]
-    repeated: Annotated[bool, INNER, "whether the interval holds what differs between repeats."]
+    repeated: Annotated[
+        bool,
+        named_in_documents("between_repeats"),
+        "whether the interval covers the variation between repeats, not that within the runs",
+    ]
     reason: Annotated[str, "why nothing was decided"] = ""
 
     @property
@@ -114,13 +118,6 @@ class MeasureChange(Written):
     ) -> Annotated[Estimate, named_in_documents("candidate"), "the measure of the candidate"]:
         """The measure of the candidate with its interval."""
         return self.candidate.estimate
-
-    @property
-    def interval(
-        self,
-    ) -> Annotated[str, "what the interval holds: between repeats, or within the runs"]:
-        """What the interval of the ratio covers."""
-        return "between repeats" if self.repeated else "within the runs"
 
 
 def ratio_text(ratio: Estimate) -> str:
@@ -169,6 +166,7 @@ def holm(tests: Mapping[int, LogEstimate]) -> set[int]:
 
 
 def _is_repeated(base: Measure, candidate: Measure) -> bool:
+    """Return whether the repeats of both runs are the units."""
     return min(len(base.repeats), len(candidate.repeats)) >= FEWEST_REPEATS
 
 
@@ -235,7 +233,8 @@ def _judge_change(
     else:
         ratio, ranks = test.estimate, test.ranks
         # the tolerance, or what the clock can tell where that is more
-        slack, resolution = tolerance, _coarser_resolution(base, candidate)
+        slack = tolerance
+        resolution = _coarser_resolution(base, candidate)
         if resolution:
             largest = max(resolution, base.estimate.value, candidate.estimate.value)
             slack = max(tolerance, resolution / largest)
@@ -276,7 +275,8 @@ def _classify(
     """Classify a ratio of candidate over base. slack: the part that may be lost."""
     # from here on more is better
     gain = ratio.inverse if more_is_better is False else ratio
-    lowest, highest = 1 - slack, 1 / (1 - slack) if slack < 1 else math.inf
+    lowest = 1 - slack
+    highest = 1 / lowest if slack < 1 else math.inf
     if gain.low >= lowest and gain.high <= highest:
         return Change.EQUIVALENT
     has_changed = is_significant and not lowest <= gain.value <= highest

@@ -15,7 +15,6 @@ from scaletest.stats.measure import Measure
 
 # One tolerance for runs of all types.
 TOLERANCE = 0.05
-SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ class CandidateComparison(Written):
 class Comparison(Written):
     """A base run and its candidates."""
 
-    constants: ClassVar = {"schema_version": SCHEMA_VERSION, "kind": "comparison"}
+    constants: ClassVar = {"schema_version": 2, "kind": "comparison"}
 
     run_type: Annotated[str, named_in_documents("type"), "of the runs"]
     tolerance: Annotated[float, "part by which a measure may be worse"]

@@ -104,10 +104,11 @@ def fit_law(name: str, points: Sequence[Point]) -> Law:
     # try every number of workers as the first on the ceiling; each side of it has its own mean
     ordered = sorted(points)
     candidates = [Law("capped", sum(x / n for n, x in ordered) / len(ordered))]
-    for split in sorted({n for n, _ in ordered})[1:]:
-        rising = [x / n for n, x in ordered if n < split]
-        flat = [x for n, x in ordered if n >= split]
-        candidates.append(Law("capped", _relative_mean(rising), ceiling=_relative_mean(flat)))
+    for first_on_ceiling in sorted({n for n, _ in ordered})[1:]:
+        rates = [x / n for n, x in ordered if n < first_on_ceiling]
+        ceilings = [x for n, x in ordered if n >= first_on_ceiling]
+        law = Law("capped", _relative_mean(rates), ceiling=_relative_mean(ceilings))
+        candidates.append(law)
     return min(candidates, key=partial(_misfit, points))
 
 
@@ -191,17 +192,17 @@ def choose_law(points: Sequence[Point], spreads: Sequence[float] | None = None) 
         del fitted["capped"]
     if len(fitted) < 2:
         return None
-    # choose the least criterion; of equals the simplest law
+    # choose the simplest law of those that are as good as the one with the least criterion
     if spreads is None:
         criteria = {name: _aicc(points, law, PARAMETERS[name]) for name, law in fitted.items()}
-        best = min(criteria, key=lambda name: (criteria[name], PARAMETERS[name]))
+        limit = min(criteria.values())
     else:
         criteria = {
             name: _aic(points, law, PARAMETERS[name], spreads) for name, law in fitted.items()
         }
         limit = min(criteria.values()) + EQUALLY_GOOD
-        good = [name for name, criterion in criteria.items() if criterion <= limit]
-        best = min(good, key=lambda name: (PARAMETERS[name], criteria[name]))
+    good = [name for name, criterion in criteria.items() if criterion <= limit]
+    best = min(good, key=lambda name: (PARAMETERS[name], criteria[name]))
     return Choice(fitted[best], criteria)
 
 

@@ -82,6 +82,7 @@ def law_interval(
         redrawn_laws.append(fit_law(law.name, redrawn))
 
     def interval_of(name: str) -> Estimate | None:
+        """Return the interval of a coefficient; None where the law does not have it."""
         if law.name not in _LAWS_WITH[name]:
             return None
         values = [getattr(fit, name) for fit in (law, *redrawn_laws)]

@@ -94,4 +94,5 @@ def _fitted_peak(law: Law | None, interval: LawInterval | None, most_workers: fl
 
 
 def _refuse(reason: str) -> Peak:
+    """Return that there is no peak to tell, and why."""
     return Peak(None, None, None, extrapolated=False, measured=False, reason=reason)

@@ -111,7 +111,8 @@ def _interval_ranks(count: int, p: float) -> tuple[int, int] | None:
     """Return ranks, counted from 1, of the ends of the 95 % interval; None when there are none."""
     first, masses = binomial_masses(count, p)
     # the upper end is the lower one of the failures, counted from the other side
-    first_failures, mirrored = count - first - len(masses) + 1, masses[::-1]
+    first_failures = count - first - len(masses) + 1
+    mirrored = masses[::-1]
     low = _lower_rank(first, masses, _MISS_CHANCE / 2)
     high = count + 1 - _lower_rank(first_failures, mirrored, _MISS_CHANCE / 2)
     # where an extreme value leaves more than its tail beyond it, the other end takes what is left

@@ -40,7 +40,8 @@ class Summary(Written):
 def summarise_repetitions(values: Sequence[float]) -> Summary:
     """Summarise one value or more."""
     count = len(values)
-    deviation, half_width = 0.0, math.inf
+    deviation = 0.0
+    half_width = math.inf
     if count > 1:
         deviation = statistics.stdev(values)
         half_width = t95(count - 1) * deviation / math.sqrt(count)

@@ -85,10 +85,11 @@ def _judge_place(threshold: Threshold, measured: Measured) -> ThresholdResult:
             workers=measured.workers,
         )
     holds = [threshold.holds(end) for end in (estimate.low, estimate.value, estimate.high)]
-    kind, remedy = VerdictKind.INVALID, measured.remedy
     if all(holds):
         kind, remedy = VerdictKind.PASS, ""
-    elif not any(holds):
+    elif any(holds):
+        kind, remedy = VerdictKind.INVALID, measured.remedy
+    else:
         kind, remedy = VerdictKind.FAIL, measured.refuted
     return ThresholdResult(
         str(threshold),

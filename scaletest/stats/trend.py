@@ -6,7 +6,7 @@ moved by more than the tolerance.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Annotated, ClassVar
 
@@ -77,29 +77,33 @@ def find_trend(
     """
     measure = _choose_measure(sides, wanted)
     points: list[TrendPoint] = []
-    base: int | None = None
+    base: int | None = None  # the number of the run in which it changed last
     for number, side in enumerate(sides):
-        own = next((other for other in side.measures if other.key == measure.key), None)
-        change = ratio = None
-        note = "" if own else problems.get(side.name, "not measured")
-        if own and base is not None:
+        measured = next((other for other in side.measures if other.key == measure.key), None)
+        if measured is None:
+            note = problems.get(side.name, "not measured")
+            points.append(TrendPoint(side, None, note=note))
+            continue
+        point = TrendPoint(side, measured.estimate)
+        if base is not None:
             candidates = [(side, contrast(base, number))]
             comparison = compare_runs(run_type, sides[base], candidates, tolerance)
+            point = replace(point, note=comparison.verdict.reason)
             for found in comparison.candidates[0].changes:
                 if found.base.key == measure.key:
-                    change, ratio, note = found.change, found.ratio, found.reason
-            if change is None:
-                note = comparison.verdict.reason
+                    point = replace(
+                        point, change=found.change, ratio=found.ratio, note=found.reason
+                    )
+        points.append(point)
         # where the workload is another one, what follows is compared with this run
-        if own and (base is None or change is None or change in FLAGGED):
+        if point.change is None or point.change in FLAGGED:
             base = number
-        estimate = own.estimate if own else None
-        points.append(TrendPoint(side, estimate, change, ratio, note))
     choices = {other.name: written_measure(other) for other in _newest_measures(sides)}
     return Trend(run_type, measure, tolerance, tuple(points), tuple(choices.values()))
 
 
 def _newest_measures(sides: Sequence[Side]) -> Sequence[Measure]:
+    """Return the measures of the newest run that has any."""
     return next((side.measures for side in reversed(sides) if side.measures), ())
 
 

@@ -6,35 +6,32 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from scaletest.model import Record
-from scaletest.model.declared import named_in_documents
 from scaletest.model.writing import Written
 
 GROUPS = ("worker", "pod", "node", "device")
 
 
 @dataclass(frozen=True, slots=True)
-class GroupShare(Written):
+class GroupAmount(Written):
     """One worker, pod, node or device."""
 
     name: str
     amount: float  # requests, of a pod, node or device for each of its workers
-    share: Annotated[float, "part of the whole"]
 
 
 @dataclass(frozen=True, slots=True)
 class Fairness(Written):
-    """The shares of all groups of one kind."""
+    """What all groups of one kind did."""
 
-    shares: Annotated[tuple[GroupShare, ...], named_in_documents("groups"), "most first"]
+    groups: Annotated[tuple[GroupAmount, ...], "most first"]
     ratio: Annotated[float, "largest over smallest"]
 
 
 def fairness(amounts: Mapping[str, float]) -> Fairness:
-    """Return the shares of groups, at least one. amounts: by name, each above 0."""
-    total = sum(amounts.values())
+    """Return how evenly groups shared the work. amounts: by name, one or more, each above 0."""
     ordered = sorted(amounts.items(), key=lambda group: (-group[1], group[0]))
-    shares = tuple(GroupShare(name, amount, amount / total) for name, amount in ordered)
-    return Fairness(shares, ratio=shares[0].amount / shares[-1].amount)
+    groups = tuple(GroupAmount(name, amount) for name, amount in ordered)
+    return Fairness(groups, ratio=groups[0].amount / groups[-1].amount)
 
 
 def fairness_by_group(records: Sequence[Record]) -> dict[str, Fairness]:

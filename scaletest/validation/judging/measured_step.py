@@ -95,6 +95,7 @@ def measure_steps(
     starved = find_starving_steps(measurements_by_step, completions)
 
     def measure_all(trend_per_s: float) -> list[tuple[MeasuredStep, ...]]:
+        """Return the measurements of every step without that trend."""
         steps = []
         for measurements in measurements_by_step:
             step = [

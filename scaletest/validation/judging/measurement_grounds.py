@@ -21,7 +21,6 @@ from scaletest.validation.plan import Plan
 
 # What may slow a machine down for a while, where no samples of its resources say more.
 CHANGES = "thermal throttling, frequency scaling, other programs on the machine"
-POSSIBLE_CAUSES = f"possible causes: {CHANGES}"
 RESUME = "continue it where it ended: <resume> with the name of this run"
 # The part of a request's time that the tester may cost; above there is no verdict.
 MOST_OVERHEAD = 0.10

@@ -57,11 +57,6 @@ class Tail:
         """How many there were in all."""
         return self.usual + self.slow
 
-    @property
-    def share(self) -> float:
-        """The part that was slow."""
-        return self.slow / max(1, self.count)
-
 
 def find_slow(completions: Completions) -> Tail:
     """Return the slow requests among these completions."""
@@ -107,12 +102,13 @@ def slowdowns(first: Tail, second: Tail, z: float) -> tuple[Estimate, Estimate]:
 def _slowdown(tail: Tail, z: float, excess: Sequence[float], *, size_error: bool) -> Estimate:
     """Return the slowdown of one step. size_error: widen by the error of the mean excess."""
     size = statistics.fmean(excess)
+    share = tail.slow / tail.count
     low, high = share_bounds(tail.slow, tail.count, z)
-    log_slowdown = math.log1p(tail.share * size)
+    log_slowdown = math.log1p(share * size)
     below = log_slowdown - math.log1p(low * size)
     above = math.log1p(high * size) - log_slowdown
     if size_error and len(excess) > 1:
-        part = tail.share * size / (1.0 + tail.share * size)
+        part = share * size / (1.0 + share * size)
         error = z * part * statistics.stdev(excess) / (size * math.sqrt(len(excess)))
         below = math.hypot(below, error)
         above = math.hypot(above, error)

@@ -44,8 +44,8 @@ class StepPart:
 
         It follows from the interval of the throughput. None where that is unknown.
         """
-        # the first completion of each worker ends no cycle
-        rate, cycles = self.throughput, self.throughput.completions - self.workers
+        rate = self.throughput
+        cycles = rate.completions - self.workers  # the first of each worker ends no cycle
         if rate.enough and cycles > 0 and math.isfinite(rate.relative):
             return rate.error * math.sqrt(cycles)
         return None

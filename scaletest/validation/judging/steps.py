@@ -15,7 +15,6 @@ from scaletest.model.declared import (
     Count,
     Positive,
     Unbounded,
-    choice,
     flat,
     named_in_documents,
 )
@@ -36,9 +35,6 @@ from scaletest.validation.plan import Plan
 # Figures that are amounts of work, such as frames of transcodes, samples of training, bytes moved,
 # so that adding them up over requests makes sense.
 FIGURES = ("frames", "samples", "bytes")
-# What the interval of a step covers.
-BETWEEN_REPEATS = "between repeats"
-WITHIN_RUN = "within the run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +53,8 @@ class Step(Written):
     throughput: Annotated[Throughput, flat()]
     between: Annotated[
         bool,
-        INNER,
-        "whether the interval is the one between pairs of passes; else it is the one within them.",
+        named_in_documents("between_repeats"),
+        "whether the interval covers the variation between repeats, not that within the run",
     ]
     samples: Annotated[
         tuple[MeasuredStep, ...],
@@ -92,17 +88,6 @@ class Step(Written):
     devices: Annotated[Mapping[str, Count], "the same by device, e.g. 'renderD128 of node-a'"] = (
         field(default_factory=dict)
     )
-
-    @property
-    def interval(
-        self,
-    ) -> Annotated[
-        str,
-        choice((BETWEEN_REPEATS, WITHIN_RUN)),
-        "variation that the interval of the rate covers",
-    ]:
-        """Variation that the interval of the rate covers."""
-        return BETWEEN_REPEATS if self.between else WITHIN_RUN
 
     @property
     def work_rates(
@@ -253,7 +238,7 @@ def _count_names(names: Iterable[str]) -> dict[str, int]:
 
 
 def has_failed(record: Record) -> bool:
-    """Whether a request failed by itself, not since its client left or the queue was purged."""
+    """Return whether a request failed by itself, not as its client left or the queue was purged."""
     return record.reply.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
 
 
@@ -273,7 +258,8 @@ def work_rates(rate: Throughput, counted: Sequence[Record]) -> dict[str, Through
         if not any(reported):
             continue
         amounts = [amount or 0.0 for amount in reported]
-        mean, error = statistics.fmean(amounts), math.inf
+        mean = statistics.fmean(amounts)
+        error = math.inf
         if len(amounts) > 1:
             spread = statistics.stdev(amounts, mean)
             error = t95(len(amounts) - 1) * spread / mean / math.sqrt(len(amounts))

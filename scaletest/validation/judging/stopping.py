@@ -225,7 +225,8 @@ class Stopping:
 
     def _is_doubling_clear(self, rate: Throughput, completions: Completions) -> bool:
         """Return whether the ratio is decided, although neither of its steps is known precisely."""
-        base, relative = self.base, WIDTH_OF_BOTH * rate.relative
+        base = self.base
+        relative = WIDTH_OF_BOTH * rate.relative
         if base is None or not base.throughput.enough or relative > MOST_TRUSTED_WIDTH:
             return False
         # one pair of parts: neither length nor time matters to its ratio

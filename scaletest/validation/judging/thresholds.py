@@ -110,6 +110,7 @@ def _measure_values(threshold: Threshold, step: Step) -> Measured:
 
 
 def _estimate_percentile(times: Distribution, name: str) -> Measured:
+    """Return a percentile with its interval, or how many requests it needs. name: as in p99.9."""
     percentile: Percentile | None = getattr(times, name.replace(".", "_"))
     needed = samples_needed(PERCENTILES[name])
     if percentile is not None:

@@ -223,7 +223,8 @@ def _estimate_together(completions: Completions, by_worker: MeanError) -> MeanEr
 
 def estimate_batches(rates: Sequence[float]) -> MeanError:
     """Return the error of the mean of batches that follow each other, and may be alike."""
-    count, correlation = len(rates), _pooled_correlation([_deviations(rates)])
+    count = len(rates)
+    correlation = _pooled_correlation([_deviations(rates)])
     spread = statistics.stdev(rates) / math.sqrt(count)
     error = spread * math.sqrt(_variance_inflation(correlation, count))
     return MeanError(error, _freedom_left(count - 1, correlation))

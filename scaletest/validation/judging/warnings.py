@@ -9,8 +9,8 @@ from types import MappingProxyType
 from scaletest.causes.interference import Interference
 from scaletest.render.numbers import plural
 from scaletest.validation.judging.measurement_grounds import (
+    CHANGES,
     MOST_OVERHEAD,
-    POSSIBLE_CAUSES,
     Disturbances,
 )
 from scaletest.validation.judging.steps import Step
@@ -51,7 +51,7 @@ def find_warnings(
             if not drift.shift:
                 continue
             disturbance = disturbances.get(measured.measurement.key)
-            cause = disturbance.sentence if disturbance else POSSIBLE_CAUSES
+            cause = disturbance.sentence if disturbance else f"possible causes: {CHANGES}"
             direction = "fell" if drift.shift < 0 else "rose"
             lines.append(
                 f"{workers}: throughput {direction} by {abs(drift.shift):.1%}"
@@ -66,7 +66,7 @@ def find_warnings(
             )
         # workers, pods, nodes or devices that did very unequal shares
         for group, fairness in step.fairness.items():
-            most, least = fairness.shares[0], fairness.shares[-1]
+            most, least = fairness.groups[0], fairness.groups[-1]
             chance = UNFAIR_DEVIATIONS * math.sqrt(most.amount)
             if fairness.ratio > UNFAIR_RATIO and most.amount - least.amount > chance:
                 lines.append(

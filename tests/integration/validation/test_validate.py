@@ -224,7 +224,7 @@ def test_repeats_are_pairs_of_ways_and_their_spread_is_the_interval(tmp_path: Pa
     assert [len(step["repeats"]) for step in result["steps"]] == [6, 6]
     # an interval between pairs of ways needs three pairs that may be judged
     if all_judged(tmp_path / "run"):
-        assert {step["interval"] for step in result["steps"]} == {"between repeats"}
+        assert {step["between_repeats"] for step in result["steps"]} == {True}
     order = [
         json.loads(line) for line in (tmp_path / "run" / "steps.jsonl").read_text().splitlines()
     ]

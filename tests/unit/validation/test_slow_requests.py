@@ -48,7 +48,9 @@ def test_requests_of_more_than_three_times_the_usual_length_are_slow() -> None:
     assert (measured_tail.slow, measured_tail.count) == (1, 7)
     assert measured_tail.usual_s * (1.0 + measured_tail.excess[0]) == pytest.approx(3.5)
     # and the mean is that of the usual ones times 1 + share x excess
-    mean = measured_tail.usual_s * (1 + measured_tail.share * measured_tail.excess[0])
+    mean = measured_tail.usual_s * (
+        1 + measured_tail.slow / measured_tail.count * measured_tail.excess[0]
+    )
     assert mean == pytest.approx((1.0 + 1.1 + 0.9 + 2.9 + 3.5 + 1.0 + 1.0) / 7)
 
 
