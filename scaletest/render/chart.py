@@ -22,6 +22,14 @@ class Mark(NamedTuple):
     size: float = 0.0  # the radius of a dot, in px
 
 
+class LegendEntry(NamedTuple):
+    """What a class of marks means."""
+
+    text: str
+    css: str  # the class
+    shape: str  # of its sample: line, dot or area
+
+
 @dataclass
 class Chart:
     """One chart, in the px of its full size; it shrinks to fit."""
@@ -34,7 +42,7 @@ class Chart:
     width: float = 720.0
     height: float = 380.0
     marks: list[Mark] = field(default_factory=list)  # in the order in which they are drawn
-    explained: list[tuple[str, str, str]] = field(default_factory=list)  # text, class and shape
+    explained: list[LegendEntry] = field(default_factory=list)
 
     @cached_property
     def left(self) -> float:
@@ -58,7 +66,7 @@ class Chart:
 
     def legend(self, text: str, css: str, shape: str = "line") -> None:
         """Explain a class. shape: line, dot or area."""
-        self.explained.append((text, css, shape))
+        self.explained.append(LegendEntry(text, css, shape))
 
     def line(self, points: Sequence[Point], css: str, tip: str = "") -> None:
         """Draw a line through points; it breaks where a value is not finite."""

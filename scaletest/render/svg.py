@@ -8,7 +8,7 @@ Every chart has a title and a description for people who cannot see it.
 import math
 from collections.abc import Iterator, Sequence
 
-from scaletest.render.chart import CHARACTER, Chart, Mark, Point
+from scaletest.render.chart import CHARACTER, Chart, LegendEntry, Mark, Point
 from scaletest.render.text import Markup, html_element
 
 LEGEND_LINE = 19.0
@@ -52,15 +52,15 @@ class _Plot:
         self.chart, self.left, self.right = chart, chart.left, chart.right
         self.bottom = chart.height - BELOW - BELOW_FOR_LABEL * bool(chart.x.label)
         # the legend, broken into lines that fit
-        self.legend_lines: list[list[tuple[str, str, str]]] = []
-        used = math.inf
-        for text, css, shape in chart.explained:
-            wide = LEGEND_SAMPLE + CHARACTER * len(text)
-            if used + wide > self.right - self.left:
+        self.legend_lines: list[list[LegendEntry]] = []
+        used_width = math.inf
+        for entry in chart.explained:
+            entry_width = LEGEND_SAMPLE + CHARACTER * len(entry.text)
+            if used_width + entry_width > self.right - self.left:
                 self.legend_lines.append([])
-                used = 0.0
-            self.legend_lines[-1].append((text, css, shape))
-            used += wide
+                used_width = 0.0
+            self.legend_lines[-1].append(entry)
+            used_width += entry_width
         self.top = 12.0 + LEGEND_LINE * len(self.legend_lines)
 
     def x(self, number: float) -> float:

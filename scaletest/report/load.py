@@ -3,11 +3,11 @@
 A load has no verdict: it is whatever somebody asked for, and may still go on.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
+from collections import defaultdict
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from scaletest.load.places import PlaceCount, highest_known
+from scaletest.load.places import PlaceCount, RequestPlace, highest_known
 from scaletest.load.snapshot import LoadSnapshot
 from scaletest.load.statistics import MOST_POINTS
 from scaletest.model.checks import cut_text
@@ -16,12 +16,15 @@ from scaletest.render import numbers
 from scaletest.render.blocks import Cell, Facts, Share, Table
 from scaletest.render.text import device_name
 
-# Makes the first cells of the row of a group of places.
-FirstCells = Callable[[Sequence[PlaceCount]], dict[str, Cell]]
-
 MOST_ROWS = 50
 # Of a foreign name in a table.
 LONGEST_NAME = 100
+# The parts of a place that each table has, by their titles.
+PLACE_COLUMNS = {
+    "worker": {"Worker": "worker", "Pod": "pod", "Node": "node", "Device": "device"},
+    "node": {"Node": "node"},
+    "device": {"Device": "device", "Node": "node"},
+}
 TIMES = {
     "wait": ("Wait in the queue", "From enqueue to start, by the clock of Redis."),
     "run": ("Run", "Around the workload, in the worker."),
@@ -117,63 +120,34 @@ def client_facts(snapshot: LoadSnapshot) -> Facts:
 def place_tables(snapshot: LoadSnapshot) -> dict[str, Table]:
     """Make tables of requests by worker, node and device, the busiest first.
 
-    A table or a column that tells nothing, as that of the only node, is empty or left out.
+    All are there, also empty ones: a page updates them in place.
     """
-    # columns that tell something
-    all_places = [row.place for row in snapshot.places]
-    has_nodes = len({place.node for place in all_places}) > 1
-    has_pods = any(place.pod not in (place.node, place.worker) for place in all_places)
-    has_devices = any(place.device for place in all_places)
-
-    # the first cells of the row of a group
-    def worker_cells(parts: Sequence[PlaceCount]) -> dict[str, Cell]:
-        place = parts[0].place
-        devices = sorted({device_name(part.place.device) for part in parts} - {""})
-        return {
-            "Worker": _name(place.worker or place.pod),
-            "Pod": _name(place.pod, has_pods),
-            "Node": _name(place.node, has_nodes),
-            "Devices": cut_text(" ".join(devices), LONGEST_NAME),
-        }
-
-    def node_cells(parts: Sequence[PlaceCount]) -> dict[str, Cell]:
-        return {"Node": _name(parts[0].place.node)}
-
-    def device_cells(parts: Sequence[PlaceCount]) -> dict[str, Cell]:
-        place = parts[0].place
-        return {
-            "Device": _name(device_name(place.device) or "no device"),
-            "Node": _name(place.node, has_nodes),
-        }
-
-    # all tables are there, also empty ones: a page updates them in place
-    tables = dict.fromkeys(("worker", "node", "device"), Table((), ()))
-    tables["worker"] = _group_places(
-        snapshot, lambda row: row.place._replace(device=""), worker_cells
-    )
-    if has_nodes:
-        tables["node"] = _group_places(snapshot, attrgetter("place.node"), node_cells)
-    if has_devices:
-        by_device = attrgetter("place.node", "place.device")
-        tables["device"] = _group_places(snapshot, by_device, device_cells)
-    return tables
+    return {name: _table_by(snapshot, name, columns) for name, columns in PLACE_COLUMNS.items()}
 
 
-def _group_places(
-    snapshot: LoadSnapshot, key: Callable[[PlaceCount], object], first_cells: FirstCells
-) -> Table:
-    """Make a table with a row for each group of places, the busiest first.
+def _table_by(snapshot: LoadSnapshot, name: str, columns: Mapping[str, str]) -> Table:
+    """Make a table with a row for each worker, node or device.
 
-    key: what the places of a group have in common.
+    columns: the parts of a place that make a row, by their titles. A table or a column that tells
+    nothing, as that of the only node, is empty or left out.
     """
-    groups: dict[object, list[PlaceCount]] = {}
+    groups: dict[tuple[str, ...], list[PlaceCount]] = defaultdict(list)
     for row in snapshot.places:
-        groups.setdefault(key(row), []).append(row)
+        groups[tuple(_part_of_place(row.place, part) for part in columns.values())].append(row)
+    # how many values each column has
+    numbers_of_values = [len(set(values)) for values in zip(*groups, strict=True)]
+    if not groups or (name != "worker" and numbers_of_values[0] < 2):
+        return Table((), ())
+
     ordered = sorted(
-        groups.values(), key=lambda parts: -sum(part.succeeded + part.failed for part in parts)
+        groups.items(), key=lambda group: -sum(part.succeeded + part.failed for part in group[1])
     )
     rows = []
-    for parts in ordered[:MOST_ROWS]:
+    for key, parts in ordered[:MOST_ROWS]:
+        cells: dict[str, Cell] = {}
+        for title, text, number in zip(columns, key, numbers_of_values, strict=True):
+            is_telling = not cells or number > 1
+            cells[title] = (text or numbers.NOTHING) if is_telling else ""
         # the totals of all parts, as if they were one place
         merged = PlaceCount(
             parts[0].place,
@@ -182,27 +156,23 @@ def _group_places(
             sum(part.run_total_s for part in parts),
             highest_known(part.run_high_s for part in parts),
         )
-        rows.append(
-            {
-                **first_cells(parts),
-                "Succeeded": numbers.group_thousands(merged.succeeded),
-                "Share": Share(
-                    merged.succeeded / max(1, snapshot.succeeded),
-                    numbers.format_share(merged.succeeded, snapshot.succeeded),
-                ),
-                "Failed": numbers.group_thousands(merged.failed),
-                "Mean run": numbers.format_seconds(merged.run_mean_s),
-                "Longest run": numbers.format_seconds(merged.run_high_s),
-            }
-        )
+        share = numbers.format_share(merged.succeeded, snapshot.succeeded)
+        cells |= {
+            "Succeeded": numbers.group_thousands(merged.succeeded),
+            "Share": Share(merged.succeeded / max(1, snapshot.succeeded), share),
+            "Failed": numbers.group_thousands(merged.failed),
+            "Mean run": numbers.format_seconds(merged.run_mean_s),
+            "Longest run": numbers.format_seconds(merged.run_high_s),
+        }
+        rows.append(cells)
     left_out = len(ordered) - len(rows)
     note = f"{numbers.plural(left_out, 'more row')} in the statistics as JSON." if left_out else ""
-    titles = ("Worker", "Pod", "Node", "Device", "Devices")
-    return Table.of_rows(rows, texts=(*titles, "Share"), foreign=titles, note=note)
+    return Table.of_rows(rows, texts=(*columns, "Share"), foreign=tuple(columns), note=note)
 
 
-def _name(text: str, is_telling: bool = True) -> str:
-    """Shorten a name; "" where it tells nothing."""
-    if not is_telling:
-        return ""
-    return cut_text(" ".join(text.splitlines()), LONGEST_NAME) or numbers.NOTHING
+def _part_of_place(place: RequestPlace, part: str) -> str:
+    """Return the worker, pod, node or device of a place, shortened."""
+    text: str = getattr(place, part)
+    if part == "device":
+        text = device_name(text) if text else ""
+    return cut_text(" ".join(text.splitlines()), LONGEST_NAME)

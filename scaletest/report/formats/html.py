@@ -4,7 +4,6 @@ It has no script and no address outside itself. Whatever is no markup is escaped
 """
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -18,7 +17,6 @@ from scaletest.render.numbers import NOTHING, format_seconds
 from scaletest.render.style import CHART, COMMON, STYLE
 from scaletest.render.svg import draw_chart
 from scaletest.render.text import Markup, clean_text, html_element
-from scaletest.report import formats
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 # A server adds what a file cannot say of itself.
@@ -45,7 +43,6 @@ def render(report: Report, navigation: Markup = NO_NAVIGATION) -> str:
             navigation=navigation,
             environment=setting_pairs(head.environment),
             plan=setting_pairs(head.plan),
-            formats=[name for name in formats.texts() if name != "html"],
         )
     )
 
@@ -101,7 +98,6 @@ def template_environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    templates.globals.update(quoted=shlex.quote)
     templates.tests["share"] = lambda cell: isinstance(cell, Share)
     templates.filters.update(
         anchor=heading_id,

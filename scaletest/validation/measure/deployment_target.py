@@ -50,7 +50,7 @@ class DeploymentTarget:
 
     @property
     def patience_s(self) -> float:
-        """When pods are not ready after so long, not even the backend knows why."""
+        """How long a run waits for pods; the backend ends the wait before, with the reason."""
         return self.options.ready_timeout + 2 * PATIENCE_S
 
     def set_up(
@@ -204,7 +204,8 @@ class KubernetesBackend:
         self._deployment, self._scalers, self._changes = deployment, scalers, changes
         self._ready_s = ready_s
         self._clock = clock
-        self._wanted = self._ready = 0
+        self._wanted = self._ready = 0  # pods
+        # when pods were requested, when they were counted last, and when the API server answered
         self._asked_at = self._looked_at = self._answered_at = clock()
 
     def scale(self, workers: int) -> None:

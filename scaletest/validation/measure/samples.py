@@ -22,7 +22,7 @@ ReadSamples = Callable[[], Sequence[NodeSample]]
 
 
 class SampleStore:
-    """The samples of a run, in memory and in its folder; every second is dropped of too many.
+    """The samples of a run, in memory and in its folder; of too many every other one is dropped.
 
     Rates and levels stay correct without their neighbours, and energy is a counter. stored: samples
     that an earlier process of the run stored.
@@ -31,8 +31,8 @@ class SampleStore:
     def __init__(self, folder: ValidationFolder, stored: Sequence[NodeSample] = ()) -> None:
         self._folder = folder
         self._rows = list(stored)
-        self._every = 1
-        self._seen: Counter[str] = Counter()
+        self._stride = 1  # of each node every so many-th sample is kept
+        self._came: Counter[str] = Counter()  # samples by their node
 
     @property
     def rows(self) -> list[NodeSample]:
@@ -40,11 +40,11 @@ class SampleStore:
         return list(self._rows)
 
     def add(self, samples: Sequence[NodeSample]) -> None:
-        """Store these, or every second, fourth or eighth of each node when there are too many."""
+        """Store these, or every other, fourth or eighth of each node when there are too many."""
         new = []
         for sample in samples:
-            self._seen[sample.node] += 1
-            if self._seen[sample.node] % self._every == 0:
+            self._came[sample.node] += 1
+            if self._came[sample.node] % self._stride == 0:
                 new.append(sample)
         if not new:
             return
@@ -55,7 +55,7 @@ class SampleStore:
         while len(self._rows) > MOST_SAMPLES:
             numbers: defaultdict[str, Iterator[int]] = defaultdict(count)
             self._rows = [sample for sample in self._rows if next(numbers[sample.node]) % 2]
-            self._every *= 2
+            self._stride *= 2
         self._folder.replace_samples(self._rows)
 
 

@@ -12,11 +12,12 @@ from scaletest.validation.report.rows import Row, common_quantile, rows_of
 from scaletest.validation.report.throughput_chart import throughput_figure
 from scaletest.validation.run_type import ValidationRun
 
-# Columns that only a run tells that doubles its workers, and that only one tells that compares
-# numbers of workers on each device.
-DOUBLING = ("ratio",)
-SHARING = ("per device", "fair workers/devices", "memory limit")
-MOST_SPREAD = 8
+# Columns of runs that double their workers, and of those that compare numbers of workers on each
+# device.
+COLUMNS_OF_DOUBLING = ("ratio",)
+COLUMNS_OF_SHARING = ("per device", "fair workers/devices", "memory limit")
+# Nodes and devices in a line.
+MOST_NAMES = 8
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ class ReportParts:
 
     def table(self, left_out: Collection[str], short: Mapping[str, str] | None = None) -> Table:
         """Return a row for each step, in short. left_out: titles. short: shorter titles."""
-        unshown = {*left_out, *(DOUBLING if self.result.plan.compares else SHARING)}
+        compares = self.result.plan.compares
+        unshown = {*left_out, *(COLUMNS_OF_DOUBLING if compares else COLUMNS_OF_SHARING)}
         names = short or {}
         rows = []
         for row in self.rows:
@@ -66,9 +68,9 @@ def spread_texts(measured: Sequence[Step]) -> list[Text]:
     workers = plural(step.workers, "worker")
     texts = []
     if len(step.nodes) > 1:
-        texts.append(Text([leading_names(step.nodes, MOST_SPREAD)], label=f"nodes, {workers}"))
+        texts.append(Text([leading_names(step.nodes, MOST_NAMES)], label=f"nodes, {workers}"))
     if step.devices:
-        texts.append(Text([leading_names(step.devices, MOST_SPREAD)], label=f"devices, {workers}"))
+        texts.append(Text([leading_names(step.devices, MOST_NAMES)], label=f"devices, {workers}"))
     return texts
 
 

@@ -69,11 +69,11 @@ COLUMNS: dict[str, Callable[[Row], Value]] = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A step, its state, and its nodes' work; None without enough throughput or samples."""
+    """A step with all that tables show of it."""
 
     step: Step
-    scaled: Scaled | None
-    resources: StepResources | None
+    scaled: Scaled | None  # None without enough throughput
+    resources: StepResources | None  # None without samples of its nodes
     rates: Mapping[str, str]  # requests a second, and the work that any step reports, by title
     cells: Mapping[str, str]  # of short tables, by title
 

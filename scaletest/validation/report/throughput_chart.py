@@ -14,8 +14,12 @@ from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.report.rows import rate_text
 from scaletest.validation.report.words import rate_interval_text, workers_label
 
-# How far the axis of workers goes, as a multiple of the last step: the law is drawn beyond it.
-END_WITH_LAW, END_WITHOUT_LAW = 1.5, 1.06
+# The end of the axis of workers, as a multiple of the last step: the law is drawn beyond it.
+END_WITH_LAW = 1.5
+END_WITHOUT_LAW = 1.06
+# The low ends of logarithmic axes, as parts of the first step and of the lowest throughput.
+LOG_START_OF_LEVELS = 0.9
+LOG_START_OF_RATES = 0.7
 # The end of the axis of throughput, as a multiple of the highest that was measured.
 HEADROOM = 1.2
 # With more workers both axes are logarithmic, or the first steps would lie on top of each other.
@@ -95,8 +99,8 @@ def draw_scaling(
     x_low = y_low = 0.0
     kind = "linear"
     if last.level > MOST_ON_LINEAR_AXIS:
-        x_low = first.level * 0.9
-        y_low = min(point.throughput.value for point in points) * 0.7
+        x_low = first.level * LOG_START_OF_LEVELS
+        y_low = min(point.throughput.value for point in points) * LOG_START_OF_RATES
         kind = "log2"
     levels = [float(point.level) for point in points]
     chart = Chart(

@@ -78,7 +78,7 @@ def rate_interval_text(steps: Sequence[Step]) -> str:
 
 
 def best_share_text(result: Evaluation) -> str:
-    """Return by how much numbers of workers per device are worse than the best, or ""."""
+    """Return which number of workers per device is best, and how others compare; "" without one."""
     sharing = result.sharing
     if not sharing or sharing.best is None:
         return ""
@@ -101,20 +101,20 @@ def share_text(part: Estimate, most: int = 1) -> str:
 def speedup_bars(result: Evaluation) -> list[str]:
     """Return the speed-up of each step as a bar of text, beside what ideal growth would bring.
 
-    None without a step of 1 worker to compare with, or in a run that compares numbers of workers
+    No line without a step of 1 worker to compare with, or in a run that compares numbers of workers
     per device.
     """
     steps = result.steps
     if len(steps) < 2 or steps[0].workers > 1 or result.plan.compares:
         return []
-    first = steps[0].throughput.per_s
-    if not first:
+    per_s_of_one = steps[0].throughput.per_s
+    if not per_s_of_one:
         return []
     bars = []
     for step in steps:
         if not step.throughput.per_s and not step.failures:
             continue  # nothing was measured, as after an interruption
-        speedup = step.throughput.per_s / first
+        speedup = step.throughput.per_s / per_s_of_one
         text = f"{format_significant(speedup)}x  {format_significant(step.throughput.per_s)}/s"
         bars.append(Bar(plural(step.workers, "worker"), speedup, text, ideal=step.workers))
     lines = list(bar_lines(bars, full_value=steps[-1].workers))
