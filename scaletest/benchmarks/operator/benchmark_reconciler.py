@@ -127,7 +127,6 @@ class _BenchmarkPass(reporting.ReconcilePass):
             observation,
             self._status,
             self.settings.clock(),
-            int(self.document["metadata"].get("generation", 0)),
         )
         return new_status, new_status.get("summary") or new_status["message"]
 

@@ -65,8 +65,6 @@ def status_of(
         f"{succeeded} succeeded, {failed} failed, of {plan.count}",
         now_s,
     )
-    if generation := document["metadata"].get("generation"):
-        new_status["observedGeneration"] = generation
     return new_status
 
 

@@ -24,7 +24,6 @@ def status_of(
     observation: reconcile.Observation,
     old_status: Mapping[str, Any],
     now_s: float,
-    generation: int = 0,
 ) -> Document:
     """Return the status after a reconcile pass.
 
@@ -90,8 +89,6 @@ def status_of(
         status["message"],
         now_s,
     )
-    if generation:
-        status["observedGeneration"] = generation
     return status
 
 
