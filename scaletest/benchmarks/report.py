@@ -336,5 +336,4 @@ def make_sheet(run: BenchmarkRun) -> Sheet:
                 *(result.headlines.get(name, "") for name in numbers),
             ]
         )
-    columns = [*RUN_COLUMNS, *NETWORK_COLUMNS, *key_columns, *numbers]
-    return Sheet(columns, rows, line_end="\n")
+    return Sheet([*RUN_COLUMNS, *NETWORK_COLUMNS, *key_columns, *numbers], rows, line_end="\n")
