@@ -10,12 +10,11 @@ from scaletest.benchmarks.judging.evaluation import BenchmarkRun, MeasuredPermut
 from scaletest.benchmarks.kinds import Headline
 from scaletest.model import VerdictKind, error_pattern, texts
 from scaletest.render.axis import Axis, axis_end
-from scaletest.render.blocks import Block, Charts, Facts, Table, Text
+from scaletest.render.blocks import Block, Charts, Table, Text
 from scaletest.render.chart import Chart
 from scaletest.render.contents import Case, Head, Report, Section, Sheet, make_page
 from scaletest.render.numbers import (
     NOTHING,
-    format_duration,
     format_quantity,
     plural,
     quantity_with_half_width,
@@ -25,7 +24,6 @@ from scaletest.render.text import clean_text, csv_cell, one_line
 from scaletest.report.words import AXES, CUT
 from scaletest.runs.places import default_root, run_reference
 
-MOST_TILES = 8  # numbers of a single permutation beside the verdict
 MOST_GROUPS = 5  # of failures, on a terminal
 MOST_GROUPS_ON_PAGE = 20
 MOST_NAMES = 3  # of benchmarks in a group of failures
@@ -50,21 +48,6 @@ NETWORK_COLUMNS = ("interface", "family", "mtu", "address", "peer")
 
 def benchmark_report(run: BenchmarkRun) -> Report:
     """Return what every format shows of a run of benchmarks."""
-    elapsed_s = sum(result.length_s for _, result in run.counted)
-    facts = []
-    # the first numbers of a single permutation, of which a chart would have one point
-    if len(run.rows) == 1:
-        for headline in run.headlines[:MOST_TILES]:
-            if summary := run.rows[0].summaries.get(headline.name):
-                facts.append((headline.label, format_quantity(summary.mean, headline.unit)))
-    facts += [
-        ("measured", str(len(run.counted) - len(run.failures))),
-        ("failed", str(len(run.failures))),
-        ("not measured", str(run.plan.count - len(run.counted))),
-    ]
-    # not known before the first one has ended
-    if elapsed_s:
-        facts.append(("measuring took", format_duration(elapsed_s)))
     return Report(
         head=Head(
             title=run.plan.name,
@@ -74,8 +57,12 @@ def benchmark_report(run: BenchmarkRun) -> Report:
             conditions=[run.plan.workload],
             folder=run.folder,
             name=run_reference(Path(run.folder), default_root(os.environ)),
-            elapsed_s=elapsed_s,
-            facts=facts,
+            elapsed_s=sum(result.length_s for _, result in run.counted),
+            facts=[
+                ("measured", str(len(run.counted) - len(run.failures))),
+                ("failed", str(len(run.failures))),
+                ("not measured", str(run.plan.count - len(run.counted))),
+            ],
             thresholds=run.thresholds,
             environment=run.environment,
             alarming=("failed",) if run.failures else (),
@@ -151,7 +138,6 @@ def show_page(run: BenchmarkRun) -> list[Section]:
         layout="errors",
         note=f"{left_out} more: see the JSON." if left_out > 0 else "",
     )
-    facts = [("benchmarks", run.plan.workload), ("network", "; ".join(_used_networks(run)))]
     return make_page(
         {
             "Results": [results_table(run, on_page=True), Text(notes, "soft")],
@@ -164,7 +150,7 @@ def show_page(run: BenchmarkRun) -> list[Section]:
                 )
             ],
             "Failed": [failures],
-            "Run": [Facts([(name, text) for name, text in facts if text])],
+            "Networks": [Text(_used_networks(run))],
         }
     )
 
@@ -350,5 +336,4 @@ def make_sheet(run: BenchmarkRun) -> Sheet:
                 *(result.headlines.get(name, "") for name in numbers),
             ]
         )
-    columns = [*RUN_COLUMNS, *NETWORK_COLUMNS, *key_columns, *numbers]
-    return Sheet(columns, rows, line_end="\n")
+    return Sheet([*RUN_COLUMNS, *NETWORK_COLUMNS, *key_columns, *numbers], rows, line_end="\n")

@@ -148,7 +148,6 @@ def _kind_definition(kind: Kind) -> dict[str, Any]:
         },
         "startedAt": _TIME,
         "finishedAt": _TIME,
-        "observedGeneration": _COUNT,
         "conditions": _CONDITIONS,
     }
     return _definition(kind.name, kind.plural, spec, status, columns)
@@ -180,7 +179,6 @@ def _set_definition() -> dict[str, Any]:
         "verdictReason": {"type": "string", "maxLength": MOST_MESSAGE},
         "startedAt": _TIME,
         "finishedAt": _TIME,
-        "observedGeneration": _COUNT,
         "conditions": _CONDITIONS,
     }
     columns = [

@@ -186,8 +186,9 @@ def _measured_number(summary: Summary) -> Measured:
     remedy = "measure more <repetitions>"
     if summary.count > 1:
         return Measured(summary.estimate, remedy=remedy)
-    remark = " (one repetition, no interval)"
-    return Measured(exact_estimate(summary.mean), remedy=remedy, remark=remark)
+    return Measured(
+        exact_estimate(summary.mean), remedy=remedy, remark=" (one repetition, no interval)"
+    )
 
 
 def _verdict(

@@ -72,30 +72,44 @@ class IPerfSpec(PairSpec):
 
 def tasks(spec: IPerfSpec, site: ExecutionSite) -> Sequence[Task]:
     """Run a server that listens on its address only, and a client that measures."""
-    address, port = site.address("server"), 5001 if spec.tool == "iperf" else 5201
-    load = ("--time", str(spec.duration), "--parallel", str(spec.streams))
-    if spec.tool == "iperf":
-        ipv6 = ("--ipv6_domain",) if spec.ip_family == "IPv6" else ()
-        server = ("iperf", "--server", "--bind", address, *ipv6)
-        client = (
-            *("iperf", "--client", address, *ipv6, *load, "--format", "k"),
-            *(("--bandwidth", spec.bitrate) if spec.bitrate else ()),
-        )
-    else:
-        program = ("iperf3", "-6" if spec.ip_family == "IPv6" else "-4")
-        common = ("--port", str(port), "--json")
-        server = (*program, "--server", "--one-off", "--bind", address, *common)
-        client = (
-            *(*program, "--client", address, *common, *load, "--connect-timeout", "10000"),
-            *{"forward": (), "reverse": ("--reverse",), "both": ("--bidir",)}[spec.direction],
-            *(("--udp",) if spec.protocol == "UDP" else ()),
-            *(("--bitrate", spec.bitrate) if spec.bitrate else ()),
-            *(("--omit", str(spec.omit)) if spec.omit else ()),
-        )
+    commands = _iperf2_commands if spec.tool == "iperf" else _iperf3_commands
+    server, client, port = commands(spec, site.address("server"))
     return (
         Task("server", 0, bind_to_cpus(spec, server), port=port),
         Task("client", 0, bind_to_cpus(spec, client)),
     )
+
+
+def _iperf2_commands(spec: IPerfSpec, address: str) -> tuple[list[str], list[str], int]:
+    """Return the commands of server and client, and their port."""
+    server = ["iperf", "--server", "--bind", address]
+    client = ["iperf", "--client", address, *_load(spec), "--format", "k"]
+    if spec.ip_family == "IPv6":
+        server.append("--ipv6_domain")
+        client.append("--ipv6_domain")
+    if spec.bitrate:
+        client += ["--bandwidth", spec.bitrate]
+    return server, client, 5001
+
+
+def _iperf3_commands(spec: IPerfSpec, address: str) -> tuple[list[str], list[str], int]:
+    """Return the commands of server and client, and their port."""
+    port = 5201
+    common = ["iperf3", "-6" if spec.ip_family == "IPv6" else "-4", "--port", str(port), "--json"]
+    server = [*common, "--server", "--one-off", "--bind", address]
+    client = [*common, "--client", address, *_load(spec), "--connect-timeout", "10000"]
+    client += {"forward": [], "reverse": ["--reverse"], "both": ["--bidir"]}[spec.direction]
+    if spec.protocol == "UDP":
+        client.append("--udp")
+    if spec.bitrate:
+        client += ["--bitrate", spec.bitrate]
+    if spec.omit:
+        client += ["--omit", str(spec.omit)]
+    return server, client, port
+
+
+def _load(spec: IPerfSpec) -> list[str]:
+    return ["--time", str(spec.duration), "--parallel", str(spec.streams)]
 
 
 def parse(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:

@@ -87,12 +87,12 @@ class RDMABandwidthSpec(RDMASpec):
 
 def _tasks(spec: RDMASpec, site: ExecutionSite, tool: str, *arguments: str) -> Sequence[Task]:
     """Run server and client of ib_read_bw, ib_write_lat and so on."""
-    argv = [
-        *(f"ib_{spec.mode}_{tool}", "-a", "-F", "-R", "-n", str(spec.iterations), *arguments),
-        *(("--ipv6",) if spec.ip_family == "IPv6" else ()),
-        *(("-d", spec.device) if spec.device else ()),
-        *spec.extra_args,
-    ]
+    argv = [f"ib_{spec.mode}_{tool}", "-a", "-F", "-R", "-n", str(spec.iterations), *arguments]
+    if spec.ip_family == "IPv6":
+        argv.append("--ipv6")
+    if spec.device:
+        argv += ["-d", spec.device]
+    argv += spec.extra_args
     return (
         Task("server", 0, bind_to_cpus(spec, argv), ready_text="Waiting for client to connect"),
         Task("client", 0, bind_to_cpus(spec, [*argv, site.address("server")])),

@@ -1,5 +1,6 @@
 """Read the document to run: of a file or a kind, with what the command line changes."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,21 +34,7 @@ def read_document(
 
 def _apply_changes(document: dict[str, Any], changes: BenchmarkChanges) -> dict[str, Any]:
     """Return the document with the changes; a benchmark becomes a set where they are about one."""
-    # --set a.b=value as maps in maps; the value is read as YAML
-    change: dict[str, Any] = {}
-    for setting in changes.sets:
-        key, sign, text = setting.partition("=")
-        if not sign or not key:
-            raise UsageError(
-                f"<set> {setting!r} is not KEY=VALUE", hint="write e.g. <set> streams=2"
-            )
-        *parents, name = key.split(".")
-        inner = change
-        for parent in parents:
-            if not isinstance(inner.get(parent), dict):
-                inner[parent] = {}
-            inner = inner[parent]
-        inner[name] = reader.read(text, f"the value of <set> {setting!r}", "put quotes around it")
+    change = _read_settings(changes.sets)
     # what only a set has
     set_fields: dict[str, Any] = {}
     if changes.repetitions is not None:
@@ -69,3 +56,22 @@ def _apply_changes(document: dict[str, Any], changes: BenchmarkChanges) -> dict[
         "metadata": {"name": name},
         "spec": {"template": template, **set_fields},
     }
+
+
+def _read_settings(settings: Sequence[str]) -> dict[str, Any]:
+    """Read each a.b=VALUE, with the value in YAML, into maps in maps."""
+    change: dict[str, Any] = {}
+    for setting in settings:
+        key, sign, text = setting.partition("=")
+        if not sign or not key:
+            raise UsageError(
+                f"<set> {setting!r} is not KEY=VALUE", hint="write e.g. <set> streams=2"
+            )
+        *parents, name = key.split(".")
+        inner = change
+        for parent in parents:
+            if not isinstance(inner.get(parent), dict):
+                inner[parent] = {}
+            inner = inner[parent]
+        inner[name] = reader.read(text, f"the value of <set> {setting!r}", "put quotes around it")
+    return change

@@ -114,7 +114,7 @@ class LocalExecutor:
             if is_isolated:
                 node_count = max(part.node for part in parts) + 1
                 network = namespaces.Namespaces(node_count, spec.mtu, spec.ip_family)
-            stack.callback(network.close)
+                stack.callback(network.close)
             # the limit counts from here: setting the network up is not the benchmark's time
             processes = Processes(
                 logs,

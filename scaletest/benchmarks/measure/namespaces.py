@@ -151,9 +151,6 @@ class Loopback:
         """Return no prefix: commands run as they are."""
         return ()
 
-    def close(self) -> None:
-        """Do nothing: nothing was created."""
-
 
 Network = Namespaces | Loopback
 

@@ -122,14 +122,13 @@ class _BenchmarkPass(reporting.ReconcilePass):
             }
             benchmark = replace(benchmark, spec=replace(benchmark.spec, **unset))
             observation = self._advance(benchmark)
-        now = status.status_of(
+        new_status = status.status_of(
             benchmark,
             observation,
             self._status,
             self.settings.clock(),
-            int(self.document["metadata"].get("generation", 0)),
         )
-        return now, now.get("summary") or now["message"]
+        return new_status, new_status.get("summary") or new_status["message"]
 
     @property
     def _status(self) -> Mapping[str, str]:

@@ -6,7 +6,6 @@ next one.
 
 import logging
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -60,7 +59,6 @@ def run(
     image: str,
     namespaces: Sequence[str],
     metrics_port: int,
-    stop: threading.Event | None = None,
     *,
     pod_fields: Mapping[str, str | None] | None = None,
     perftest_group: str = "",
@@ -86,7 +84,6 @@ def run(
             standalone=True,
             clusterwide=not namespaces,
             namespaces=list(namespaces),
-            stop_flag=stop,
         )
 
 

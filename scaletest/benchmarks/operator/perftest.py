@@ -58,6 +58,4 @@ class _PerftestPass(reporting.ReconcilePass):
             )
             return {"phase": str(BenchmarkPhase.FAILED), "message": message}, message
         status = {"phase": str(BenchmarkPhase.PENDING), **copy.get("status", {})}
-        # each object's generation counts the changes of its own spec
-        status.pop("observedGeneration", None)
         return status, "; ".join(warnings) or status.get("summary") or status.get("message", "")

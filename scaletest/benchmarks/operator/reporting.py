@@ -68,12 +68,12 @@ class ReconcilePass(ABC):
 
         Returns the phase if it has changed, else "".
         """
-        before = self.document.get("status") or {}
+        old_status = self.document.get("status") or {}
         if has_ended(self.document):
             return ""
-        now, message = self.act()
-        phase = str(now["phase"])
-        if not self._write(now) or phase == before.get("phase"):
+        new_status, message = self.act()
+        phase = str(new_status["phase"])
+        if not self._write(new_status) or phase == old_status.get("phase"):
             return ""
         self.settings.send_event(
             self.document,
@@ -83,15 +83,16 @@ class ReconcilePass(ABC):
         )
         return phase
 
-    def _write(self, now: Document) -> bool:
+    def _write(self, new_status: Document) -> bool:
         """Write the status if it differs; False when the object is gone or has changed since.
 
         The next pass acts on what it has become.
         """
-        meta, before = self.document["metadata"], self.document.get("status") or {}
-        if all(before.get(key) == part for key, part in now.items()):
+        meta = self.document["metadata"]
+        old_status = self.document.get("status") or {}
+        if all(old_status.get(key) == part for key, part in new_status.items()):
             return True
-        body = {"metadata": {"resourceVersion": meta["resourceVersion"]}, "status": now}
+        body = {"metadata": {"resourceVersion": meta["resourceVersion"]}, "status": new_status}
         try:
             self.objects.patch(self.resource, self.namespace, meta["name"], body, "status")
         except (Missing, Conflict):

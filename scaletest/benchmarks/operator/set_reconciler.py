@@ -73,24 +73,27 @@ class _SetPass(reporting.ReconcilePass):
 
     def act(self) -> tuple[Document, str]:
         """Act once; return the status then, and what an event says of it. Raises Busy."""
-        before, now_s = self.document.get("status") or {}, self.settings.clock()
+        old_status = self.document.get("status") or {}
+        now_s = self.settings.clock()
         try:
-            now = self._advance()
+            new_status = self._advance()
         except Busy:
             raise
         except config_maps.Damaged as error:
-            now = set_status.refused_status(before, f"{error.message}; {error.remedy}", now_s)
+            new_status = set_status.refused_status(
+                old_status, f"{error.message}; {error.remedy}", now_s
+            )
         except (errors.UsageError, Refused) as error:
-            now = set_status.refused_status(
-                before, f"{error.message}; {wording.as_options(error.hint)}", now_s
+            new_status = set_status.refused_status(
+                old_status, f"{error.message}; {wording.as_options(error.hint)}", now_s
             )
         except (errors.Unreachable, Missing) as error:
-            now = set_status.hindered_status(
-                before, f"{error.message}; {wording.as_options(error.hint)}", now_s
+            new_status = set_status.hindered_status(
+                old_status, f"{error.message}; {wording.as_options(error.hint)}", now_s
             )
         except owned_objects.NameConflict as error:
-            now = set_status.hindered_status(before, str(error), now_s)
-        return now, now["conditions"][0]["message"]
+            new_status = set_status.hindered_status(old_status, str(error), now_s)
+        return new_status, new_status["conditions"][0]["message"]
 
     def _advance(self) -> Document:
         """Create the benchmarks that may start; return the status then."""
@@ -112,11 +115,11 @@ class _SetPass(reporting.ReconcilePass):
                 del new[benchmark.name]
         if not self.document["spec"].get("paused"):
             self._create_startable(plan, created, new)
-        now = set_status.status_of(self.document, plan, created, self.settings.clock())
-        if "finishedAt" in now:
+        new_status = set_status.status_of(self.document, plan, created, self.settings.clock())
+        if "finishedAt" in new_status:
             del self.settings.new_children[uid]
             self.settings.plans.pop(uid, None)
-        return now
+        return new_status
 
     def _load_plan(self) -> BenchmarkPlan:
         """Return the stored plan, made if there is none.

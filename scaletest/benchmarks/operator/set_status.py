@@ -28,17 +28,20 @@ def status_of(
     now_s: float,
 ) -> Document:
     """Return the status of a set. created: its benchmarks by name, as far as there are any."""
-    before = document.get("status") or {}
+    old_status = document.get("status") or {}
     # a set that stopped when its warm-up failed measured nothing
     names = [benchmark.name for benchmark in plan.benchmarks if not benchmark.warm_up]
     phases = [phase_of(created[name]) for name in names if name in created]
     succeeded, failed = phases.count("Completed"), phases.count("Failed")
     running = sum(not reporting.has_ended(child) for child in created.values())
-    over = not running and (succeeded + failed == plan.count or is_stopped(plan, created))
-    phase = "Paused" if document["spec"].get("paused") and not running else "Running"
-    if over:
+    is_over = not running and (succeeded + failed == plan.count or is_stopped(plan, created))
+    if is_over:
         phase = "Completed" if succeeded == plan.count else "Failed"
-    now: Document = {
+    elif document["spec"].get("paused") and not running:
+        phase = "Paused"
+    else:
+        phase = "Running"
+    new_status: Document = {
         "phase": phase,
         "permutationCount": len(plan.permutations),
         "count": plan.count,
@@ -46,52 +49,54 @@ def status_of(
         "running": running,
         "succeeded": succeeded,
         "failed": failed,
-        "startedAt": before.get("startedAt") or status.write_time(now_s),
+        "startedAt": old_status.get("startedAt") or status.write_time(now_s),
     }
     # computed only when another benchmark has ended
-    if over or any(now[key] != before.get(key) for key in ("succeeded", "failed")):
-        now |= measured_so_far(plan, created, over=over)
+    if is_over or any(new_status[key] != old_status.get(key) for key in ("succeeded", "failed")):
+        new_status |= measured_so_far(plan, created, is_over=is_over)
     else:
-        now |= {key: before[key] for key in ("results", "summary") if key in before}
-    if over:
-        now["finishedAt"] = status.write_time(now_s)
-    now["conditions"] = status.make_conditions(
-        before,
+        new_status |= {key: old_status[key] for key in ("results", "summary") if key in old_status}
+    if is_over:
+        new_status["finishedAt"] = status.write_time(now_s)
+    new_status["conditions"] = status.make_conditions(
+        old_status,
         {"Complete": phase == "Completed", "Failed": phase == "Failed"},
         phase,
         f"{succeeded} succeeded, {failed} failed, of {plan.count}",
         now_s,
     )
-    if generation := document["metadata"].get("generation"):
-        now["observedGeneration"] = generation
-    return now
+    return new_status
 
 
-def refused_status(before: Mapping[str, Any], message: str, now_s: float) -> Document:
+def refused_status(old_status: Mapping[str, Any], message: str, now_s: float) -> Document:
     """Return the status of a set that cannot be measured."""
     return {
         "phase": "Failed",
         "finishedAt": status.write_time(now_s),
         "conditions": status.make_conditions(
-            before, {"Complete": False, "Failed": True}, "refused", message, now_s
+            old_status, {"Complete": False, "Failed": True}, "refused", message, now_s
         ),
         "verdict": str(VerdictKind.INVALID),
         "verdictReason": message[:500],
     }
 
 
-def hindered_status(before: Mapping[str, Any], message: str, now_s: float) -> Document:
+def hindered_status(old_status: Mapping[str, Any], message: str, now_s: float) -> Document:
     """Return the status while a missing right or a name in use may be corrected; later, refused."""
     # the last condition tells since when the set is hindered
     conditions = status.make_conditions(
-        before, {"Complete": False, "Failed": False, "Hindered": True}, "hindered", message, now_s
+        old_status,
+        {"Complete": False, "Failed": False, "Hindered": True},
+        "hindered",
+        message,
+        now_s,
     )
     if (
         now_s - pod_status.parse_time_s(conditions[-1]["lastTransitionTime"])
         > manifests.START_LIMIT_S
     ):
-        return refused_status(before, message, now_s)
-    return {"phase": before.get("phase") or "Pending", "conditions": conditions}
+        return refused_status(old_status, message, now_s)
+    return {"phase": old_status.get("phase") or "Pending", "conditions": conditions}
 
 
 def is_stopped(plan: BenchmarkPlan, created: Mapping[str, Document]) -> bool:
@@ -105,7 +110,7 @@ def phase_of(child: Mapping[str, Any]) -> str:
 
 
 def measured_so_far(
-    plan: BenchmarkPlan, children: Mapping[str, Document], *, over: bool
+    plan: BenchmarkPlan, children: Mapping[str, Document], *, is_over: bool
 ) -> Document:
     """Return results and summary; once the set is over also verdict and verdictReason."""
     results = {}
@@ -122,7 +127,7 @@ def measured_so_far(
             )
     run = evaluate_benchmarks(plan, results)
     fields: Document = {"results": _fit_permutations(run), "summary": _summarise(run)}
-    if over:
+    if is_over:
         fields["verdict"] = str(run.verdict.kind)
         fields["verdictReason"] = text.clean_text(run.verdict.reason, 500)
     return fields

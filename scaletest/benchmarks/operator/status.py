@@ -22,17 +22,16 @@ MOST_NETWORK = 1000  # characters of the network as JSON, which a pod writes
 def status_of(
     benchmark: Benchmark,
     observation: reconcile.Observation,
-    before: Mapping[str, Any],
+    old_status: Mapping[str, Any],
     now_s: float,
-    generation: int = 0,
 ) -> Document:
     """Return the status after a reconcile pass.
 
-    before: the status until now, whose times are retained; a phase never goes back.
+    old_status: the status until now, whose times are retained; a phase never goes back.
     """
     phase = max(
         observation.phase,
-        BenchmarkPhase(before.get("phase") or "Pending"),
+        BenchmarkPhase(old_status.get("phase") or "Pending"),
         key=list(BenchmarkPhase).index,
     )
     # names, nodes and addresses of the first pods, by role
@@ -51,10 +50,10 @@ def status_of(
     status: Document = {
         "phase": str(phase),
         "message": observation.message[:MOST_MESSAGE],
-        "pods": pods or before.get("pods") or {},
+        "pods": pods or old_status.get("pods") or {},
     }
-    if "startedAt" in before or phase is not BenchmarkPhase.PENDING:
-        status = {"startedAt": before.get("startedAt") or write_time(now_s), **status}
+    if "startedAt" in old_status or phase is not BenchmarkPhase.PENDING:
+        status = {"startedAt": old_status.get("startedAt") or write_time(now_s), **status}
     # what a benchmark has at its end
     if (result := observation.result) is not None:
         units = {headline.name: headline.unit for headline in benchmark.kind.headlines}
@@ -81,7 +80,7 @@ def status_of(
         if result.failure is not Failure.REFUSED:
             status["resultConfigMap"] = manifests.result_name(benchmark.name)
     status["conditions"] = make_conditions(
-        before,
+        old_status,
         {
             "Complete": phase is BenchmarkPhase.COMPLETED,
             "Failed": phase is BenchmarkPhase.FAILED,
@@ -90,13 +89,15 @@ def status_of(
         status["message"],
         now_s,
     )
-    if generation:
-        status["observedGeneration"] = generation
     return status
 
 
 def make_conditions(
-    before: Mapping[str, Any], facts: Mapping[str, bool], reason: str, message: str, now_s: float
+    old_status: Mapping[str, Any],
+    facts: Mapping[str, bool],
+    reason: str,
+    message: str,
+    now_s: float,
 ) -> list[Document]:
     """Return conditions by type; a transition time changes only with the fact.
 
@@ -106,7 +107,7 @@ def make_conditions(
         reason = "".join(part.capitalize() for part in reason.split("_"))
     since = {
         (condition["type"], condition["status"]): condition.get("lastTransitionTime")
-        for condition in before.get("conditions") or ()
+        for condition in old_status.get("conditions") or ()
     }
     return [
         {

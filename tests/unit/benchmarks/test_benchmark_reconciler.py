@@ -303,7 +303,7 @@ def test_15_the_results_of_a_set_are_bounded(count: int, shown: int) -> None:
     plan, _ = plan_of({"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": spec}, list)
     child_status = {"phase": "Completed", "values": {"bandwidth": 1.23456789e9}}
     summary = set_status.measured_so_far(
-        plan, {planned.name: {"status": child_status} for planned in plan.benchmarks}, over=True
+        plan, {planned.name: {"status": child_status} for planned in plan.benchmarks}, is_over=True
     )
     assert len(json.dumps(summary)) < set_status.RESULTS_BYTES + 1024
     assert [row["values"] for row in summary["results"]] == [{"bandwidth": 1.23456789e9}] * shown
