@@ -29,7 +29,7 @@ from scaletest.broker.fast_lane import call_nonce
 from scaletest.broker.queue_state import pairs_of, text_of
 from scaletest.broker.queues import Queues
 from scaletest.broker.redis_errors import excuse_outage, is_transient
-from scaletest.broker.reply_reader import Finished, Reader, entry_order, parse_replies
+from scaletest.broker.reply_reader import Reader, entry_order, parse_replies
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.scripts import script
 from scaletest.model.errors import InvalidValue, QueueFull, UndeclaredQueue, WaitTimeout
@@ -221,7 +221,7 @@ class Client:
         if not self.submit([request], reply=reply, result_ttl_s=result_ttl_s):
             raise QueueFull(request.queue, Queues(self._redis).state(request.queue).maximum)
 
-    def replies(self, timeout_s: float) -> list[Finished]:
+    def replies(self, timeout_s: float) -> list[Reply]:
         """Return replies; wait up to `timeout_s` for the first, less when `wake` is called."""
         return list(parse_replies(self._retrying.run(lambda: self._reader.read(timeout_s))))
 
@@ -232,7 +232,7 @@ class Client:
         """
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
-            for _, reply in self.replies(min(2.0, max(0.0, deadline - time.monotonic()))):
+            for reply in self.replies(min(2.0, max(0.0, deadline - time.monotonic()))):
                 if reply.id == request.id:
                     return reply
             self.recover({request.id: request})

@@ -85,12 +85,7 @@ class EmbeddedServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> EmbeddedServer:
-        try:
-            self.start()
-        except BaseException:
-            # a signal may end the wait, and the process may live on
-            self.stop()
-            raise
+        self.start()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -223,10 +223,12 @@ class Heartbeat:
                 self._wake.wait(left_s)
                 self._wake.clear()
             try:
-                # The main thread may be just about to wait for a request, and begin after this. So
-                # this is repeated every UNBLOCK_EVERY_S.
-                if self._ends_waits:
-                    self._unblock_main_thread()
+                # Let Redis end the main thread's wait for a request. The thread may be just about
+                # to wait, so this is repeated every UNBLOCK_EVERY_S. Redis knows its connection by
+                # a number, which is 0 before there is one.
+                lane = self.lane
+                if self._ends_waits and lane is not None and lane.idle and lane.client_id:
+                    self._client.client_unblock(lane.client_id)
                 if self._sampling:
                     self._sampling.send(self._client)
                 if time.monotonic() >= due:
@@ -249,13 +251,6 @@ class Heartbeat:
                         "worker %s: heartbeat failed: %s", self._worker, cut_text(str(error), 200)
                     )
                 self._closing.wait(RETRY_S)
-
-    def _unblock_main_thread(self) -> None:
-        """Let Redis end the main thread's wait for a request, if it waits."""
-        lane = self.lane
-        # Redis knows the connection by a number, which is 0 before there is one
-        if lane is not None and lane.idle and lane.client_id:
-            self._client.client_unblock(lane.client_id)
 
     def _beat(self) -> None:
         """Send one heartbeat, and act on its answer."""

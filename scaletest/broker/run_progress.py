@@ -3,7 +3,6 @@
 Whatever is told expires by itself.
 """
 
-import logging
 from typing import Any
 
 from redis.exceptions import ResponseError
@@ -12,8 +11,6 @@ from scaletest.broker import keys
 from scaletest.broker.connection import Redis
 from scaletest.model.errors import InvalidValue
 from scaletest.model.run_progress import RunProgress
-
-logger = logging.getLogger("scaletest.broker")
 
 EXPIRES_S = 30
 # What is read at most: any client may write to Redis.
@@ -42,8 +39,7 @@ def read_published(redis: Redis) -> list[RunProgress]:
         try:
             content: Any = redis.getrange(keys.progress(name), 0, MOST_BYTES)
             progress = RunProgress.from_json(content)
-        except (ResponseError, InvalidValue) as error:  # a ResponseError for another type of key
-            logger.debug("cannot read the published progress of run %r: %s", name, error)
+        except (ResponseError, InvalidValue):  # a ResponseError for another type of key
             continue
         # a page asks for a run by this name
         if progress.run == name:

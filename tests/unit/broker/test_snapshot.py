@@ -21,7 +21,6 @@ from scaletest.broker.samples import (
     AFTERWARDS_S,
     AT_FIRST_S,
     LONGEST_WAIT_S,
-    MOST_BYTES,
     SAMPLE_EVERY_S,
     SampleReader,
     SamplerLease,
@@ -291,21 +290,6 @@ def test_a_worker_that_leaves_gives_up_the_sampler_lease(
     assert second.owns_lease()
 
 
-def test_a_worker_whose_sampler_ended_gives_up_the_sampler_lease(
-    redis: VirtualRedis, queues: Queues, clock: Clock
-) -> None:
-    first, second = Sampling(redis, "first", clock), Sampling(redis, "second", clock)
-    first.beat()
-    first.lease.end()
-    first.lease.send(redis)
-    second.beat()
-    first.beat()
-    assert second.owns_lease() and redis.hgetall(keys.samplers("q")) == {b"n": b"second"}
-    # what is given back is another's by now
-    first.lease.send(redis)
-    assert redis.hlen(keys.samplers("q")) == 1
-
-
 def test_an_outage_does_not_end_the_sampler_lease(
     redis: VirtualRedis, queues: Queues, clock: Clock
 ) -> None:
@@ -435,15 +419,11 @@ def test_the_stream_is_bounded(
     assert redis.xlen(keys.samples("q")) <= 200  # about, as Redis trims whole nodes of its tree
 
 
-def test_a_sample_is_bounded() -> None:
-    chance = random.Random(1)
-    row = {f"busy.engine{number}": chance.random() for number in range(30)}
+def test_a_sample_is_packed() -> None:
+    row = {f"busy.engine{number}": random.Random(number).random() for number in range(30)}
     names = ["cpu", "disk:a", "network:a", *(f"device:{number}" for number in range(40))]
     packed = encode(sample(resources=dict.fromkeys(names, row)))
-    full = encode(sample(resources={name: {key: chance.random() for key in row} for name in names}))
-    assert len(packed) < 1000 and len(full) <= MOST_BYTES
-    resources = decode(full, 0.0).resources
-    assert "cpu" in resources and "disk:a" not in resources and 0 < len(resources) < len(names)
+    assert len(packed) < 1000
     assert set(decode(packed, 0.0).resources) == set(names)
 
 
