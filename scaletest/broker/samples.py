@@ -106,7 +106,6 @@ class SamplerLease:
         self._submitted_before: int | None = None
         # a sample that the heartbeat shall send, and when it was offered
         self._waiting: tuple[float, bytes] | None = None
-        self._has_warned = False
 
     # -- for the heartbeat
     # ----------------------------------------------------------------------------------------------
@@ -157,9 +156,9 @@ class SamplerLease:
                 self._note_loss()
             else:
                 self._note_queue(*row)
-        except Exception as error:  # warn once; an outage is logged elsewhere
-            if not is_transient(error) and not self._has_warned:
-                self._has_warned = True
+        except Exception as error:  # an outage is logged elsewhere
+            if not is_transient(error):
+                self.end()
                 logger.warning(
                     "worker %s: samples of its node are lost: %s",
                     self.worker,

@@ -177,10 +177,7 @@ def test_a_foreign_key_among_very_many_workers_hides_only_their_queue(
     assert [name for name, _ in view.unreadable] == ["q"]
 
 
-def test_failed_jobs_and_the_suspension_of_rq_are_told(
-    redis: VirtualRedis, queues: Queues, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("scaletest.broker.snapshot.QUEUES_AT_ONCE", 2)
+def test_failed_jobs_and_the_suspension_of_rq_are_told(redis: VirtualRedis, queues: Queues) -> None:
     names = [f"q-{number}" for number in range(5)]
     for name in names:
         queues.add(name)
