@@ -76,7 +76,9 @@ class Program:
         capture: keep standard output to be read. quiet: keep what it writes, and pass nothing on.
         Raises Interrupted.
         """
-        watch = self._sampler.draw(environment.get(DEVICE_VARIABLE, "")) if self._sampler else None
+        watch = None
+        if self._sampler is not None:
+            watch = self._sampler.draw(environment.get(DEVICE_VARIABLE, ""))
         options = self._options
         name = argv[0]
         children_before = own_children()
