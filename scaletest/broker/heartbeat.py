@@ -72,7 +72,6 @@ class RunningRequest:
     attempt: int  # how many workers took it, this one included
     by_rq: bool = False  # RQ's own code runs it, and enters it in RQ's registries
     registered: bool = False  # a heartbeat may have entered it in RQ's registry of started jobs
-    settling: bool = False  # its outcome is being delivered, which ends the lease
 
 
 def patience_s(interval_s: float) -> float:
@@ -159,11 +158,6 @@ class Heartbeat:
     def note_start(self, request: str, attempt: int, *, by_rq: bool = False) -> None:
         """Note the request that runs from now on, so that heartbeats extend its lease."""
         self.running = RunningRequest(request, attempt, by_rq)
-
-    def note_settling(self) -> None:
-        """Note that the outcome is being delivered, so that a missing lease is not a lost one."""
-        if self.running is not None:
-            self.running.settling = True
 
     def note_end(self) -> bool:
         """Note that the request has ended; return whether RQ's registry may have an entry of it.
@@ -265,7 +259,7 @@ class Heartbeat:
         self._has_turn = self._has_turn or bool(has_turn)
         if self._sampling:
             self._sampling.take_answer(node_answer)
-        if not is_held and running is self.running and running is not None and not running.settling:
+        if not is_held and running is not None and running is self.running:
             logger.warning(
                 "worker %s lost its lease on request %s, finishing it nevertheless",
                 self._worker,
