@@ -178,22 +178,8 @@ class Client:
                 hint="give every client a name of its own, or none",
             ) from error
         if answer is None:
-            # a queue that took requests of ours may be declared again, as it was before
-            if queue in self._undeclared_since:
-                now = time.monotonic()
-                since = self._undeclared_since[queue]
-                if since is None:
-                    since = now
-                    self._undeclared_since[queue] = now
-                    logger.warning(
-                        "client %s: queue %s is no longer declared; waiting %g s for it to be"
-                        " declared again",
-                        self.name,
-                        queue,
-                        DECLARED_AGAIN_S,
-                    )
-                if now - since < DECLARED_AGAIN_S:
-                    return 0
+            if self._may_be_declared_again(queue):
+                return 0
             raise UndeclaredQueue(queue, Queues(self._redis).names())
         self._undeclared_since[queue] = None
         accepted = int(answer[0])
@@ -202,6 +188,24 @@ class Client:
             return 0
         self._warn_of_no_scheduler(queue, schedule, bool(answer[2]))
         return accepted
+
+    def _may_be_declared_again(self, queue: str) -> bool:
+        """Return whether an undeclared queue took requests of ours, a short time ago."""
+        if queue not in self._undeclared_since:
+            return False
+        now = time.monotonic()
+        since = self._undeclared_since[queue]
+        if since is None:
+            since = now
+            self._undeclared_since[queue] = now
+            logger.warning(
+                "client %s: queue %s is no longer declared; waiting %g s for it to be declared"
+                " again",
+                self.name,
+                queue,
+                DECLARED_AGAIN_S,
+            )
+        return now - since < DECLARED_AGAIN_S
 
     def _warn_of_no_scheduler(self, queue: str, schedule: Schedule, has_one: bool) -> None:
         """Warn once that no scheduler enqueues a queue's delayed requests when they are due."""
