@@ -380,7 +380,7 @@ def wait_for(client: Client, count: int, seconds: float = 240.0) -> dict[str, An
     while len(replies) < count:
         left = deadline - time.monotonic()
         assert left > 0, f"{len(replies)} of {count} replies came"
-        for _, reply in client.replies(min(left, 5.0)):
+        for reply in client.replies(min(left, 5.0)):
             assert reply.id not in replies, "a second reply was handed over"
             replies[reply.id] = reply
     return replies

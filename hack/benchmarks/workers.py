@@ -188,7 +188,7 @@ class Bars:
             self._loop.run_until(lambda: False, 1.0)
             answered: set[str] = set()
             while replies := client.replies(1.0):
-                answered |= {reply.id for _, reply in replies}
+                answered |= {reply.id for reply in replies}
         slowest_ms, slowest = self._slowest()
         lost = {request.id for request in requests} - answered
         in_time = seconds < MOST_AGAIN_S and slowest_ms < MOST_SCRIPT_MS

@@ -439,7 +439,7 @@ class Client:
         while not self._closing.is_set():
             try:
                 with python_names(), explain_redis_errors(self._url):
-                    for _, reply in self._broker.replies(READ_TIMEOUT_S):
+                    for reply in self._broker.replies(READ_TIMEOUT_S):
                         self._deliver_answer(reply.id, reply)
                     while not self._left_behind.empty():
                         self._cancel(*self._left_behind.get())

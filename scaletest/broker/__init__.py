@@ -10,12 +10,10 @@ from scaletest.broker.connection import Redis, connect
 from scaletest.broker.embedded import EmbeddedServer, find_server
 from scaletest.broker.queue_state import QueueState
 from scaletest.broker.queues import Queues
-from scaletest.broker.reply_reader import Finished
 
 __all__ = [
     "Client",
     "EmbeddedServer",
-    "Finished",
     "Queues",
     "QueueState",
     "Redis",

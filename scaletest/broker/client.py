@@ -29,7 +29,7 @@ from scaletest.broker.fast_lane import call_nonce
 from scaletest.broker.queue_state import pairs_of, text_of
 from scaletest.broker.queues import Queues
 from scaletest.broker.redis_errors import excuse_outage, is_transient
-from scaletest.broker.reply_reader import Finished, Reader, entry_order, parse_replies
+from scaletest.broker.reply_reader import Reader, entry_order, parse_replies
 from scaletest.broker.retrying import Retrying
 from scaletest.broker.scripts import script
 from scaletest.model.errors import InvalidValue, QueueFull, UndeclaredQueue, WaitTimeout
@@ -178,22 +178,8 @@ class Client:
                 hint="give every client a name of its own, or none",
             ) from error
         if answer is None:
-            # a queue that took requests of ours may be declared again, as it was before
-            if queue in self._undeclared_since:
-                now = time.monotonic()
-                since = self._undeclared_since[queue]
-                if since is None:
-                    since = now
-                    self._undeclared_since[queue] = now
-                    logger.warning(
-                        "client %s: queue %s is no longer declared; waiting %g s for it to be"
-                        " declared again",
-                        self.name,
-                        queue,
-                        DECLARED_AGAIN_S,
-                    )
-                if now - since < DECLARED_AGAIN_S:
-                    return 0
+            if self._may_be_declared_again(queue):
+                return 0
             raise UndeclaredQueue(queue, Queues(self._redis).names())
         self._undeclared_since[queue] = None
         accepted = int(answer[0])
@@ -202,6 +188,24 @@ class Client:
             return 0
         self._warn_of_no_scheduler(queue, schedule, bool(answer[2]))
         return accepted
+
+    def _may_be_declared_again(self, queue: str) -> bool:
+        """Return whether an undeclared queue took requests of ours, a short time ago."""
+        if queue not in self._undeclared_since:
+            return False
+        now = time.monotonic()
+        since = self._undeclared_since[queue]
+        if since is None:
+            since = now
+            self._undeclared_since[queue] = now
+            logger.warning(
+                "client %s: queue %s is no longer declared; waiting %g s for it to be declared"
+                " again",
+                self.name,
+                queue,
+                DECLARED_AGAIN_S,
+            )
+        return now - since < DECLARED_AGAIN_S
 
     def _warn_of_no_scheduler(self, queue: str, schedule: Schedule, has_one: bool) -> None:
         """Warn once that no scheduler enqueues a queue's delayed requests when they are due."""
@@ -221,7 +225,7 @@ class Client:
         if not self.submit([request], reply=reply, result_ttl_s=result_ttl_s):
             raise QueueFull(request.queue, Queues(self._redis).state(request.queue).maximum)
 
-    def replies(self, timeout_s: float) -> list[Finished]:
+    def replies(self, timeout_s: float) -> list[Reply]:
         """Return replies; wait up to `timeout_s` for the first, less when `wake` is called."""
         return list(parse_replies(self._retrying.run(lambda: self._reader.read(timeout_s))))
 
@@ -232,7 +236,7 @@ class Client:
         """
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
-            for _, reply in self.replies(min(2.0, max(0.0, deadline - time.monotonic()))):
+            for reply in self.replies(min(2.0, max(0.0, deadline - time.monotonic()))):
                 if reply.id == request.id:
                     return reply
             self.recover({request.id: request})

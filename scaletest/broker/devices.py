@@ -64,18 +64,13 @@ class DeviceLeases:
     @property
     def slot(self) -> Slot | None:
         """The slot that this worker holds now; None when it holds none or cannot be sure."""
-        return self.slot_at(self._clock())
-
-    def slot_at(self, now: float) -> Slot | None:
-        """Return the slot that is surely held when the clock reads `now`."""
-        return self._slot if now < self._until else None
+        return self._slot if self._clock() < self._until else None
 
     def claim(self, devices: Sequence[str], per_device: int) -> Slot | None:
         """Lease a free slot of the least used of these devices, or keep the one held.
 
         None when none is free. Waits while Redis is away.
         """
-        checks.count(per_device, "workers per device", minimum=1)
         return self._retrying.run(lambda: self._claim(devices, per_device)) if devices else None
 
     def _claim(self, devices: Sequence[str], per_device: int) -> Slot | None:

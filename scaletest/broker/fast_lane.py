@@ -26,6 +26,10 @@ from scaletest.broker.retrying import Retrying
 from scaletest.broker.scripts import script
 from scaletest.model.queue_counts import count_arguments
 
+# Where lua/cycle.lua takes a request from: nowhere, the queue, or where a move has brought it.
+FROM_NOWHERE = "0"
+FROM_QUEUE = "1"
+FROM_TAKING = "2"
 # An idle worker repeats its call this often, and once an interval, to notice a dead connection.
 LONGEST_BLOCK_S = 20.0
 # How much longer than its block a socket waits for an answer. Then the connection is taken for
@@ -96,11 +100,7 @@ class FastLane:
         self._waiting_key = keys.rq_queue(queue)
         self._taking_key = keys.taking(queue)
         self._started_key = keys.rq_started(queue)
-        # the words of every call that are the same: the script, and its keys
-        self._head = (
-            "EVALSHA",
-            self._script.digest,
-            11,
+        names = (
             keys.rq_worker(worker),
             keys.leases(queue),
             self._waiting_key,
@@ -113,6 +113,8 @@ class FastLane:
             keys.PULSE,
             keys.STANDSTILL,
         )
+        # the words of every call that are the same: the script, and its keys
+        self._head = ("EVALSHA", self._script.digest, len(names), *names)
         self._connection = own_connection(client, self._longest_block_s + SOCKET_SLACK_S)
         # Redis's number of the connection, by which a heartbeat ends a blocking move.
         self.client_id = 0
@@ -123,10 +125,10 @@ class FastLane:
         """Finish `done` and take the next request; None when none came within `block_s`."""
         self.idle = done is None
         try:
-            answer = self._call_script(done, "1" if take else "0")
+            answer = self._call_script(done, FROM_QUEUE if take else FROM_NOWHERE)
             self.idle = True  # from here on there is nothing to deliver
             while answer is NothingTaken.AGAIN:
-                answer = self._call_script(None, "1")
+                answer = self._call_script(None, FROM_QUEUE)
             if answer is None and take and block_s > 0:
                 answer = self._blocking_take(min(block_s, self._longest_block_s))
             return None if answer is NothingTaken.AGAIN else answer
@@ -151,7 +153,7 @@ class FastLane:
         self._call = f"{self._nonce}:{self._number:012}"
 
     def _call_script(self, done: FinishedRequest | None, source: str) -> Answer:
-        """Call lua/cycle.lua. source: where it takes from, 1 for the queue, 0 for nowhere."""
+        """Call lua/cycle.lua. source: where it takes from."""
         self._next_call()
         command = self._command(done, source)
         if done is not None:
@@ -171,7 +173,7 @@ class FastLane:
         empties.
         """
         self._next_call()
-        command = self._command(None, "2")
+        command = self._command(None, FROM_TAKING)
         move = ("BLMOVE", self._waiting_key, self._taking_key, "LEFT", "RIGHT", block_s)
         try:
             self._send(move, command)

@@ -72,7 +72,6 @@ class RunningRequest:
     attempt: int  # how many workers took it, this one included
     by_rq: bool = False  # RQ's own code runs it, and enters it in RQ's registries
     registered: bool = False  # a heartbeat may have entered it in RQ's registry of started jobs
-    settling: bool = False  # its outcome is being delivered, which ends the lease
 
 
 def patience_s(interval_s: float) -> float:
@@ -160,11 +159,6 @@ class Heartbeat:
         """Note the request that runs from now on, so that heartbeats extend its lease."""
         self.running = RunningRequest(request, attempt, by_rq)
 
-    def note_settling(self) -> None:
-        """Note that the outcome is being delivered, so that a missing lease is not a lost one."""
-        if self.running is not None:
-            self.running.settling = True
-
     def note_end(self) -> bool:
         """Note that the request has ended; return whether RQ's registry may have an entry of it.
 
@@ -223,10 +217,12 @@ class Heartbeat:
                 self._wake.wait(left_s)
                 self._wake.clear()
             try:
-                # The main thread may be just about to wait for a request, and begin after this. So
-                # this is repeated every UNBLOCK_EVERY_S.
-                if self._ends_waits:
-                    self._unblock_main_thread()
+                # Let Redis end the main thread's wait for a request. The thread may be just about
+                # to wait, so this is repeated every UNBLOCK_EVERY_S. Redis knows its connection by
+                # a number, which is 0 before there is one.
+                lane = self.lane
+                if self._ends_waits and lane is not None and lane.idle and lane.client_id:
+                    self._client.client_unblock(lane.client_id)
                 if self._sampling:
                     self._sampling.send(self._client)
                 if time.monotonic() >= due:
@@ -250,13 +246,6 @@ class Heartbeat:
                     )
                 self._closing.wait(RETRY_S)
 
-    def _unblock_main_thread(self) -> None:
-        """Let Redis end the main thread's wait for a request, if it waits."""
-        lane = self.lane
-        # Redis knows the connection by a number, which is 0 before there is one
-        if lane is not None and lane.idle and lane.client_id:
-            self._client.client_unblock(lane.client_id)
-
     def _beat(self) -> None:
         """Send one heartbeat, and act on its answer."""
         # In this order: a request that ends in between is found in the call that delivers it.
@@ -270,7 +259,7 @@ class Heartbeat:
         self._has_turn = self._has_turn or bool(has_turn)
         if self._sampling:
             self._sampling.take_answer(node_answer)
-        if not is_held and running is self.running and running is not None and not running.settling:
+        if not is_held and running is not None and running is self.running:
             logger.warning(
                 "worker %s lost its lease on request %s, finishing it nevertheless",
                 self._worker,

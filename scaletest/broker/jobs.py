@@ -38,15 +38,10 @@ LONGEST_BLOCK_S = 20.0
 
 
 def make_schedule(retry: Retry | None, delay_s: float) -> Schedule:
-    """Return when a request runs, with RQ's retries; InvalidValue for what is no Retry of RQ's."""
+    """Return when a request runs, with RQ's retries; InvalidValue for a wrong delay."""
     delay_s = checks.seconds(delay_s, "delay")
     if retry is None:
         return Schedule(delay_s)
-    if not isinstance(retry, Retry):
-        raise InvalidValue(
-            f"retry is of type {type(retry).__name__}",
-            hint="give one of RQ's, e.g. rq.Retry(3, interval=[1, 5, 30])",
-        )
     return Schedule(delay_s, retry.max, tuple(retry.intervals))
 
 

@@ -111,9 +111,7 @@ def split_entries(rows: Any) -> tuple[dict[str, QueueEntry], dict[bytes, str]]:
     foreign: dict[bytes, str] = {}
     for raw, value in rows.items():
         try:
-            queues[checks.queue_name(raw.decode())] = QueueEntry.from_json(value)
-        except UnicodeDecodeError:
-            foreign[raw] = "its name is not UTF-8"
+            queues[checks.queue_name(text_of(raw))] = QueueEntry.from_json(value)
         except InvalidValue as error:
             foreign[raw] = error.message
     return queues, foreign

@@ -72,8 +72,6 @@ class Watcher:
         self._redis = redis
         self._interval_us = int(interval_s * 1e6)
         self._max_attempts = max_attempts
-        # where the next tick continues to check a queue that is too long for one tick
-        self._positions: dict[str, int] = {}
 
     def tick(self) -> None:
         """Reap all queues, and drop requests of dead clients from them.
@@ -87,8 +85,8 @@ class Watcher:
         for name in names:
             try:
                 reap(self._redis, name, self._max_attempts, self._interval_us)
-                # check the next part of what waits, from where the last tick ended
-                position = self._positions.get(name, 0)
+                # check what waits, from the front: what is far behind gets there in time
+                position = 0
                 dropped = 0
                 for _ in range(calls):
                     position, count = script("desert")(
@@ -99,7 +97,6 @@ class Watcher:
                     dropped += count
                     if position < 0:  # the end of the queue
                         break
-                self._positions[name] = max(0, position)
                 if dropped:
                     logger.warning(
                         "queue %s: %d requests dropped, since their clients are gone", name, dropped
@@ -109,6 +106,5 @@ class Watcher:
                     raise
                 # the keys of this queue contain something else: the others are reaped nevertheless
                 first_error = first_error or error
-        self._positions = {name: place for name, place in self._positions.items() if name in names}
         if first_error is not None:
             raise first_error

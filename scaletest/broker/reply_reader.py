@@ -10,7 +10,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import redis.exceptions
 
@@ -121,19 +121,12 @@ def entry_order(entry: str) -> tuple[int, int]:
     return int(milliseconds), int(number)
 
 
-class Finished(NamedTuple):
-    """A reply with the stream entry that carried it."""
-
-    entry: str
-    reply: Reply
-
-
-def parse_replies(entries: Iterable[Entry]) -> Iterable[Finished]:
+def parse_replies(entries: Iterable[Entry]) -> Iterable[Reply]:
     """Yield the replies in entries.
 
     One that cannot be read becomes a failed one, if it names its request.
     """
-    for entry, fields in entries:
+    for _, fields in entries:
         if b"r" not in fields:
             continue  # a wake-up
         try:
@@ -148,4 +141,4 @@ def parse_replies(entries: Iterable[Entry]) -> Iterable[Finished]:
                 )
                 continue
             reply = unreadable_reply(request_id[1].decode(), str(error))
-        yield Finished(entry.decode(), reply)
+        yield reply

@@ -39,7 +39,6 @@ class Retrying:
         patience_s: float | None = None,
         sleep: Callable[[float], bool] | None = None,
         clock: Callable[[], float] = time.monotonic,
-        chance: Callable[[], float] = random.random,
     ) -> None:
         """Prepare to retry. who: as the log calls the caller; patience_s: None for ever.
 
@@ -49,7 +48,6 @@ class Retrying:
         self._patience_s = patience_s
         self._sleep = sleep or threading.Event().wait
         self._clock = clock
-        self._chance = chance
 
     def run(self, call: Callable[[], T]) -> T:
         """Return the call's result.
@@ -75,14 +73,13 @@ class Retrying:
         while True:
             waited_s = self._clock() - began
             if self._patience_s is not None and waited_s >= self._patience_s:
-                if is_full(error):
-                    raise Unreachable(f"{FULL}; we waited {waited_s:.0f} s", hint=REMEDY) from error
+                cause = FULL if is_full(error) else f"Redis is away ({error})"
                 raise Unreachable(
-                    f"Redis was away for {waited_s:.0f} s: {error}",
-                    hint="start it again, then run again",
+                    f"{cause}; we waited {waited_s:.0f} s",
+                    hint=REMEDY if is_full(error) else "start it again, then run again",
                 ) from error
             # full jitter, as many clients come back at once
-            if self._sleep(delay_s * (0.5 + 0.5 * self._chance())):
+            if self._sleep(delay_s * (0.5 + 0.5 * random.random())):
                 raise error
             delay_s = longer_delay(delay_s)
             try:

@@ -21,7 +21,6 @@ from scaletest.broker.scripts import script
 from scaletest.model import NodeSample, wire
 from scaletest.model.checks import cut_text
 from scaletest.model.errors import InvalidValue
-from scaletest.model.node_sample import DEVICE, DISK, NETWORK
 
 logger = logging.getLogger("scaletest.broker")
 
@@ -30,8 +29,7 @@ SAMPLE_EVERY_S = 1.0
 MOST_SAMPLES_PER_S = 100
 # Samples that a queue's stream holds, about: a reader that comes every few seconds misses none.
 STREAM_LENGTH = 2000
-# How long one sample may be, packed and unpacked.
-MOST_BYTES = 4096
+# How long one sample may be when it is unpacked.
 MOST_JSON_BYTES = 65_536
 # How long an idle node is sampled, from the sampler's begin and after the queue's last request.
 AT_FIRST_S = 10.0
@@ -43,14 +41,12 @@ READ_AT_ONCE = 1000
 # What `latest_samples` shows: samples at most so old, of so many nodes.
 SHOWN_S = 10.0
 MOST_NODES = 200
-# What is left out of a sample that is too long: the largest first, and 0 for all other resources.
-_DROP_ORDER = {NETWORK: 3, DISK: 2, DEVICE: 1}
 # Six digits are more than any sensor has; energy is a counter, of which differences are taken.
 _DIGITS = {"energy_j": 12}
 
 
 def encode(sample: NodeSample) -> bytes:
-    """Pack a sample for Redis, at most MOST_BYTES; resources that do not fit are left out."""
+    """Pack a sample for Redis. It has a bounded number of resources, and these of figures."""
     row = sample.to_dict()
     resources = {}
     for name, figures in row["resources"].items():
@@ -60,12 +56,7 @@ def encode(sample: NodeSample) -> bytes:
             if value is not None  # was infinite, or not a number
         }
     row["resources"] = resources
-    droppable = sorted(resources, key=lambda name: _DROP_ORDER.get(name.partition(":")[0], 0))
-    while True:
-        packed = zlib.compress(wire.dump(row).encode(), 1)
-        if len(packed) <= MOST_BYTES or not resources:
-            return packed
-        del resources[droppable.pop()]
+    return zlib.compress(wire.dump(row).encode(), 1)
 
 
 def decode(packed: bytes, at_s: float) -> NodeSample:
@@ -101,21 +92,20 @@ class SamplerLease:
         self.node = node
         self.worker = worker
         # seconds between samples, and the least of them
-        self.interval_s = self._shortest_s = interval_s
+        self.interval_s = interval_s
+        self._shortest_s = interval_s
         # makes the heartbeat's thread look for a sample at once
         self.wake: Callable[[], None] = lambda: None
         self._clock = clock
         # set while this worker holds the lease, and for good when sampling has ended
         self._holds_lease = threading.Event()
         self._has_ended = False
-        self._given_back = False
         # until when the queue counts as one that has work
         self._work_until = 0.0
         # requests that the queue had got at the last answer
         self._submitted_before: int | None = None
         # a sample that the heartbeat shall send, and when it was offered
         self._waiting: tuple[float, bytes] | None = None
-        self._has_warned = False
 
     # -- for the heartbeat
     # ----------------------------------------------------------------------------------------------
@@ -142,16 +132,14 @@ class SamplerLease:
         """Send the sample that waits. A sample that does not arrive is lost, and nothing else."""
         queue = self.queue
         try:
-            if self._has_ended and not self._given_back:
-                # others respect our lease while this worker lives; one that saw it dead holds it by
-                # now
-                self._given_back = True
-                if client.hget(keys.samplers(queue), self.node) == self.worker.encode():
-                    client.hdel(keys.samplers(queue), self.node)
             if self._has_ended:
                 return
-            waiting, self._waiting = self._waiting, None
-            if waiting is None or self._clock() - waiting[0] > LONGEST_WAIT_S:
+            waiting = self._waiting
+            self._waiting = None
+            if waiting is None:
+                return
+            offered_at, packed = waiting
+            if self._clock() - offered_at > LONGEST_WAIT_S:
                 return
             row = script("sample")(
                 client,
@@ -162,15 +150,15 @@ class SamplerLease:
                     keys.leases(queue),
                     keys.counters(queue),
                 ],
-                [queue, self.node, self.worker, STREAM_LENGTH, waiting[1]],
+                [queue, self.node, self.worker, STREAM_LENGTH, packed],
             )
             if row is None:
                 self._note_loss()
             else:
                 self._note_queue(*row)
-        except Exception as error:  # warn once; an outage is logged elsewhere
-            if not is_transient(error) and not self._has_warned:
-                self._has_warned = True
+        except Exception as error:  # an outage is logged elsewhere
+            if not is_transient(error):
+                self.end()
                 logger.warning(
                     "worker %s: samples of its node are lost: %s",
                     self.worker,
@@ -178,7 +166,7 @@ class SamplerLease:
                 )
 
     def end(self) -> None:
-        """End sampling, so that another worker may. A thread that waits for the lease continues."""
+        """End sampling. A thread that waits for the lease continues."""
         if not self._has_ended:
             self._has_ended = True
             self._holds_lease.set()

@@ -26,8 +26,6 @@ from scaletest.broker.scripts import script
 from scaletest.model import checks, queue_counts, time_slots
 from scaletest.model.errors import InvalidValue
 
-# Queues asked for in one pipeline for RQ's state.
-QUEUES_AT_ONCE = 200
 # Queues requested in one call, which reads as its budget allows, and workers read in one call.
 PAGE_QUEUES = 100
 PAGE_WORKERS = 900
@@ -232,19 +230,14 @@ class RqState:
 
 
 def read_rq_state(redis: Redis, queues: Sequence[str]) -> RqState:
-    """Return RQ's state of these queues, by reads whose cost is bounded.
-
-    Raises what redis-py raises when Redis is away.
-    """
+    """Return RQ's state of these queues. Raises what redis-py raises when Redis is away."""
     suspended = bool(redis.exists(keys.RQ_SUSPENDED))
+    pipe = redis.pipeline(transaction=False)
+    for name in queues:
+        pipe.zcard(keys.rq_failed(name))
     failed: dict[str, int] = {}
-    for start in range(0, len(queues), QUEUES_AT_ONCE):
-        names = queues[start : start + QUEUES_AT_ONCE]
-        pipe = redis.pipeline(transaction=False)
-        for name in names:
-            pipe.zcard(keys.rq_failed(name))
+    for name, count in zip(queues, pipe.execute(raise_on_error=False), strict=True):
         # any client may write to Redis: a key of another type is an error
-        for name, count in zip(names, pipe.execute(raise_on_error=False), strict=True):
-            if isinstance(count, int) and count:
-                failed[name] = count
+        if isinstance(count, int) and count:
+            failed[name] = count
     return RqState(suspended, failed)

@@ -245,9 +245,9 @@ class LoadLoop(ABC):
         if self._observer is not None and self._turn_began is not None:
             self._observer.note_turn(now - self._turn_began, len(self._pending))
         patience_s = self._resume_at - now if now < self._resume_at else self._patience_s(now)
-        finished = self._client.replies(min(patience_s, READ_TIMEOUT_S))
+        replies = self._client.replies(min(patience_s, READ_TIMEOUT_S))
         now = self._turn_began = self.read_at = self._clock()
-        for _, reply in finished:
+        for reply in replies:
             pending = self._pending.pop(reply.id, None)
             if pending is None:
                 self.duplicates += 1
@@ -259,8 +259,8 @@ class LoadLoop(ABC):
                     self._queue, pending.step, reply, max(0.0, now - pending.began), pending.repeat
                 )
             )
-        if finished:
-            self._note_replies(len(finished), not any(reply.ok for _, reply in finished))
+        if replies:
+            self._note_replies(len(replies), not any(reply.ok for reply in replies))
 
     def _back_off(self) -> None:
         """Submit later, after a full queue or replies that all failed.

@@ -6,7 +6,6 @@ import itertools
 import queue
 from collections.abc import Callable, Mapping, Sequence
 
-from scaletest.broker import Finished
 from scaletest.model import Outcome, Reply, Request
 
 
@@ -35,7 +34,7 @@ class FakeClient:
     ) -> None:
         self._answer = answer
         self._numbers = itertools.count(1)
-        self._replies: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
+        self._replies: queue.SimpleQueue[Reply | None] = queue.SimpleQueue()
         self.submitted: list[Request] = []
         self.cancelled: list[str] = []
         self.waits: list[float] = []
@@ -55,9 +54,9 @@ class FakeClient:
         return len(accepted)
 
     def reply(self, reply: Reply) -> None:
-        self._replies.put(Finished("1-1", reply))
+        self._replies.put(reply)
 
-    def replies(self, timeout_s: float) -> list[Finished]:
+    def replies(self, timeout_s: float) -> list[Reply]:
         self.waits.append(timeout_s)
         replies = []
         try:

@@ -29,7 +29,6 @@ _NVIDIA_MAJOR = "195"
 _ROW = re.compile(r"^\s*([^:\n]*?)\s*:[^\S\n]*(.*?)\s*$", re.MULTILINE)
 # Where drivers write a name for people, below the device's or the PCI function's folder.
 _MODEL_FILES = ("device/model", "product_name", "label")
-_ATTRIBUTE_CHARACTERS = 200
 
 
 def identify(path: str, sysfs: Path = SYSFS, procfs: Path = PROCFS) -> Device:
@@ -87,4 +86,4 @@ def identify_number(
 
 def _read(file: Path) -> str:
     """Return the text of an attribute; "" where there is none."""
-    return proc.read_text(file)[:_ATTRIBUTE_CHARACTERS].strip()
+    return proc.read_text(file).strip()

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scaletest.model.errors import InvalidValue, NoDevice
+from scaletest.model import checks
+from scaletest.model.errors import NoDevice
 from scaletest.model.presets import Preset, preset_of
 from scaletest.model.workload import Device
 from scaletest_workers.device_identity import SYSFS, identify
@@ -52,12 +53,8 @@ class DeviceOptions:
     per_device: int = 1  # workers that may share one device
 
     def __post_init__(self) -> None:
-        if self.device_index is not None and self.device_index < 0:
-            raise InvalidValue(f"device index is {self.device_index}", hint="give a number from 0")
-        if self.per_device < 1:
-            raise InvalidValue(
-                f"workers per device are {self.per_device}", hint="give a number from 1"
-            )
+        checks.count(self.device_index or 0, "device index")
+        checks.count(self.per_device, "workers per device", minimum=1)
         if self.preset:
             preset_of(self.preset)
 

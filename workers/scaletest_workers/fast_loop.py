@@ -29,8 +29,8 @@ from scaletest_workers.workloads.base import Interrupted, Result
 
 logger = logging.getLogger("scaletest.worker")
 
-# While its queue is paused a worker looks again this often.
-PAUSE_LOOK_S = 0.5
+# While its queue is paused a worker asks again this often.
+ASK_WHILE_PAUSED_S = 0.5
 # The error of a request that RQ's command ended.
 STOPPED = "it was stopped by RQ's stop command"
 
@@ -100,7 +100,7 @@ class FastLoop:
             self._close_idle_connections()
         while True:
             # deliver the last outcome, and take the next request
-            taken = self._cycle(done, idle_since, max_idle_time)
+            taken = self._deliver_and_take(done, idle_since, max_idle_time)
             done = None
             if isinstance(taken, TakenRequest):
                 if self._stopping.requested:
@@ -115,6 +115,7 @@ class FastLoop:
                 taken, idle_since, max_idle_time
             ):
                 return None
+
             # what RQ's own loop does between two jobs
             needs_maintenance = self._worker.should_run_maintenance_tasks
             if needs_maintenance:
@@ -129,7 +130,7 @@ class FastLoop:
         """
         self._worker.connection.connection_pool.disconnect(inuse_connections=False)
 
-    def _cycle(
+    def _deliver_and_take(
         self, done: FinishedRequest | None, idle_since: float, max_idle_time: int | None
     ) -> Answer:
         """Make one call to Redis: deliver, and take unless the worker is stopping.
@@ -163,6 +164,7 @@ class FastLoop:
             raise
 
     def _has_enough(self) -> bool:
+        """Return whether it has run as many requests and jobs as it was told to."""
         return self._max_jobs is not None and self.requests_begun >= self._max_jobs
 
     def _is_over(
@@ -175,7 +177,7 @@ class FastLoop:
         if self._stopping.requested or self._burst or self._has_enough():
             return True
         if taken is NothingTaken.PAUSED:
-            return self._stopping.draining.wait(PAUSE_LOOK_S)
+            return self._stopping.draining.wait(ASK_WHILE_PAUSED_S)
         return max_idle_time is not None and time.monotonic() - idle_since >= max_idle_time
 
     def _run(self, taken: TakenRequest) -> FinishedRequest | None:

@@ -124,11 +124,7 @@ def load(reference: str) -> Callable[..., object]:
     subject: Any = module
     for part in name.split("."):
         if not hasattr(subject, part):
-            public = [
-                other
-                for other, value in vars(module).items()
-                if callable(value) and other[0] != "_"
-            ]
+            public = [other for other in vars(module) if not other.startswith("_")]
             raise InvalidValue(f"{place} has no {name}", hint=suggestion(name, public))
         subject = getattr(subject, part)
     if not callable(subject):
@@ -192,9 +188,7 @@ def _read_figure(value: object, name: str) -> float | int | str:
         return int(value)
     try:
         number = float(value)  # type: ignore[arg-type]
-    except OverflowError:
-        number = math.inf
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidValue(
             f"{cut_text(name, 200)} is an object of type {type(value).__name__}, not a number",
             hint="return a float or an int",

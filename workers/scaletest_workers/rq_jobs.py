@@ -183,7 +183,6 @@ class RqJobRunner:
             self._tally.add(result.outcome, run_s)
             reply, wait_s = self._runtime.reply_json(taken, self._worker.name, result, run_s)
             # still under the lease: the call may be lost on its way, and take a while
-            self._heartbeat.note_settling()
             self._accounting.settle(taken, result.outcome.value, wait_s, run_s, reply)
         finally:
             self._heartbeat.note_end()

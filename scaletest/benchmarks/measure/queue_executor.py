@@ -89,7 +89,7 @@ class QueueExecutor:
 
     def _wait_for_reply(self, request: Request) -> Reply:
         while True:
-            for _, reply in self._client.replies(5.0):
+            for reply in self._client.replies(5.0):
                 if reply.id == request.id:
                     return reply
             # after a crash Redis may have forgotten the request

@@ -251,7 +251,7 @@ def test_a_client_whose_redis_is_gone_ends_at_once() -> None:
         waiting, failing = patient.submit("q"), impatient.submit("q")
         server.process.kill()
         server.process.wait()
-        with pytest.raises(scaletest.Unreachable, match="Redis was away"):
+        with pytest.raises(scaletest.Unreachable, match="Redis is away"):
             failing.result(120)
         with pytest.raises(scaletest.Unreachable):
             impatient.run("q")

@@ -108,7 +108,7 @@ def test_a_client_submits_again_what_redis_forgot(
     # when it looks, expect only the forgotten one to be submitted again, and only after the reply
     # was read
     assert client.recover(pending, force=True) == 0
-    for _, reply in client.replies(1.0):
+    for reply in client.replies(1.0):
         del pending[reply.id]
     assert client.recover(pending) == 1
     assert list(pending) == [requests[1].id]

@@ -65,7 +65,7 @@ TYPED = [
     Typed(
         "validate --local --preset nvidia --device-glob /dev/nope*",
         2,
-        "error: no device matches '/dev/nope*' on this machine",
+        "error: no device of the preset nvidia matches '/dev/nope*' on this machine",
         "check the driver; a container needs it as --device, and a pod must request nvidia.com/gpu",
     ),
     Typed(

@@ -232,7 +232,7 @@ with open(sys.argv[5], "a", buffering=1) as log:
             tenure += 1
             slot = leases.claim(devices, per_device)
         now = time.monotonic()
-        sure = leases.slot_at(now)
+        sure = leases.slot
         if slot and sure:
             log.write(f"{now!r} {sure.device} {sure.number} {name}/{tenure}\\n")
         time.sleep(interval_s / 10)

@@ -74,7 +74,6 @@ def test_every_codec_is_decoded_and_encoded(wake: Wake, media: dict[str, str], c
     result = run(wake, "transcode", *arguments)
     assert result.outcome is Outcome.SUCCEEDED, result.error
     assert (result.figures["frames"], result.figures["encode_errors"]) == (7, 0)
-    assert float(result.figures["fps"]) > 0
 
 
 def test_several_outputs_are_counted_together(wake: Wake, media: dict[str, str]) -> None:

@@ -19,7 +19,6 @@ import pytest
 import scaletest
 from scaletest import broker
 from scaletest.api import words
-from scaletest.broker import Finished
 from scaletest.model import Reply, Request
 from tests.conftest import eventually
 from tests.unit.fakes import FakeClient, replied
@@ -48,7 +47,7 @@ class FakeBroker(FakeClient):
             self._turn.release()
         return accepted
 
-    def replies(self, timeout_s: float) -> list[Finished]:
+    def replies(self, timeout_s: float) -> list[Reply]:
         if self.error is not None:
             error, self.error = self.error, None
             raise error

@@ -232,7 +232,7 @@ MEMORY = "out of memory"
         ("large", Outcome.FAILED, Reason.EXIT, "returned 65539 bytes of JSON, at most 65536 are"),
         ("object", Outcome.FAILED, Reason.EXIT, "width is an object of type object, not a number"),
         ("nan", Outcome.FAILED, Reason.EXIT, "width is nan, not a finite number"),
-        ("huge", Outcome.FAILED, Reason.EXIT, "width is inf, not a finite number"),
+        ("huge", Outcome.FAILED, Reason.EXIT, "width is an object of type int, not a number"),
         ("cancelled", Outcome.FAILED, Reason.EXIT, "CancelledError (behaviour.py"),
         ("orphan", Outcome.FAILED, Reason.EXIT, "ended by itself with code 5"),
         ("much", Outcome.FAILED, Reason.EXIT, "returned 1000 figures"),

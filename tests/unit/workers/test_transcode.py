@@ -151,12 +151,6 @@ def test_parallel_encoders_share_one_stream() -> None:
     assert all("-idr_interval 1" in part for part in lines[1:])
 
 
-def test_a_path_with_spaces_cannot_stand_in_a_par_file() -> None:
-    transcode = from_words(["--engine", "onevpl", "--input", "a b.h264", "--parallel", "2"])
-    with pytest.raises(InvalidValue, match="par file"):
-        onevpl.par_file(transcode, DEVICE)
-
-
 @pytest.mark.parametrize(
     ("acceleration", "has"),
     [
@@ -238,14 +232,14 @@ def test_ffmpegs_last_block_counts() -> None:
     )
 
 
-def test_ffmpegs_outputs_are_counted_together_and_a_short_run_has_a_rate() -> None:
+def test_ffmpegs_outputs_are_counted_together() -> None:
     reading = ffmpeg.read_output(
         sample("ffmpeg-two-outputs.progress"), sample("ffmpeg-two-outputs.log")
     )
-    # 5 frames in each of two outputs, in the 6 ms of its benchmark line
+    # 5 frames in each of two outputs; it gives no rate in its first second
     assert reading.figures["frames"] == 10
-    assert reading.figures["fps"] == pytest.approx(10 / 0.006, rel=1e-3)
-    assert reading.figures["encode_errors"] == 0
+    assert "fps" not in reading.figures
+    assert reading.figures["sessions"] == 2
 
 
 def test_ffmpegs_status_line_is_read_where_there_is_no_progress() -> None:

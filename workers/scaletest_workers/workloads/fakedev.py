@@ -53,7 +53,6 @@ class FakeWork(Document):
 
     seconds: Seconds = 1.0  # on the device alone
     jitter: Share = 0.0  # standard deviation, relative to seconds
-    failure_rate: Annotated[Share, Meta(title="failure rate")] = 0.0
     # a run whose memory does not fit into that of the device with the others fails
     memory_mib: Annotated[Count, Meta(title="memory"), named_in_files("memory")] = 0
     device_memory_mib: Annotated[
@@ -175,8 +174,6 @@ class FakeDevice(ServedWorkload):
             if now_s - cleaned_s >= CLEAN_EVERY_S:
                 read_memory_of_runs(folder)
                 cleaned_s = now_s
-        if self._chance.random() < work.failure_rate:
-            return Result(Outcome.FAILED, Reason.EXIT, 1, "the simulated device failed")
         passed_s = counted_s - began_s
         mean_runs = round(run_seconds / passed_s, 3) if passed_s else 1.0
         return Result(Outcome.SUCCEEDED, exit_code=0, figures={"device_runs": mean_runs})

@@ -29,7 +29,7 @@ from scaletest.processes.orphans import end_orphans, own_children
 from scaletest_workers.child_answers import PEAK_MEMORY
 from scaletest_workers.devices import ChosenDevice
 from scaletest_workers.workloads.base import Interrupted, Result, WorkloadSetup, timed_out_result
-from scaletest_workers.workloads.program import OutputTail, last_words, signal_name, why_not_started
+from scaletest_workers.workloads.program import OutputTail, last_words, why_not_started
 
 # How long an answer may be.
 MOST_ANSWER_BYTES = 1024 * 1024
@@ -90,14 +90,16 @@ class PersistentChild:
             )
         if watch is not None and self._tree is not None:
             watch.resume(self._tree)
+
+        # ask it, up to the first request that has no good answer
         requests = [(request, limit_s)]
         if first is not None and process is not process_before:
             requests.insert(0, (first, READY_LIMIT_S if limit_s else 0.0))
         answers: list[AnswerOrReason] = []
-        for question, limit_s in requests:
+        for asked, asked_limit_s in requests:
             answer: AnswerOrReason = ""
             try:
-                answer = self._ask(process, question, limit_s, watch)
+                answer = self._ask(process, asked, asked_limit_s, watch)
             finally:
                 # it can take another request only after a complete answer
                 if not isinstance(answer, dict) or answer.get("last"):
@@ -105,10 +107,11 @@ class PersistentChild:
             answers.append(answer)
             if not isinstance(answer, dict) or "error" in answer:
                 break
+
+        # say how it ended
         activity = watch.close(_sum_usage(answers)) if watch else None
-        return replace(
-            self._make_result(answers[-1], limit_s, process.returncode or 0), activity=activity
-        )
+        result = self._make_result(answers[-1], asked_limit_s, process.returncode or 0)
+        return replace(result, activity=activity)
 
     def close(self) -> None:
         """End the process and the guard."""
@@ -190,7 +193,8 @@ class PersistentChild:
 
     def _end_process(self) -> None:
         """End the process, if there is one, and everything that it started."""
-        process, self._process = self._process, None
+        process = self._process
+        self._process = None
         if self._tree is not None:
             self._tree.close()
             self._tree = None
@@ -231,7 +235,7 @@ class PersistentChild:
             end = "cannot be used here"
         elif code < 0:
             reason = Reason.SIGNAL
-            end = f"was ended by {signal_name(-code)}"
+            end = f"was ended by {signal.Signals(-code).name}"
             if code == -signal.SIGKILL:
                 end += "; the memory limit of its container may be the reason"
         return Result(Outcome.FAILED, reason, code, f"{self._name} {end}{last_words(self._errors)}")

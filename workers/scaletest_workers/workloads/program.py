@@ -76,7 +76,9 @@ class Program:
         capture: keep standard output to be read. quiet: keep what it writes, and pass nothing on.
         Raises Interrupted.
         """
-        watch = self._sampler.draw(environment.get(DEVICE_VARIABLE, "")) if self._sampler else None
+        watch = None
+        if self._sampler is not None:
+            watch = self._sampler.draw(environment.get(DEVICE_VARIABLE, ""))
         options = self._options
         name = argv[0]
         children_before = own_children()
@@ -115,7 +117,8 @@ class Program:
             usage = end_group(process, options.kill_grace_s, watch)
             end_orphans(children_before)
             self._guard.watch(None)
-            texts = output.close(), errors.close()
+            output_text = output.close()
+            errors_text = errors.close()
             activity = watch.close(usage) if watch is not None else None
 
         # say how it ended
@@ -127,14 +130,15 @@ class Program:
         elif code == 0:
             result = SUCCEEDED
         else:
-            end = (
-                f"was ended by {signal_name(-code)}" if code < 0 else f"returned error code {code}"
-            )
-            reason = Reason.SIGNAL if code < 0 else Reason.EXIT
-            result = Result(Outcome.FAILED, reason, code, f"{name} {end}{last_words(texts[1])}")
-        return ProgramEnd(
-            result if activity is None else replace(result, activity=activity), *texts
-        )
+            reason = Reason.EXIT
+            end = f"returned error code {code}"
+            if code < 0:
+                reason = Reason.SIGNAL
+                end = f"was ended by {signal.Signals(-code).name}"
+            result = Result(Outcome.FAILED, reason, code, f"{name} {end}{last_words(errors_text)}")
+        if activity is not None:
+            result = replace(result, activity=activity)
+        return ProgramEnd(result, output_text, errors_text)
 
     def close(self) -> None:
         """End the guard."""
@@ -158,14 +162,6 @@ def last_words(errors: str) -> str:
     """Return the end of what a program wrote, behind a colon; "" for nothing."""
     detail = checks.cut_text(errors[-TAIL_BYTES:].strip(), TAIL_BYTES)
     return f": {detail}" if detail else ""
-
-
-def signal_name(number: int) -> str:
-    """Return the name of a signal, such as SIGKILL."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def why_not_started(program: str, error: OSError, options: ProgramOptions) -> str:

@@ -33,8 +33,8 @@ def trips(count: int) -> list[float]:
 
         def call() -> int:
             client.submit_one(_request(client))
-            finished = client.replies(TIMEOUT_S)
-            return sum(one.reply.outcome is Outcome.SUCCEEDED for one in finished)
+            replies = client.replies(TIMEOUT_S)
+            return sum(reply.outcome is Outcome.SUCCEEDED for reply in replies)
 
         return timed(call, count)
 

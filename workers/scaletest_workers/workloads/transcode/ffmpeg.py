@@ -16,9 +16,9 @@ from scaletest_workers.workloads.transcode.options import (
     Transcode,
     option_words,
 )
-from scaletest_workers.workloads.transcode.reading import TranscodeReading, frames_per_s
+from scaletest_workers.workloads.transcode.reading import TranscodeReading, read_number
 
-_LOG = ("-loglevel", "level+info", "-nostats", "-benchmark", "-progress", "pipe:1")
+_LOG = ("-loglevel", "level+info", "-nostats", "-progress", "pipe:1")
 # FFmpeg's names of the codecs.
 FFMPEG_CODECS = {"h264": "h264", "h265": "hevc", "av1": "av1", "mpeg2": "mpeg2video", "vp9": "vp9"}
 _SOFTWARE = {
@@ -48,7 +48,6 @@ _SCALERS = {
 }
 _PROGRESS = re.compile(r"^(\w+)=\s*(\S+)\s*$", re.MULTILINE)
 _STATS = re.compile(r"frame=\s*(\d+) fps=\s*([\d.]+) ")
-_BENCH = re.compile(r"bench: utime=[\d.]+s stime=[\d.]+s rtime=([\d.]+)s")
 _FAULT = re.compile(r"\[(?:error|fatal|panic)\]")
 
 
@@ -138,8 +137,8 @@ def read_output(output: str, errors: str) -> TranscodeReading:
     """Parse the last `-progress` block of FFmpeg, else its last status line.
 
     Both count the first output. All outputs have the same number of frames, and the block has a
-    line stream_<file>_<stream>_q for each. FFmpeg reports 0 frames/s in its first second; then
-    its benchmark line has the time.
+    line stream_<file>_<stream>_q for each. FFmpeg reports 0 frames/s in its first second, which
+    is no rate.
     """
     # frames and rate of the first output
     start = output.rfind("frame=")
@@ -156,8 +155,7 @@ def read_output(output: str, errors: str) -> TranscodeReading:
     streams = sum(name.startswith("stream_") for name in progress) or 1
     frames = int(count[:15])
     figures: Figures = {"frames": frames * streams, "sessions": streams}
-    bench = _BENCH.search(errors)
-    fps = frames_per_s(rate, frames, bench[1] if bench else "")
+    fps = read_number(rate)
     if fps > 0:
         figures["fps"] = round(fps * streams, 3)
     figures["encode_errors"] = len(_FAULT.findall(errors))

@@ -58,11 +58,13 @@ class TranscodeReading:
 
 def frames_per_s(reported: str, frames: int, seconds: str) -> float:
     """Return frames/s as the tool reported them, else by number and time; 0 if unknown."""
-    rate, elapsed_s = _number(reported), _number(seconds)
+    rate = read_number(reported)
+    elapsed_s = read_number(seconds)
     return rate if rate or elapsed_s <= 0 else round(frames / elapsed_s, 3)
 
 
-def _number(text: str) -> float:
+def read_number(text: str) -> float:
+    """Return the number that a tool printed; 0 for anything else."""
     try:
         number = float(text)
     except ValueError:
