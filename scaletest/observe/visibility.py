@@ -33,8 +33,8 @@ def read_visibility(
             time.sleep(LOOK_S)
             status = proc.read_status(f"/proc/{pid}")
             is_asleep = status is not None and status.letter == "S"
-        call = _text(f"/proc/{pid}/syscall", "running")
-        function = _text(f"/proc/{pid}/wchan", "0")
+        call = proc.read_text(f"/proc/{pid}/syscall").strip()
+        function = proc.read_text(f"/proc/{pid}/wchan")
         schedule = proc.parse_schedule(proc.read_text(f"/proc/{pid}/schedstat").encode())
     # the render nodes and NVIDIA devices here, each with its driver, "" when hidden
     drivers = {}
@@ -46,19 +46,14 @@ def read_visibility(
     is_version_1 = any((cgroups / name).is_dir() for name in (*MOUNTS[CPU], *MOUNTS[MEMORY]))
     return Visibility(
         times=bool(schedule and schedule.slices),
-        calls=bool(call),
-        functions=bool(function),
+        calls=call not in ("", "running"),
+        functions=function not in ("", "0"),
         locks=_is_readable("/proc/locks"),
         pressure=_is_readable("/proc/pressure/cpu"),
         cgroup=2 if (cgroups / "cgroup.controllers").exists() else int(is_version_1),
         devices=drivers,
         counters=tuple(sorted(counting.intersection(drivers.values()))),
     )
-
-
-def _text(path: str, nothing: str) -> str:
-    text = proc.read_text(path).strip()
-    return "" if text == nothing else text
 
 
 def _is_readable(path: str) -> bool:
