@@ -26,16 +26,15 @@ def read_visibility(
         stderr=subprocess.DEVNULL,
     ) as child:
         # it tells its system call and kernel function only once it sleeps
-        pid = child.pid
         deadline = time.monotonic() + PATIENCE_S
         is_asleep = False
         while not is_asleep and time.monotonic() < deadline:
             time.sleep(LOOK_S)
-            status = proc.read_status(f"/proc/{pid}")
+            status = proc.read_status(f"/proc/{child.pid}")
             is_asleep = status is not None and status.letter == "S"
-        call = proc.read_text(f"/proc/{pid}/syscall").strip()
-        function = proc.read_text(f"/proc/{pid}/wchan")
-        schedule = proc.parse_schedule(proc.read_text(f"/proc/{pid}/schedstat").encode())
+        call = proc.read_text(f"/proc/{child.pid}/syscall").strip()
+        function = proc.read_text(f"/proc/{child.pid}/wchan")
+        schedule = proc.parse_schedule(proc.read_text(f"/proc/{child.pid}/schedstat").encode())
     # the render nodes and NVIDIA devices here, each with its driver, "" when hidden
     drivers = {}
     for path in sorted((devices / "dri").glob("renderD*")):
