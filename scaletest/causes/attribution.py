@@ -353,7 +353,7 @@ def _rank_causes(growth: _Growth) -> tuple[Cause, ...]:
     for place, share in ranked:
         if share.value < LEAST_SHARE or share.low <= 0:
             continue
-        named = _main_object(growth, place)
+        object_name = _main_object(growth, place)
         causes.append(
             Cause(
                 state=str(place),
@@ -361,9 +361,9 @@ def _rank_causes(growth: _Growth) -> tuple[Cause, ...]:
                 grown_s=growth.estimate(itemgetter(place)),
                 before_s=growth.before_s[place],
                 after_s=growth.before_s[place] + growth.by_place[place],
-                object=named,
-                sentence=cause_sentence(place, named, share, growth.total_s),
-                remedy=remedy_of(place, named),
+                object=object_name,
+                sentence=cause_sentence(place, object_name, share, growth.total_s),
+                remedy=remedy_of(place, object_name),
             )
         )
     return tuple(causes)

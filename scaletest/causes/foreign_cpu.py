@@ -81,6 +81,7 @@ def _long_spans(samples: Sequence[NodeSample], seconds: float) -> Iterator[Seque
     ]
     end = 0
     for first, sample in enumerate(known):
+        end = max(end, first)  # intervals overlap where two workers sampled at once
         while end < len(known) and known[end].at_s - begin_of(sample) < seconds:
             end += 1
         if end == len(known):

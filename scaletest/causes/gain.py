@@ -22,7 +22,7 @@ from scaletest.stats.estimate import Estimate, estimate_within
 from scaletest.stats.scaling import MeasuredThroughput, scaling_over
 from scaletest.stats.student import NORMAL_95
 
-# A speed-up is of two steps.
+# By how much the logarithm of a speed-up, which is of two steps, differs between runs.
 BETWEEN_RUNS = NORMAL_95 * math.sqrt(2.0) * SPREAD_BETWEEN_STEPS
 
 
@@ -54,20 +54,20 @@ def gain_without_cause(
     share = shares.get(causes.causes[0].state)
     if share is None:
         return None
-    measured = [first.per_s, last.per_s]
 
     def log_speedup(part: float, first_per_s: float, last_per_s: float) -> float:
         cycle_s = (1.0 - part) * last.workers / last_per_s + part * first.workers / first_per_s
         return math.log(last.workers / cycle_s / first_per_s)
 
-    middle = log_speedup(share.value, *measured)
-    ends = [[log_speedup(part, *measured) for part in (share.low, share.high)]]
-    for index, step in enumerate((first, last)):
-        rates = estimate_within(step.per_s, step.relative)
-        moved = [
-            [*measured[:index], end, *measured[index + 1 :]] for end in (rates.low, rates.high)
-        ]
-        ends.append([log_speedup(share.value, *per_s) for per_s in moved])
+    # the speed-up with each input at the two ends of its interval, and the others at their values
+    first_per_s = estimate_within(first.per_s, first.relative)
+    last_per_s = estimate_within(last.per_s, last.relative)
+    middle = log_speedup(share.value, first.per_s, last.per_s)
+    ends = [
+        [log_speedup(end, first.per_s, last.per_s) for end in (share.low, share.high)],
+        [log_speedup(share.value, end, last.per_s) for end in (first_per_s.low, first_per_s.high)],
+        [log_speedup(share.value, first.per_s, end) for end in (last_per_s.low, last_per_s.high)],
+    ]
     below = math.hypot(BETWEEN_RUNS, *(middle - min(middle, *pair) for pair in ends))
     above = math.hypot(BETWEEN_RUNS, *(max(middle, *pair) - middle for pair in ends))
     without = Estimate(math.exp(middle), math.exp(middle - below), math.exp(middle + above))

@@ -12,9 +12,9 @@ from scaletest.model import Record, Reply
 from scaletest.model.node_sample import DEVICE, NodeSample
 from scaletest.stats.completions import Completions
 
-# A sample lies in a step when more than this part of its interval lies there; less where the rest
-# is between two measurements of the step that follow each other.
-WHOLE, BETWEEN = 0.999, 0.9
+# A sample lies in a step when more than the first part of its interval lies there; more than the
+# second where the rest is between two measurements of the step that follow each other.
+LEAST_PART, LEAST_PART_OF_TWO = 0.999, 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,25 +150,25 @@ def samples_inside(
     workers ran requests. Others also tell of the time between two steps, in which workers start,
     so they say nothing of the step.
     """
-    return _covered(samples, windows) or _covered(
+    return _samples_in(samples, windows) or _samples_in(
         samples, [replace(window, begin_s=window.at_work_s) for window in windows]
     )
 
 
-def _covered(
+def _samples_in(
     samples: Sequence[NodeSample], windows: Sequence[MeasuredWindow]
 ) -> list[tuple[NodeSample, float]]:
     """Return the samples whose interval lies in one window, or in two that follow each other."""
-    covered = []
+    inside = []
     for sample in samples:
         seconds = sum(window.covers(sample) for window in windows)
-        least = WHOLE
+        least_part = LEAST_PART
         ends_s = (sample.at_s - sample.interval_s, sample.at_s)
         if all(any(window.includes(end_s) for window in windows) for end_s in ends_s):
-            least = BETWEEN
-        if seconds > least * sample.interval_s:
-            covered.append((sample, seconds))
-    return covered
+            least_part = LEAST_PART_OF_TWO
+        if seconds > least_part * sample.interval_s:
+            inside.append((sample, seconds))
+    return inside
 
 
 def _engine_shares(node: str, windows: Sequence[MeasuredWindow]) -> dict[str, dict[str, float]]:

@@ -149,25 +149,24 @@ def _network(pair: ComparedResources, _: str) -> Evidence:
 
     A full one explains the wait, one with room leaves the peer, of which nothing is measured.
     """
-    fullest: NodeResource | None = None
-    fullest_share = rate = speed = 0.0
+    # for each way of each network whose speed is known: its share of that, and its bytes a second
+    ways: list[tuple[float, float, NodeResource]] = []
     for network in pair.after.places(NETWORK):
-        network_speed = network.figures.get("speed")
-        for direction in ("received", "sent"):
-            per_s = network.figures.get(direction)
-            if network_speed and per_s is not None and per_s / network_speed >= fullest_share:
-                fullest, fullest_share = network, per_s / network_speed
-                rate, speed = per_s, network_speed
-    if fullest is None:
+        speed = network.figures.get("speed")
+        rates = [network.figures.get(way) for way in ("received", "sent")]
+        if speed:
+            ways += [(rate / speed, rate, network) for rate in rates if rate is not None]
+    if not ways:
         return Evidence()
-    moved = f"{format_quantity(rate, 'B/s', 3)} of {format_quantity(speed, 'B/s', 3)}"
-    line = f"{fullest.name}{pair.after.on_node(fullest)} moves {moved}"
+    share, rate, fullest = max(ways, key=lambda way: way[0])
+    moved = [format_quantity(per_s, "B/s", 3) for per_s in (rate, fullest.figures["speed"])]
+    line = f"{fullest.name}{pair.after.on_node(fullest)} moves {moved[0]} of {moved[1]}"
     dropped = fullest.figures.get("dropped")
     lines = (f"{dropped:.1f} packets per second are dropped there",) if dropped else ()
-    if fullest_share >= FULL_SHARE:
+    if share >= FULL_SHARE:
         remedy = "a faster link, or less data in each request"
         return Evidence((f"{line}: a full link", *lines), True, remedy)
-    if fullest_share < ROOM_SHARE:
+    if share < ROOM_SHARE:
         line += ", so the peer is the limit, not the link"
     return Evidence((line, *lines))
 

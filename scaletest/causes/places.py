@@ -84,11 +84,11 @@ PLACE_TEXTS: dict[str, PlaceText] = {
 }
 
 
-def remedy_of(place: str, named: str) -> str:
-    """Return what to try for a cause. named: its object, "" for none."""
-    if place == State.PIPE and named.endswith(TOKENS):
+def remedy_of(place: str, object_name: str) -> str:
+    """Return what to try for a cause. object_name: what it waits for, "" for unknown."""
+    if place == State.PIPE and object_name.endswith(TOKENS):
         return TOKEN_REMEDY
-    if place == State.SLEEP and named:
+    if place == State.SLEEP and object_name:
         return POLLING_REMEDY
     return PLACE_TEXTS[place].remedy
 
@@ -102,12 +102,12 @@ def seconds_text(seconds: float) -> str:
     return f"{1000.0 * seconds:.2g} ms"
 
 
-def cause_sentence(place: str, named: str, share: Estimate, added_s: float) -> str:
+def cause_sentence(place: str, object_name: str, share: Estimate, added_s: float) -> str:
     """Return the sentence of a cause.
 
-    named: its object, "" for none. added_s: growth of a cycle in s.
+    object_name: what it waits for, "" for unknown. added_s: by how much a cycle grew.
     """
-    on = f" ({named})" if named else ""
+    on = f" ({object_name})" if object_name else ""
     return (
         f"{PLACE_TEXTS[place].phrase}{on}, {share.value:.0%} [{100.0 * share.low:.0f},"
         f" {100.0 * share.high:.0f}] of the added {seconds_text(added_s)}"

@@ -72,8 +72,8 @@ def slow_member(before: RequestTime, after: RequestTime) -> SlowMember | None:
         slowest = max(added_s, key=lambda name: added_s[name])
         own = run_times.pop(slowest)
         others = list(itertools.chain.from_iterable(run_times.values()))
-        share = added_s[slowest] / sum(added_s.values()) if sum(added_s.values()) > 0 else 1.0
-        if share >= LEAST_SHARE and _is_slow_alone(own, others, usual_s):
+        brings_most = added_s[slowest] >= LEAST_SHARE * sum(added_s.values())
+        if brings_most and _is_slow_alone(own, others, usual_s):
             place = _place(slowest, after.cycles) if kind == "worker" else ""
             return SlowMember(kind, slowest, place, statistics.fmean(own), statistics.fmean(others))
     return None

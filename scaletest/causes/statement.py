@@ -5,7 +5,7 @@ from scaletest.causes.places import GAP, PLACE_TEXTS, seconds_text
 from scaletest.model import State
 from scaletest.model.activity import TOKENS
 
-# What requests wait for, by place: before the name of an object, and where no object is known.
+# What requests wait for, by place: the words before the name of an object, and where none is known.
 _AWAITED: dict[str, tuple[str, str]] = {
     State.CPU_WAIT: ("", "a CPU"),
     State.THROTTLED: ("", "the CPU limit of their container"),
@@ -30,19 +30,20 @@ def cause_statement(causes: Causes) -> str:
         return ""
     cause = causes.causes[0]
     workers = "1 worker" if causes.after == 1 else f"{causes.after} workers"
-    time, named = seconds_text(cause.after_s), cause.object
+    time = seconds_text(cause.after_s)
     if cause.state == GAP:
         return f"{workers} are idle for {time} before each request"
     if cause.state == State.ON_CPU:
         added = seconds_text(cause.grown_s.value)
         return f"with {workers} each request computes {added} longer"
     if cause.state == State.SLEEP:
-        between = f" between attempts to lock {named}" if named else ""
-        return f"{workers} sleep {time} of each request{between}"
-    before_object, unnamed = _AWAITED[cause.state]
-    awaited = f"{before_object}{named}" if named else unnamed
-    if named.endswith(TOKENS):
-        awaited = f"a token in the pipe {named.removesuffix(TOKENS)}"
+        statement = f"{workers} sleep {time} of each request"
+        return f"{statement} between attempts to lock {cause.object}" if cause.object else statement
+    before_object, awaited = _AWAITED[cause.state]
+    if cause.object.endswith(TOKENS):
+        awaited = f"a token in the pipe {cause.object.removesuffix(TOKENS)}"
+    elif cause.object:
+        awaited = f"{before_object}{cause.object}"
     return f"{workers} wait {time} of each request for {awaited}"
 
 

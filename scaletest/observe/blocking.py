@@ -13,16 +13,17 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from scaletest.model.activity import TOKENS, State
+from scaletest.observe import wait_targets
 from scaletest.observe.descriptors import MOST_DESCRIPTORS, Descriptors, open_descriptors, path_of
 from scaletest.observe.doing import (
     LOCK_COMMANDS,
+    OF_LETTERS,
     RUNNABLE,
     UNKNOWN,
     Doing,
     WaitKind,
     call_kinds,
     of_function,
-    of_letter,
 )
 from scaletest.observe.sockets import Sockets
 from scaletest.processes import addresses, proc
@@ -122,7 +123,7 @@ class Blocking:
             return RUNNABLE
         name = proc.read(f"{thread}/wchan").decode(errors="replace")
         if name in ("", "0"):
-            return of_letter(status.letter)
+            return OF_LETTERS.get(status.letter, UNKNOWN)
         if _POLLING.search(name):
             return self._descriptors.most_active(pid, open_descriptors(pid))
         state = of_function(name)
@@ -131,7 +132,7 @@ class Blocking:
         if state is State.NETWORK:
             peers = self._descriptors.most_active(pid, open_descriptors(pid))
             return peers if peers.state is State.NETWORK else Doing(state)
-        return Doing(state) if state else of_letter(status.letter)
+        return Doing(state) if state else OF_LETTERS.get(status.letter, UNKNOWN)
 
     def _descriptor(self, pid: int, thread: str, number: int) -> Doing | None:
         """Return the activity of a thread that is blocked on a descriptor, which decides the state.
@@ -145,7 +146,7 @@ class Blocking:
         if by_function is None or by_function.state is None:
             return by_function
         if by_function.state is State.PIPE and doing.object:
-            is_own = proc.is_two_way(proc.read_text(f"/proc/{pid}/fdinfo/{number}"))
+            is_own = wait_targets.is_two_way(proc.read_text(f"/proc/{pid}/fdinfo/{number}"))
             return Doing(State.PIPE, doing.object + (TOKENS if is_own else ""))
         if by_function.state in (State.PIPE, State.MEMORY, State.DEVICE, State.NETWORK):
             return Doing(by_function.state, doing.object)
@@ -156,21 +157,21 @@ class Blocking:
         try:
             match kind:
                 case WaitKind.EPOLL:
-                    numbers = proc.parse_epoll(
+                    numbers = wait_targets.parse_epoll(
                         proc.read_long_text(f"/proc/{pid}/fdinfo/{arguments[0]}")
                     )
                 case WaitKind.POLL:
                     size = 8 * min(arguments[1], MOST_DESCRIPTORS)
-                    numbers = proc.parse_pollfds(_memory(pid, arguments[0], size))
+                    numbers = wait_targets.parse_pollfds(_memory(pid, arguments[0], size))
                 case WaitKind.RING:
-                    ring = proc.find_ring(proc.read_long_text(f"/proc/{pid}/maps"))
-                    numbers = proc.parse_ring(_memory(pid, ring, MOST_DESCRIPTORS * 64))
+                    ring = wait_targets.find_ring(proc.read_long_text(f"/proc/{pid}/maps"))
+                    numbers = wait_targets.parse_ring(_memory(pid, ring, MOST_DESCRIPTORS * 64))
                     numbers = numbers or open_descriptors(pid)
                 case _:
                     size = (min(arguments[0], 1024) + 63) // 64 * 8
                     selected: set[int] = set()
                     for address in filter(None, arguments[1:3]):
-                        selected.update(proc.parse_fd_set(_memory(pid, address, size)))
+                        selected.update(wait_targets.parse_fd_set(_memory(pid, address, size)))
                     numbers = sorted(selected)
         except OSError:
             numbers = open_descriptors(pid)
@@ -190,12 +191,7 @@ def _in_named_call(pid: int, kind: WaitKind | State, arguments: Sequence[int]) -
         case WaitKind.FUTEX:
             if arguments[1] & _FUTEX_PRIVATE:
                 return Doing(State.LOCK)
-            # the shared file that contains the lock is mapped
-            maps = f"/proc/{pid}/maps"
-            return Doing(
-                State.LOCK,
-                _quietly(lambda: proc.find_mapped_file(proc.read_long_text(maps), arguments[0])),
-            )
+            return Doing(State.LOCK, _quietly(lambda: _mapped_file(pid, arguments[0])))
         case WaitKind.CONNECT | WaitKind.SEND:
             begin = 1 if kind is WaitKind.CONNECT else 4
             address = arguments[begin : begin + 2]
@@ -216,11 +212,16 @@ def _memory(pid: int, address: int, size: int) -> bytes:
     return proc.read(f"/proc/{pid}/mem", min(size, 4096), address) if address and size else b""
 
 
+def _mapped_file(pid: int, address: int) -> str:
+    """Return the shared file that is mapped at an address, such as that of a semaphore."""
+    return wait_targets.find_mapped_file(proc.read_long_text(f"/proc/{pid}/maps"), address)
+
+
 def _locked_file(pid: int) -> str:
     """Return the file whose lock a process waits for, by its inode."""
-    inode = proc.find_awaited_inode(proc.read_long_text("/proc/locks"), pid)
+    inode = wait_targets.find_awaited_inode(proc.read_long_text("/proc/locks"), pid)
     for number in open_descriptors(pid)[:MOST_DESCRIPTORS] if inode else ():
-        if proc.parse_inode(proc.read_long_text(f"/proc/{pid}/fdinfo/{number}")) == inode:
+        if wait_targets.parse_inode(proc.read_long_text(f"/proc/{pid}/fdinfo/{number}")) == inode:
             return path_of(pid, number)
     return ""
 
@@ -238,7 +239,7 @@ def _file_locked_by_others(pid: int) -> str:
     }
     if not files:
         return ""
-    holders = proc.parse_lock_holders(proc.read_long_text("/proc/locks"))
+    holders = wait_targets.parse_lock_holders(proc.read_long_text("/proc/locks"))
     for number, path in files.items():
         status = os.stat(f"/proc/{pid}/fd/{number}")  # noqa: PTH116 - a path of /proc
         holder = holders.get(status.st_ino, pid) if stat.S_ISREG(status.st_mode) else pid

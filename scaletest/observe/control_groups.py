@@ -87,7 +87,18 @@ class Throttling:
         return max(shares)
 
     def _sum_s(self) -> float:
-        return sum(proc.parse_throttled_s(proc.read_text(path)) or 0.0 for path in self._files)
+        return sum(parse_throttled_s(proc.read_text(path)) or 0.0 for path in self._files)
+
+
+def parse_throttled_s(text: str) -> float | None:
+    """Return the seconds for which a CPU limit held a control group back, from cpu.stat.
+
+    None where cpu.stat does not count them.
+    """
+    table = proc.parse_table(text)
+    if "throttled_usec" in table:  # version 2 of control groups
+        return table["throttled_usec"] / 1e6
+    return table["throttled_time"] / 1e9 if "throttled_time" in table else None
 
 
 def _periods(path: Path) -> tuple[int, int]:

@@ -54,7 +54,8 @@ class Doing(NamedTuple):
 
 RUNNABLE = Doing(None)
 UNKNOWN = Doing(State.NOT_OBSERVED)
-_LETTERS = {
+# By the letter of a thread's state in /proc, as far as that says what it does.
+OF_LETTERS = {
     "R": RUNNABLE,
     "D": Doing(State.DISK),
     "T": Doing(State.IDLE),
@@ -68,11 +69,6 @@ def of_function(name: str) -> State | None:
     None for an unknown function.
     """
     return next((state for pattern, state in _FUNCTIONS if pattern.search(name)), None)
-
-
-def of_letter(letter: str) -> Doing:
-    """Return the activity of a thread as far as its state letter says."""
-    return _LETTERS.get(letter, UNKNOWN)
 
 
 class WaitKind(Enum):

@@ -11,7 +11,7 @@ from scaletest.processes import proc
 
 # Part of a core that looks may take: where they cost more, as with many threads or cold caches,
 # they become rarer.
-SHARE = 0.002
+LOOKS_SHARE = 0.002
 # Of requests that typically take less than this a random part is sampled: what sampling needs
 # before and after each of them would otherwise cost 8 workers more than 1 % of a core.
 SHORT_S, SAMPLED_PART = 1.0, 0.5
@@ -56,7 +56,7 @@ _DENIED = {
 class Sampling:
     """Readers, intervals and allowances for the programs of one thread."""
 
-    def __init__(self, share: float = SHARE, sampled_part: float = SAMPLED_PART) -> None:
+    def __init__(self, share: float = LOOKS_SHARE, sampled_part: float = SAMPLED_PART) -> None:
         """share: the part of a core that looks may take. sampled_part: of short requests."""
         self._sampled_part = sampled_part
         self._told: set[str] = set()
@@ -182,7 +182,7 @@ class Moments:
 class Allowance:
     """CPU time for looks: the part of what passes between two of them that they may cost."""
 
-    def __init__(self, share: float = SHARE) -> None:
+    def __init__(self, share: float = LOOKS_SHARE) -> None:
         self._share = share
         self._cost_s = 0.0
 

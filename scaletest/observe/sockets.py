@@ -57,10 +57,10 @@ class Sockets:
         """
         self._duplicate = duplicate and socket.getdefaulttimeout() is None
         self._clock = clock
-        self._served = served
+        self._served_port = served
         self._cached: dict[int, SocketPeer] = {}
         # source -> when it may be read again
-        self._after: dict[str, float] = {}
+        self._may_read_at_s: dict[str, float] = {}
 
     def peer(self, pid: int, descriptor: int, inode: int) -> SocketPeer | None:
         """Return the peer of a process's socket; None while it is not known."""
@@ -104,20 +104,20 @@ class Sockets:
         with connection:
             peer = _peer_of(connection)
             is_ours = peer.listening
-            if self._served and peer.name and connection.family in _INTERNET:
-                is_ours = connection.getsockname()[1] == self._served
-            return SocketPeer(CLIENTS) if self._served and is_ours else peer
+            if self._served_port and peer.name and connection.family in _INTERNET:
+                is_ours = connection.getsockname()[1] == self._served_port
+            return SocketPeer(CLIENTS) if self._served_port and is_ours else peer
 
     def _listed(
         self, source: str, inode: int, peers: Callable[[], Iterable[tuple[int, str]]]
     ) -> SocketPeer | None:
         """Return the peer by a list of all, when that may be read again."""
-        if self._clock() < self._after.get(source, 0.0):
+        if self._clock() < self._may_read_at_s.get(source, 0.0):
             return None
         began_s = time.thread_time()
         with suppress(OSError, struct.error):
             self._cached.update({number: SocketPeer(peer) for number, peer in peers() if peer})
-        self._after[source] = self._clock() + (time.thread_time() - began_s) / LISTS_SHARE
+        self._may_read_at_s[source] = self._clock() + (time.thread_time() - began_s) / LISTS_SHARE
         return self._cached.get(inode)
 
     def _of_tables(self, pid: int) -> Iterator[tuple[int, str]]:
@@ -130,7 +130,7 @@ class Sockets:
     def _named(self, connections: Iterable[addresses.Connection]) -> Iterator[tuple[int, str]]:
         """Yield inode and peer of each connection."""
         for inode, peer, port, _ in connections:
-            yield inode, CLIENTS if peer and port == self._served else peer
+            yield inode, CLIENTS if peer and port == self._served_port else peer
 
 
 def _peer_of(connection: socket.socket) -> SocketPeer:

@@ -26,16 +26,15 @@ def read_visibility(
         stderr=subprocess.DEVNULL,
     ) as child:
         # it tells its system call and kernel function only once it sleeps
-        pid = child.pid
         deadline = time.monotonic() + PATIENCE_S
         is_asleep = False
         while not is_asleep and time.monotonic() < deadline:
             time.sleep(LOOK_S)
-            status = proc.read_status(f"/proc/{pid}")
+            status = proc.read_status(f"/proc/{child.pid}")
             is_asleep = status is not None and status.letter == "S"
-        call = _text(f"/proc/{pid}/syscall", "running")
-        function = _text(f"/proc/{pid}/wchan", "0")
-        schedule = proc.parse_schedule(proc.read_text(f"/proc/{pid}/schedstat").encode())
+        call = proc.read_text(f"/proc/{child.pid}/syscall").strip()
+        function = proc.read_text(f"/proc/{child.pid}/wchan")
+        schedule = proc.parse_schedule(proc.read_text(f"/proc/{child.pid}/schedstat").encode())
     # the render nodes and NVIDIA devices here, each with its driver, "" when hidden
     drivers = {}
     for path in sorted((devices / "dri").glob("renderD*")):
@@ -46,19 +45,14 @@ def read_visibility(
     is_version_1 = any((cgroups / name).is_dir() for name in (*MOUNTS[CPU], *MOUNTS[MEMORY]))
     return Visibility(
         times=bool(schedule and schedule.slices),
-        calls=bool(call),
-        functions=bool(function),
+        calls=call not in ("", "running"),
+        functions=function not in ("", "0"),
         locks=_is_readable("/proc/locks"),
         pressure=_is_readable("/proc/pressure/cpu"),
         cgroup=2 if (cgroups / "cgroup.controllers").exists() else int(is_version_1),
         devices=drivers,
         counters=tuple(sorted(counting.intersection(drivers.values()))),
     )
-
-
-def _text(path: str, nothing: str) -> str:
-    text = proc.read_text(path).strip()
-    return "" if text == nothing else text
 
 
 def _is_readable(path: str) -> bool:

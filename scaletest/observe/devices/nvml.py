@@ -45,8 +45,9 @@ class NvmlDevice:
                     self.readers.remove(read)
         if "busy" in figures:
             # the busiest engine, or what the driver calls utilisation
-            engines = [share for name, share in figures.items() if name.startswith("busy")]
-            figures["busy"] = max(engines)
+            figures["busy"] = max(
+                share for name, share in figures.items() if name.startswith("busy")
+            )
         return figures
 
 

@@ -748,6 +748,15 @@ def test_whatever_samples_hold_the_run_is_judged(samples: list[NodeSample]) -> N
     checked(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
 
 
+def test_samples_of_two_samplers_whose_intervals_overlap_are_judged() -> None:
+    began_s = min(row.reply.started_s for row in RECORDS[1, 0]) + 1.0
+    samples = [
+        NodeSample("node-a", "worker-0", began_s + end_s, interval_s, cpu(1.0))
+        for end_s, interval_s in ((4.5, 3.0), (5.0, 5.0), (8.0, 3.0), (12.0, 3.0))
+    ]
+    assert _evaluated(RECORDS, samples).disturbed == []
+
+
 # The sums of processor times are of floats.
 ROUNDING_S = 1e-6
 

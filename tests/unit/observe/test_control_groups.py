@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from scaletest.observe.control_groups import Throttling
-from scaletest.observe.sampling import SHARE, Allowance
+from scaletest.observe.sampling import LOOKS_SHARE, Allowance
 
 
 def write(path: Path, text: str) -> None:
@@ -62,4 +62,4 @@ def test_costlier_looks_are_made_less_often(cost_s: float) -> None:
         now += allowance.interval_s
         allowance.count_look(cost_s)
         spent_s += cost_s
-    assert spent_s / now == pytest.approx(SHARE, rel=0.01)
+    assert spent_s / now == pytest.approx(LOOKS_SHARE, rel=0.01)

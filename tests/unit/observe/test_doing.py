@@ -3,7 +3,7 @@
 import pytest
 
 from scaletest.model import State
-from scaletest.observe.doing import RUNNABLE, UNKNOWN, WaitKind, call_kinds, of_function, of_letter
+from scaletest.observe.doing import WaitKind, call_kinds, of_function
 from scaletest.processes import proc
 
 
@@ -72,6 +72,3 @@ def test_kernel_functions_map_to_wait_states(name: str) -> None:
 
 def test_an_unknown_kernel_function_has_no_state() -> None:
     assert of_function("something_else") is None
-    assert of_letter("S") == UNKNOWN
-    assert of_letter("R") == RUNNABLE
-    assert of_letter("D").state is State.DISK
