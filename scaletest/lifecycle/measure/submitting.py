@@ -33,6 +33,8 @@ MOST_REFUSALS = 20
 # Submits the workload of that name, in any thread, and returns what became of it.
 Tool = Callable[[str], Applied]
 PROGRAM_LIMIT_S = 60.0
+# The exit code of a program that took longer, as timeout(1) has it.
+TIMED_OUT = 124
 # The verbs of the Run:ai command line, version 2.
 VERBS = {
     "runai-training": "training standard submit",
@@ -156,9 +158,7 @@ def _run_program(line: list[str], stdin: str = "") -> Applied:
             line, input=stdin, capture_output=True, text=True, timeout=PROGRAM_LIMIT_S, check=False
         )
     except subprocess.TimeoutExpired:
-        return _failure(124, f"it took longer than {PROGRAM_LIMIT_S:.0f} s")
-    except OSError as error:
-        return _failure(126, str(error))
+        return _failure(TIMED_OUT, f"it took longer than {PROGRAM_LIMIT_S:.0f} s")
     if done.returncode:
         return _failure(done.returncode, " ".join((done.stderr or done.stdout).split()))
     # kubectl says so where the object was there before

@@ -97,9 +97,10 @@ class Workloads:
             claim = {"ephemeral": True, "size": "1Mi", "path": MOUNT_PATH, "readWriteOnce": True}
             body["spec"]["pvcs"] = {"items": {"pvc": {"value": claim}}}
         for table in _walk_tables(body):
-            if isinstance(claims := table.get("volumeClaimTemplate"), dict):
+            claims, limits = table.get("volumeClaimTemplate"), table.get("limits")
+            if isinstance(claims, dict):
                 _add_labels(claims, labels)  # by which the sampler finds the claims
-            if isinstance(limits := table.get("limits"), dict):
+            if isinstance(limits, dict):
                 # a resource of 0 would ask for a kind that may not exist
                 table["limits"] = {
                     name: amount
