@@ -161,10 +161,7 @@ def _plan(
         plan = planning.continue_plan(store, options, typed)
         echo(f"resuming run {plan.run} of {plan.count} workloads", err=True)
         return plan
-    plan = planning.make_plan(options, namespace)
-    if plan.seconds == "infinity" and plan.until == "finished" and not plan.template_file:
-        echo("warning: pods that sleep for ever never finish; ask for --until ready", err=True)
-    return plan
+    return planning.make_plan(options, namespace)
 
 
 def plot(output_dir: Path, view: WorkloadSelection, figure: str) -> None:
