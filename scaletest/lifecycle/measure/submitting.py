@@ -104,14 +104,14 @@ class Submitter:
         answer = self._tool(name)
         # what was there already was sent by an earlier process, which did not note when; unless we
         # sent it ourselves, and the answer was lost
-        is_known = answer.created or not answer.accepted or (self._fresh and answer.tries > 1)
+        is_time_known = answer.created or not answer.accepted or (self._fresh and answer.tries > 1)
         row = Submission(
             name=name,
             namespace=self._plan.namespace,
             project=self._plan.project,
             accepted=answer.accepted,
-            submitted_s=submitted_s if is_known else None,
-            accepted_s=self._clock() if is_known else None,
+            submitted_s=submitted_s if is_time_known else None,
+            accepted_s=self._clock() if is_time_known else None,
             status=answer.status if not answer.accepted else 0,
             reason=answer.reason,
             tries=answer.tries,

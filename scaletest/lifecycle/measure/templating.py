@@ -103,9 +103,9 @@ class Workloads:
             if isinstance(limits, dict):
                 # a resource of 0 would ask for a kind that may not exist
                 table["limits"] = {
-                    name: amount
-                    for name, amount in limits.items()
-                    if "/" not in name or str(amount) != "0"
+                    resource: amount
+                    for resource, amount in limits.items()
+                    if "/" not in resource or str(amount) != "0"
                 }
         return body
 
