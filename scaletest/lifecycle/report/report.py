@@ -253,7 +253,7 @@ def sheet(run: LifecycleRun) -> Sheet:
         "Job Name": lambda timeline: timeline.workload.name,
         "Namespace": lambda timeline: timeline.workload.namespace,
         "projectName": lambda timeline: (
-            run.project or runai.project_of(timeline.workload.namespace)
+            run.plan.get("project") or runai.project_of(timeline.workload.namespace)
         ),
     }
     for heading, name in runai.TIME_COLUMNS.items():

@@ -267,7 +267,7 @@ def test_defect_01_every_heading_stands_over_its_own_values() -> None:
             io.StringIO(
                 formats.render(
                     lifecycle_report(
-                        LifecycleRun("", "/runs/l", lifecycle, title="l", project="p")
+                        LifecycleRun("", "/runs/l", lifecycle, title="l", plan={"project": "p"})
                     ),
                     "csv",
                 )
