@@ -1,1 +1,1 @@
-"""How much a load needs: autoscaling rules played in simulation, and the size of a cluster."""
+"""How much a load needs: autoscaling rules in simulation, and the size of a cluster."""

@@ -28,7 +28,6 @@ from scaletest.render.numbers import format_duration, format_seconds, plural
 
 WIDTH, HEIGHT = 860.0, 240.0  # px
 PHONE_SIZE = (360.0, 260.0)  # width and height in px on phones
-BEST = "BEST RULE"
 # The lines of a chart, by field of a point of the course: CSS class, and text of the legend.
 LINES = {
     "waiting": ("c-wanted", "requests that wait"),
@@ -97,7 +96,7 @@ def make_comparison_report(comparison: RuleComparison) -> Report:
             _best_rule_sentence(comparison, choice),
             "" if is_sound else "let scaletest autoscale search for a rule, without <rule>",
         ),
-        answer=BEST,
+        answer="BEST RULE",
         folder="",
         conditions=[f"{name}: {value}" for name, value in comparison.load],
         facts=[

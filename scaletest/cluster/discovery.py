@@ -2,8 +2,6 @@
 
 from scaletest.cluster.api_calls import ApiCalls, Cluster
 
-KEDA = "keda.sh"
-
 
 def api_groups(cluster: Cluster) -> set[str]:
     """Return the names of the API groups that are served or registered."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scaletest.cluster import discovery
+from scaletest.cluster import discovery, rights
 from scaletest.cluster.api_calls import ApiCalls, Busy, Cluster
 from scaletest.cluster.changes import BEFORE, Changes, Patch
 from scaletest.cluster.deployment import Deployment
@@ -57,7 +57,7 @@ class Autoscalers:
         self._clock, self._sleep = clock, sleep
         self.found = self._list(HPAS)
         # without KEDA its objects cannot be listed
-        if discovery.KEDA in discovery.api_groups(cluster):
+        if rights.KEDA.group in discovery.api_groups(cluster):
             self.found += self._list(SCALED_OBJECTS)
 
     def active(self, *, may_hold: bool) -> list[Autoscaler]:

@@ -50,7 +50,7 @@ class ClusterAllowance(Written):
 def read_allowance(cluster: Cluster, deployment: str) -> ClusterAllowance:
     """Look at our rights, and at the room for the workers of a Deployment, "" for none."""
     needed = (*rights.NEEDED, rights.PROXY, *rights.HOLD)
-    if discovery.KEDA in discovery.api_groups(cluster):
+    if rights.KEDA.group in discovery.api_groups(cluster):
         needed += (rights.KEDA, *rights.PAUSE)
     wanted = (*needed, *rights.EXPLAIN, *rights.QUOTA, *rights.CAPACITY)
     lacking = rights.missing_rights(cluster, wanted)

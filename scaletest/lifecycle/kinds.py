@@ -27,13 +27,12 @@ class WorkloadKind:
     name: str  # its template has this name too
     until: str = "finished"  # the milestone at which a workload of this kind counts as measured
     child: tuple[str, str] | None = None  # API version and kind of objects between it and its pods
-    labelled: bool = True  # whether its pods carry the labels that we put into its pod templates
     gpus: str = "0"  # devices of a pod
     seconds: str = "60"  # how long a pod sleeps
 
     @property
     def runai(self) -> bool:
-        """Whether its namespace is that of a Run:ai project."""
+        """Whether it is of Run:ai: its namespace is a project's, and its pods lack our labels."""
         return self.name.startswith("runai-")
 
 
@@ -43,7 +42,6 @@ def _of_runai(name: str, version: str, child: str) -> WorkloadKind:
         name,
         until="scheduled",
         child=(version, child),
-        labelled=False,
         gpus="1",
         seconds="infinity",
     )

@@ -26,7 +26,6 @@ class LifecycleRun(ResultOfRun):
 
     result: LifecycleResult
     title: str = ""
-    project: str = ""  # of Run:ai; "" for the one that the namespace names
     plan: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -123,12 +122,14 @@ def read_run(
             f"{store.path} contains no lifecycle run",
             hint="give the <output_dir> of submit and sample",
         )
-    until, count, project, conditions = "decided", 0, "", Conditions()
+    until = "decided"
+    planned = 0
+    conditions = Conditions()
     title = f"lifecycle of {store.path}, from files of the Run:ai scale test tool"
     if plan is not None:
         pauses = f", {format_seconds(plan.delay_s)} apart" if plan.delay_s else ""
         title = f"{plan.workload} · {plan.processes} at a time{pauses} · run {plan.run}"
-        until, count, project = plan.until, plan.count, plan.project
+        until, planned = plan.until, plan.count
         conditions = Conditions(plan.thresholds, plan.tolerate_failures)
     for submission in submissions:
         submitted_s = submission.submitted_s
@@ -142,13 +143,12 @@ def read_run(
             submissions,
             until,
             view,
-            planned=count,
+            planned=planned,
             thresholds=conditions.thresholds,
             tolerate_failures=conditions.tolerate_failures,
             interrupted=interrupted,
         ),
         title=title,
-        project=project,
         plan=plan.to_dict() if plan else {},
         environment=store.read(ENVIRONMENT),
     )

@@ -8,6 +8,7 @@ import click
 import cloup
 
 from scaletest.capacity.sizing import (
+    HEADROOM,
     NODE_OVERHEAD_CPU,
     PODS_A_NODE,
     SHARED_CPU,
@@ -147,8 +148,8 @@ class MeasuredLoad:
 )
 @click.option(
     "--headroom",
-    type=float,
-    default=0.7,
+    type=click.FloatRange(0, 1, min_open=True),
+    default=HEADROOM,
     show_default=True,
     metavar="P",
     help="Plan to use this fraction of the pods' capacity.",
@@ -168,7 +169,7 @@ class MeasuredLoad:
 )
 @click.option(
     "--spare",
-    type=int,
+    type=click.IntRange(0, 1000),
     default=1,
     show_default=True,
     metavar="N",

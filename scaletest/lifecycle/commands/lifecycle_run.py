@@ -34,7 +34,11 @@ from scaletest.runs.places import new_path
 
 def print_first(output_dir: Path | None, options: LifecycleWorkloadOptions) -> int:
     """Print what would be submitted first; exit code 0."""
-    plan = _plan(_new_store(output_dir), options, "default")
+    store = _new_store(output_dir)
+    if store.exists:
+        plan = _continue_plan(store, options)
+    else:
+        plan = planning.make_plan(options, "default")
     name = next(plan.names())
     if plan.tool == "runai":
         echo(f"{shlex.join(['runai', *runai_line(plan, name)])}\n", nl=False)
@@ -129,15 +133,15 @@ def _find_store(output_dir: Path) -> LifecycleFolder:
 def _plan_and_cluster(
     store: LifecycleFolder, options: LifecycleWorkloadOptions
 ) -> tuple[LifecyclePlan, Cluster]:
-    """Return the plan as `_plan` does, and its cluster.
+    """Return the plan, the stored one where there is one, and its cluster.
 
     UsageError when no node offers the devices of a new run.
     """
     if store.exists:
-        plan = _plan(store, options, "")
+        plan = _continue_plan(store, options)
         return plan, connect_cluster(plan.namespace, plan.context)
     cluster = connect_cluster(options.namespace, options.context)
-    plan = _plan(store, options, cluster.namespace)
+    plan = planning.make_plan(options, cluster.namespace)
     if not options.force:
         warning = planning.check_devices(plan, cluster)
         if warning:
@@ -145,25 +149,15 @@ def _plan_and_cluster(
     return plan, cluster
 
 
-def _plan(
-    store: LifecycleFolder, options: LifecycleWorkloadOptions, namespace: str
-) -> LifecyclePlan:
-    """Return the plan of a new folder, or the stored one with the pace that was typed.
-
-    namespace: the one of the kubeconfig.
-    """
-    if store.exists:
-        typed = {
-            parameter.name
-            for parameter in click.get_current_context().command.params
-            if parameter.name and shared.is_typed(parameter.name)
-        }
-        plan = planning.continue_plan(store, options, typed)
-        echo(f"resuming run {plan.run} of {plan.count} workloads", err=True)
-        return plan
-    plan = planning.make_plan(options, namespace)
-    if plan.seconds == "infinity" and plan.until == "finished" and not plan.template_file:
-        echo("warning: pods that sleep for ever never finish; ask for --until ready", err=True)
+def _continue_plan(store: LifecycleFolder, options: LifecycleWorkloadOptions) -> LifecyclePlan:
+    """Return the stored plan with the pace that was typed."""
+    typed = {
+        parameter.name
+        for parameter in click.get_current_context().command.params
+        if parameter.name and shared.is_typed(parameter.name)
+    }
+    plan = planning.continue_plan(store, options, typed)
+    echo(f"resuming run {plan.run} of {plan.count} workloads", err=True)
     return plan
 
 

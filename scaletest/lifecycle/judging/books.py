@@ -3,7 +3,7 @@
 Each has one fate, so submitted = measured + pending + failed + lost.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
@@ -83,21 +83,22 @@ def fate_of(timeline: WorkloadTimeline, until: str) -> Fate:
 
 def count_workloads(
     timelines: Sequence[WorkloadTimeline],
-    submissions: Iterable[Submission],
+    submissions: Sequence[Submission],
     until: str,
     planned: int = 0,
 ) -> Books:
-    """Count the workloads of a run.
+    """Count the workloads of a run. submissions: one a workload.
 
     Where no submission is on record, all workloads that were seen count as submitted.
     """
     by_name = {timeline.workload.name: timeline for timeline in timelines}
     by_fate: dict[Fate, list[WorkloadTimeline]] = {fate: [] for fate in Fate}
-    latest = {submission.name: submission for submission in submissions}
-    rejected = [submission for submission in latest.values() if not submission.accepted]
-    accepted = [name for name, submission in latest.items() if submission.accepted]
+    rejected = [submission for submission in submissions if not submission.accepted]
+    submitted_names = [submission.name for submission in submissions if submission.accepted]
+    if not submissions:
+        submitted_names = list(by_name)
     unseen = 0  # they are pending
-    for name in accepted if latest else by_name:
+    for name in submitted_names:
         if name in by_name:
             by_fate[fate_of(by_name[name], until)].append(by_name[name])
         else:

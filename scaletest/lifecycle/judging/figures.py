@@ -61,7 +61,7 @@ def summarize_phase(phase: LifecyclePhase, timelines: Sequence[WorkloadTimeline]
     return PhaseDurations(
         phase=phase,
         since=reference_milestone(phase, timelines),
-        values=tuple(duration and duration.value_s for duration in durations),
+        values=tuple(None if duration is None else duration.value_s for duration in durations),
         spread=summarise_samples(duration.value_s for duration in measured),
         sources=dict(Counter(duration.source for duration in measured)),
         missing=len(durations) - len(measured),

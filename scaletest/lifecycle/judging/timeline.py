@@ -46,7 +46,9 @@ MILESTONE_TEXTS = {
     "finished": "finished",
     "backend_job_created": "backend job creation",
 }
-# The same of a single pod.
+# The times of a milestone that nobody saw being passed.
+UNKNOWN = Stamp()
+# The texts of a single pod's milestones.
 POD_MILESTONE_TEXTS = {
     "created": "creation",
     "scheduled": "scheduling",
@@ -179,33 +181,33 @@ def timeline_of(workload: LifecycleObject) -> WorkloadTimeline:
     """Return the timeline of a workload."""
     stamps = dict(workload.stamps)
     passed = set(stamps)
-    needed = workload.expected or len(workload.pods)
-    if workload.pods and needed:
-        created = _pod_stamps(workload.pods.values(), "created")
+    pods = list(workload.pods.values())
+    if pods:
+        created = _pod_stamps(pods, "created")
         stamps["first_pod_created"] = _nth_times(created, 1)
-        stamps["last_pod_created"] = _nth_times(created, needed)
+        stamps["last_pod_created"] = _nth_times(created, workload.expected or len(pods))
         for name in (*POD_MILESTONES[1:], "decided"):
-            pods = list(workload.pods.values())
+            counted_pods = pods
             if name == "finished":
                 if workload.kind in SAY_THEIR_END and name not in passed:
                     continue
                 # pods that failed have not finished anything
-                pods = [pod for pod in pods if not pod.failed]
-            reached = _pod_stamps(pods, name)
-            needed = workload.expected or len(pods)
+                counted_pods = [pod for pod in pods if not pod.failed]
+            reached = _pod_stamps(counted_pods, name)
+            needed = workload.expected or len(counted_pods)
             if len(reached) >= needed > 0:
                 passed.add(name)
-            if stamps.get(name, Stamp()) == Stamp():
+            # the workload's own times come first
+            if stamps.get(name, UNKNOWN) == UNKNOWN:
                 stamps[name] = _nth_times(reached, needed)
         # one eviction is enough, of a pod or of the workload
-        evicted = _pod_stamps(workload.pods.values(), "evicted")
+        evicted = _pod_stamps(pods, "evicted")
+        if "evicted" in workload.stamps:
+            evicted.append(workload.stamps["evicted"])
         if evicted:
-            stamps["evicted"] = _nth_times([*evicted, *filter(None, [stamps.get("evicted")])], 1)
-    return WorkloadTimeline(
-        workload,
-        {name: stamp for name, stamp in stamps.items() if stamp != Stamp()},
-        frozenset(passed),
-    )
+            stamps["evicted"] = _nth_times(evicted, 1)
+    known = {name: stamp for name, stamp in stamps.items() if stamp != UNKNOWN}
+    return WorkloadTimeline(workload, known, frozenset(passed))
 
 
 def _pod_stamps(pods: Iterable[LifecyclePod], name: str) -> list[Stamp]:

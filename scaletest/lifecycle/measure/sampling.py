@@ -207,7 +207,7 @@ def collections_of(plan: LifecyclePlan, objects: Objects) -> list[Collection]:
     kind = kinds.KINDS.get(plan.workload_type)
     # the Run:ai command line takes no labels of ours
     own_label = plan.label if plan.tool != "runai" else ""
-    pod_label = own_label if kind is None or kind.labelled else ""
+    pod_label = own_label if kind is None or not kind.runai else ""
     collections = [Collection("pod", path("v1", "Pod"), pod_label)]
     if plan.object_kind != "Pod":
         collections.append(

@@ -33,6 +33,8 @@ MOST_REFUSALS = 20
 # Submits the workload of that name, in any thread, and returns what became of it.
 Tool = Callable[[str], Applied]
 PROGRAM_LIMIT_S = 60.0
+# The exit code of a program that took longer, as timeout(1) has it.
+TIMED_OUT = 124
 # The verbs of the Run:ai command line, version 2.
 VERBS = {
     "runai-training": "training standard submit",
@@ -102,14 +104,14 @@ class Submitter:
         answer = self._tool(name)
         # what was there already was sent by an earlier process, which did not note when; unless we
         # sent it ourselves, and the answer was lost
-        is_known = answer.created or not answer.accepted or (self._fresh and answer.tries > 1)
+        is_time_known = answer.created or not answer.accepted or (self._fresh and answer.tries > 1)
         row = Submission(
             name=name,
             namespace=self._plan.namespace,
             project=self._plan.project,
             accepted=answer.accepted,
-            submitted_s=submitted_s if is_known else None,
-            accepted_s=self._clock() if is_known else None,
+            submitted_s=submitted_s if is_time_known else None,
+            accepted_s=self._clock() if is_time_known else None,
             status=answer.status if not answer.accepted else 0,
             reason=answer.reason,
             tries=answer.tries,
@@ -156,9 +158,7 @@ def _run_program(line: list[str], stdin: str = "") -> Applied:
             line, input=stdin, capture_output=True, text=True, timeout=PROGRAM_LIMIT_S, check=False
         )
     except subprocess.TimeoutExpired:
-        return _failure(124, f"it took longer than {PROGRAM_LIMIT_S:.0f} s")
-    except OSError as error:
-        return _failure(126, str(error))
+        return _failure(TIMED_OUT, f"it took longer than {PROGRAM_LIMIT_S:.0f} s")
     if done.returncode:
         return _failure(done.returncode, " ".join((done.stderr or done.stdout).split()))
     # kubectl says so where the object was there before

@@ -97,14 +97,15 @@ class Workloads:
             claim = {"ephemeral": True, "size": "1Mi", "path": MOUNT_PATH, "readWriteOnce": True}
             body["spec"]["pvcs"] = {"items": {"pvc": {"value": claim}}}
         for table in _walk_tables(body):
-            if isinstance(claims := table.get("volumeClaimTemplate"), dict):
+            claims, limits = table.get("volumeClaimTemplate"), table.get("limits")
+            if isinstance(claims, dict):
                 _add_labels(claims, labels)  # by which the sampler finds the claims
-            if isinstance(limits := table.get("limits"), dict):
+            if isinstance(limits, dict):
                 # a resource of 0 would ask for a kind that may not exist
                 table["limits"] = {
-                    name: amount
-                    for name, amount in limits.items()
-                    if "/" not in name or str(amount) != "0"
+                    resource: amount
+                    for resource, amount in limits.items()
+                    if "/" not in resource or str(amount) != "0"
                 }
         return body
 

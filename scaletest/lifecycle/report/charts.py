@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from scaletest.lifecycle.judging import chart_data
+from scaletest.lifecycle.judging.figures import PhaseDurations
 from scaletest.lifecycle.judging.result import LifecycleResult
 from scaletest.lifecycle.judging.timeline import MILESTONE_TEXTS, start_time
 from scaletest.render.axis import Axis, axis_end
@@ -121,54 +122,57 @@ def waterfall_figure(result: LifecycleResult) -> Figure | None:
 def phase_charts(result: LifecycleResult, names: Sequence[str]) -> list[Chart]:
     """Draw both charts of each named phase that has values: over the run, and its histogram."""
     charts = []
+    zero_s = chart_data.first_submission(result.timelines)
+    starts_s = [start_time(timeline) for timeline in result.timelines]
     for durations in map(result.find_phase, names):
         if durations is None or durations.phase.of_pods:
             continue
-        spread = durations.spread
-        texts = [f"mean {format_seconds(spread.mean)}"]
-        for percentile in ("p50", "p95", "p99"):
-            if getattr(spread, percentile):
-                texts.append(f"{percentile} {format_percentile(spread, percentile)}")
-        statistics = ", ".join(texts)
         # seconds since the first submission, and the duration in s of each workload
-        zero_s = chart_data.first_submission(result.timelines)
         points = []
-        for start_s, value_s in zip(
-            map(start_time, result.timelines), durations.values, strict=True
-        ):
+        for start_s, value_s in zip(starts_s, durations.values, strict=True):
             if start_s is not None and value_s is not None:
                 points.append((start_s - zero_s, value_s))
-        values = [value_s for _, value_s in points]
-        description = f"{durations.text} ({statistics})"
-        # over the run: a dot for each workload, by when it was submitted
-        length_s, unit = unit_of(max(max(values), 1e-6))
-        span_s = max(start_s for start_s, _ in points) or 1.0
-        size, time = time_unit(span_s)
-        over_run = Chart(
-            f"course-{durations.phase.name}",
-            durations.text,
-            description,
-            Axis(f"submitted after, {time}", 0.0, span_s / size * 1.01),
-            Axis(f"time, {unit}", 0.0, axis_end(max(values) / length_s * 1.05, 5), max_marks=5),
-            *PANEL,
-        )
-        over_run.dots(
-            [(start_s / size, value_s / length_s) for start_s, value_s in thin_points(points)],
-            "c-dots",
-        )
-        histogram = draw_histogram(
-            f"histogram-{durations.phase.name}",
-            statistics,
-            description,
-            values,
-            number=30,
-            # what it spans at least, so that alike values do not seem to differ much
-            least_s=max(0.001, 0.01 * max(values)),
-            names=(durations.text, "workload"),
-            size=PANEL,
-        )
-        charts += [over_run, histogram]
+        charts += _draw_phase(durations, points)
     return charts
+
+
+def _draw_phase(durations: PhaseDurations, points: Sequence[Point]) -> list[Chart]:
+    """Draw a phase over the run, a dot for each workload, and the histogram of its durations."""
+    spread = durations.spread
+    texts = [f"mean {format_seconds(spread.mean)}"]
+    for percentile in ("p50", "p95", "p99"):
+        if getattr(spread, percentile):
+            texts.append(f"{percentile} {format_percentile(spread, percentile)}")
+    statistics = ", ".join(texts)
+    description = f"{durations.text} ({statistics})"
+    values = [value_s for _, value_s in points]
+    length_s, unit = unit_of(max(max(values), 1e-6))
+    span_s = max(start_s for start_s, _ in points) or 1.0
+    size, time = time_unit(span_s)
+    over_run = Chart(
+        f"course-{durations.phase.name}",
+        durations.text,
+        description,
+        Axis(f"submitted after, {time}", 0.0, span_s / size * 1.01),
+        Axis(f"time, {unit}", 0.0, axis_end(max(values) / length_s * 1.05, 5), max_marks=5),
+        *PANEL,
+    )
+    over_run.dots(
+        [(start_s / size, value_s / length_s) for start_s, value_s in thin_points(points)],
+        "c-dots",
+    )
+    histogram = draw_histogram(
+        f"histogram-{durations.phase.name}",
+        statistics,
+        description,
+        values,
+        number=30,
+        # what it spans at least, so that alike values do not seem to differ much
+        least_s=max(0.001, 0.01 * max(values)),
+        names=(durations.text, "workload"),
+        size=PANEL,
+    )
+    return [over_run, histogram]
 
 
 def thin_points(points: Sequence[Point]) -> list[Point]:

@@ -60,8 +60,6 @@ def lifecycle_report(run: LifecycleRun) -> Report:
     total = result.find_phase("total_ready")
     if total and total.spread.p50:
         facts.append(("median time until ready", format_percentile(total.spread, "p50")))
-    elif total:
-        facts.append(("mean time until ready", format_seconds(total.spread.mean)))
     head = Head(
         title=run.title,
         verdict=result.verdict,
@@ -255,7 +253,7 @@ def sheet(run: LifecycleRun) -> Sheet:
         "Job Name": lambda timeline: timeline.workload.name,
         "Namespace": lambda timeline: timeline.workload.namespace,
         "projectName": lambda timeline: (
-            run.project or runai.project_of(timeline.workload.namespace)
+            run.plan.get("project") or runai.project_of(timeline.workload.namespace)
         ),
     }
     for heading, name in runai.TIME_COLUMNS.items():

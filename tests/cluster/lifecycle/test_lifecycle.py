@@ -586,7 +586,7 @@ def test_stamps_agree_with_an_independent_recorder(
     ("arguments", "message"),
     [
         (("-n", "3", "--template", "unknown.yaml"), "does not define JobSet"),
-        (("-n", "3", "--namespace", "nowhere"), "there is no namespace nowhere"),
+        (("-n", "3", "--namespace", "nowhere"), "cannot read namespace nowhere: not found"),
         ((), "the number of workloads is missing"),  # defect 3
         (("-n", "3", "--template", "nothing.yaml"), "the template nothing.yaml cannot be read"),
     ],

@@ -318,27 +318,6 @@ def _pods(plane: ControlPlane, namespace: str) -> list[dict[str, Any]]:
     return list(pods) if len(pods) != 1 else []
 
 
-def test_size_reads_pod_and_nodes_from_the_cluster(cluster: Cluster) -> None:
-    line = (
-        "size",
-        "--rate",
-        "24",
-        "--latency",
-        "500ms",
-        "--deployment",
-        "model",
-        "-n",
-        cluster.namespace,
-    )
-    done = call(*line, "--format", "json", env=dict(os.environ))
-    assert done.returncode == 0, done.stderr
-    size = json.loads(done.stdout)
-    assert size["demand"]["cpu"] == 0.5 and size["demand"]["memory_gib"] == 0.25
-    assert any("2 replicas" in line for line in size["notes"]) and any(
-        "nodes of" in line for line in size["notes"]
-    )
-
-
 class _Kubelet:
     """A load, and a kubelet whose readiness probe fails while more than two requests are in flight:
     nodes of the tests run no containers.

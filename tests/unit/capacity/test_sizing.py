@@ -133,9 +133,3 @@ def test_placed_pods_fit_and_one_node_less_does_not_hold_them(
         return
     assert pods_that_fit(demand, nodes) >= pods
     assert nodes == 1 or pods_that_fit(demand, nodes - 1) < pods
-
-
-@pytest.mark.parametrize("spare", [-1, 1001])
-def test_losing_all_nodes_is_refused(spare: int) -> None:
-    with pytest.raises(InvalidValue, match="may be lost"):
-        size_alternatives(CapacityDemand(24.0, 0.5, PodSize(0.5), NodeSize(4.0)), spare=spare)

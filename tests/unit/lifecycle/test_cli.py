@@ -73,19 +73,6 @@ def test_a_folder_without_a_lifecycle_run_is_refused(
     assert "contains no lifecycle run" in capsys.readouterr().err
 
 
-def test_waiting_for_the_end_of_endless_workloads_gives_a_warning(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ["lifecycle", "submit", "-n", "1", "--dry-run", "-o", str(tmp_path), "--run-seconds"]
-    for more, warned in (
-        (["infinity"], True),
-        (["infinity", "--until", "ready"], False),
-        (["60"], False),
-    ):
-        assert run([*command, *more]) == 0
-        assert ("never finish" in capsys.readouterr().err) == warned
-
-
 def test_options_that_would_be_ignored_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

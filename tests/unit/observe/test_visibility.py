@@ -1,9 +1,11 @@
 import dataclasses
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from scaletest.cli import serving
 from scaletest.model.visibility import Visibility, visibility_gaps
 from scaletest.observe.visibility import read_visibility
 
@@ -82,3 +84,22 @@ def test_each_missing_source_names_its_effect_and_remedy(
 ) -> None:
     (gap,) = visibility_gaps(dataclasses.replace(ALL, **change))
     assert gap["missing"] == missing and effect in gap["effect"] and gap["remedy"]
+
+
+@pytest.mark.parametrize(("no_causes", "lines"), [(False, 1), (True, 0)])
+def test_a_worker_in_a_cluster_logs_what_its_node_hides(
+    no_causes: bool, lines: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setattr(
+        serving, "read_visibility", lambda: dataclasses.replace(ALL, pressure=False)
+    )
+    monkeypatch.setattr(serving, "run_worker", lambda *arguments: None)
+    queue = SimpleNamespace(tally=None, announce=None, live_row=lambda: None, sum_up=lambda: None)
+    monkeypatch.setattr(serving, "ServedQueue", lambda *arguments: queue)
+    settings: Any = SimpleNamespace(
+        command=(), program="", devices=SimpleNamespace(device_index=None), no_causes=no_causes
+    )
+    monkeypatch.setattr(serving.before_run, "check_program", lambda *arguments: None)
+    serving.serve_and_report(SimpleNamespace(), settings)  # type: ignore[arg-type]
+    assert capsys.readouterr().err.count("causes: no pressure: nothing confirms") == lines

@@ -277,7 +277,7 @@ def test_impossible_options_are_refused_before_anything_changes(
     code: int,
     problem: str,
 ) -> None:
-    played.served = {discovery.KEDA: "v1alpha1"}
+    played.served = {"keda.sh"}
     change(played)
     assert validate(tmp_path / "run") == code
     assert problem in capsys.readouterr().err
