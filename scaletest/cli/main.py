@@ -241,7 +241,7 @@ def _print_unexpected(error: Exception) -> int:
     """Explain an error that no command expects, most often a bug; return the exit code."""
     if isinstance(error, OSError) and error.errno in NO_BUGS:
         subject = str(error.filename or "the output")[:200]
-        hint = "check the path, the permissions of its folders, the disk's room, and ulimit -n"
+        hint = "check its permissions, the room on its disk, and ulimit -n"
         return _print_error(UsageError(f"{subject} cannot be used: {error.strerror}", hint=hint))
     # Redis failed after we had connected; a command that imported no broker did not use it
     broker = sys.modules.get("scaletest.broker.redis_errors")

@@ -9,9 +9,9 @@ from click.core import ParameterSource
 
 from scaletest.cli.headings import Decorator, F, ManyOptionsCommand, join_options, under_heading
 from scaletest.cli.option_groups import call_with_groups
+from scaletest.cli.output import confirm
 from scaletest.cli.output_options import output, report_output
 from scaletest.cli.quantity import DURATION, PRICE, RATE, RATE_WITH_UNIT, Quantity
-from scaletest.model.checks import escape_unprintable
 from scaletest.model.errors import UsageError
 from scaletest.model.presets import PRESETS
 
@@ -182,4 +182,4 @@ def is_confirmed(question: str, yes: bool) -> bool:
         return True
     if not (sys.stdin and sys.stdin.isatty()):
         raise UsageError(f"cannot ask without a terminal: {question}", hint="add --yes")
-    return click.confirm(escape_unprintable(question), err=True)
+    return confirm(question)

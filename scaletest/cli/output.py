@@ -122,6 +122,11 @@ def live_rows(rows: Callable[[], Sequence[str]], per_s: int) -> AbstractContextM
     return LiveRows(lambda width: rows(), per_s=per_s)
 
 
+def confirm(question: str) -> bool:
+    """Ask on standard error, as `echo` prints, and return the answer."""
+    return click.confirm(escape_unprintable(question), err=True)
+
+
 class _Formatter(logging.Formatter):
     """Formats log lines that no terminal obeys, whatever foreign text is in them."""
 

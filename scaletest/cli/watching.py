@@ -20,7 +20,7 @@ from scaletest.cli.progress_views import NONE, show_progress
 from scaletest.processes.children import end_all, python_module
 from scaletest.processes.guard import Guard
 from scaletest.runs.folder import RunFolder
-from scaletest.runs.progress import LAST_LOOK_S, Progress
+from scaletest.runs.progress import FROM_COMMAND, LONGEST_PAGE_S, Progress
 
 # So long a command waits for its page before it measures, and when it has ended: a process of low
 # priority needs that on a busy machine.
@@ -79,16 +79,17 @@ class RunPage:
             if self._process is not None:
                 # its process keeps the page that shows the end, for whoever asks for it
                 self._wait_for_page()
-                # at the end of its input the process lets open pages ask once more
+                # at the end of its input the process waits until open pages show the end
                 assert self._process.stdin is not None
                 self._process.stdin.close()
                 with suppress(subprocess.TimeoutExpired):
-                    self._process.wait(LAST_LOOK_S + END_S)
+                    self._process.wait(LONGEST_PAGE_S + END_S)
                 echo("the page of the run is closed; see it again with: scaletest ui", err=True)
 
     def _wait_for_page(self) -> None:
         """Wait until the page is made, at most PATIENCE_S."""
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        direct.addheaders = [(FROM_COMMAND, "1")]
         with suppress(OSError, HTTPException):
             direct.open(self._address, timeout=PATIENCE_S).close()
 

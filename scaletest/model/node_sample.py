@@ -125,8 +125,6 @@ class NodeSample(NodeFigures, Document):
         node = _cut_name(sample.node)
         worker = _cut_name(sample.worker)
         checks.number(sample.at_s, "at_s", minimum=-_LARGEST, maximum=_LARGEST)
-        if (node, worker, resources) == (sample.node, sample.worker, sample.resources):
-            return sample  # to make another would check it again
         return replace(sample, node=node, worker=worker, resources=resources)
 
 

@@ -99,8 +99,6 @@ def make_site(
     app.jinja_env.filters.update(printable=printable_line, as_options=as_options, svg=draw_chart)
     app.jinja_env.globals.update(version=__version__, numbers=numbers, site_pages=pages)
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
-    for name in app.jinja_env.list_templates():
-        app.jinja_env.get_template(name)  # compiled now, so that the first page is fast
     if prefix:
         answer = app.wsgi_app
 

@@ -19,10 +19,10 @@ from scaletest.model import wire
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.labels import UNLABELLED, Labels
 from scaletest.runs.private_files import (
-    fresh_of,
     make_folder,
     open_private,
     open_regular,
+    path_of_new_version,
     replace_private,
 )
 
@@ -218,7 +218,7 @@ class RunFolder:
                 # the plan goes last of FILES: what an interrupted deletion leaves is still found as
                 # a run, and can be deleted again
                 for name in (*derived, *reversed(FILES), *LOCKS):
-                    for path in (self.path / name, fresh_of(self.path / name)):
+                    for path in (self.path / name, path_of_new_version(self.path / name)):
                         path.unlink(missing_ok=True)
                 shutil.rmtree(self.path / LOGS, ignore_errors=True)
             if any(self.path.iterdir()):

@@ -28,11 +28,8 @@ def open_regular(path: str | Path, mode: str = "r", **options: Any) -> IO[Any]:
     Others may write into a volume: a FIFO would keep us waiting, and /dev/zero never ends.
     """
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    mode_bits = os.fstat(handle).st_mode
-    if not stat.S_ISREG(mode_bits):
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        if stat.S_ISDIR(mode_bits):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return os.fdopen(handle, mode, **options)
 
@@ -43,16 +40,16 @@ def replace_private(path: Path, parts: Iterable[bytes], *, durable: bool = True)
     A new one is for its owner only. durable: return when it is on disk.
     """
     # made anew: an interrupted process may have left one, and "x" follows no link
-    fresh = fresh_of(path)
-    fresh.unlink(missing_ok=True)
-    with open_private(fresh, "xb") as file:
+    new_version = path_of_new_version(path)
+    new_version.unlink(missing_ok=True)
+    with open_private(new_version, "xb") as file:
         file.writelines(parts)
         if durable:
             file.flush()
             os.fsync(file.fileno())
-    fresh.replace(path)
+    new_version.replace(path)
 
 
-def fresh_of(path: Path) -> Path:
-    """Return where the next version of a file is written."""
+def path_of_new_version(path: Path) -> Path:
+    """Return where the next version of a file is written, before it takes the place of the file."""
     return path.with_name(f".{path.name}.new")

@@ -27,9 +27,10 @@ from scaletest.runs.folder import PROGRESS, RunFolder
 
 logger = logging.getLogger("scaletest.runs")
 
-# So long the page of a run (--ui) is still served to open browsers when its run has ended: they ask
-# every two seconds.
-LAST_LOOK_S = 4.0
+# The page of a run (--ui) is served at most so long after the end of its run.
+LONGEST_PAGE_S = 20.0
+# The header with which the command asks for that page itself: browsers do not send it.
+FROM_COMMAND = "X-Command"
 
 # Shows an event of a run, with the state at that time and a line for people, which may be foreign
 # text and may be empty. It returns at once.

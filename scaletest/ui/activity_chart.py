@@ -13,7 +13,9 @@ from scaletest.render.chart import Chart
 MINUTES = 10
 # What the lines show, with their classes.
 LINES = {"submitted": "c-ideal", "ended": "c-data", "failed": "c-fail"}
-WIDE, PHONE = (1150.0, 220.0), (380.0, 240.0)
+# Width and height of the chart on a screen, and on a phone.
+WIDE = (1150.0, 220.0)
+PHONE = (380.0, 240.0)
 
 
 def draw_activity(queues: Sequence[QueueSnapshot], at_s: float) -> Figure | None:

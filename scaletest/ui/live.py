@@ -21,7 +21,7 @@ from scaletest.render.text import Markup
 from scaletest.report.formats import html
 from scaletest.runs import registry
 from scaletest.runs.folder import PROGRESS, RunFolder
-from scaletest.runs.progress import LAST_LOOK_S
+from scaletest.runs.progress import FROM_COMMAND, LONGEST_PAGE_S
 from scaletest.runs.run_index import stamps_of
 from scaletest.ui.reports import folder_of, report_cache
 from scaletest.ui.runs import run_index
@@ -62,11 +62,16 @@ class OpenPages:
     """The pages of runs that are open in a browser."""
 
     asked_s: float = -SILENT_S  # when one of them asked last
+    ends: int = 0  # how often they were told of the end of a run
 
     def wait_for_the_end(self) -> None:
-        """Let the open pages ask once more, so that they show the end of their run."""
-        if time.monotonic() - self.asked_s < SILENT_S:
-            time.sleep(LAST_LOOK_S)
+        """Wait until the open pages show the end, as far as they still ask.
+
+        A page shows the end when it asks again after it was told.
+        """
+        until_s = time.monotonic() + LONGEST_PAGE_S
+        while self.ends < 2 and time.monotonic() < min(until_s, self.asked_s + SILENT_S):
+            time.sleep(0.1)
 
 
 def open_pages() -> OpenPages:
@@ -89,8 +94,9 @@ def live_run(name: str) -> Response:
     folder = folder_of(name)
     run = _add_report(_describe_run(folder), folder) if folder else None
     page = render_template("live_run.html", title=run.title if run else "Live", name=name, run=run)
-    if "X-Page" in request.headers:  # from the script of a page
+    if FROM_COMMAND not in request.headers:
         open_pages().asked_s = time.monotonic()
+        open_pages().ends += run is not None and run.state == ENDED
     return make_response(page, 200 if run else 404)
 
 
@@ -132,8 +138,10 @@ def _add_report(run: LiveRun, folder: RunFolder) -> LiveRun:
 
     key = ("live", folder.path, is_final)
     # the report so far takes at most a tenth of a processor's time
-    rest = 0.0 if is_final else 10.0
-    contents, problem = report_cache().page(key, stamps_of(folder), make_report, rest=rest)
+    rest_factor = 0.0 if is_final else 10.0
+    contents, problem = report_cache().page(
+        key, stamps_of(folder), make_report, rest_factor=rest_factor
+    )
     return replace(run, contents=contents, problem=problem)
 
 

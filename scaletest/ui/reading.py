@@ -42,12 +42,12 @@ class PageCache:
         self._lock = threading.Lock()
 
     def page(
-        self, key: object, stamps: Signature, make: Callable[[], T], *, rest: float = 0.0
+        self, key: object, stamps: Signature, make: Callable[[], T], *, rest_factor: float = 0.0
     ) -> T:
         """Return the page that was made of files with these stamps, else make it anew.
 
-        rest: how long an old page stands in for a new one, as a multiple of the processor time that
-        it took to make.
+        rest_factor: how long an old page stands in for a new one, as a multiple of the processor
+        time that it took to make.
         """
         with self._lock:
             kept = self._pages.pop(key, None)
@@ -56,7 +56,7 @@ class PageCache:
                 page = make()
                 # not the time that passed: a process of low priority mostly waits
                 used_s = time.thread_time() - began_s
-                kept = stamps, page, time.monotonic() + rest * used_s
+                kept = stamps, page, time.monotonic() + rest_factor * used_s
             self._pages[key] = kept
             while len(self._pages) > 16:
                 self._pages.popitem(last=False)

@@ -51,13 +51,13 @@ def report_cache() -> PageCache:
 
 
 def folder_of(name: str) -> RunFolder | None:
-    """Find a run of the archive, or the one that is shown beside it.
+    """Find a run of the archive, or the one whose command serves these pages.
 
     name: that of its folder, or one that people gave it, of which the newest run counts; or LAST.
     """
-    beside = sources().run
-    if beside is not None and beside.name == name:
-        return beside
+    run_of_command = sources().run
+    if run_of_command is not None and run_of_command.name == name:
+        return run_of_command
     folder = find_named(sources().root, name)
     if folder is None:
         called = [run for run in run_index().runs() if name in (LATEST, run.name)]

@@ -9,11 +9,9 @@
   const GONE = 404;
   const shown = new WeakMap();
   const freshness = document.getElementById("freshness");
-  // a command waits with its end for the open pages of its run
-  const headers = { "X-Page": "open" };
 
   const refresh = async () => {
-    const response = await fetch(location.href, { headers, cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
+    const response = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
     const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
     // a page that tells of trouble has the same parts, one of what is gone may have others
     if (!response.ok && response.status !== GONE && fresh.querySelector("[data-live]") === null) throw new Error(`status ${response.status}`);

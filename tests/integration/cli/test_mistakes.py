@@ -145,8 +145,8 @@ TYPED = [
     Typed("exporter --utilisation 0", 2, "error: utilisation is 0.0", "give a share above 0"),
     Typed("exporter --redis-url REDIS --declare q -1 x", 2, "error: maximum is -1", "give a "),
     Typed("exporter --declare q many x", 2, "error: invalid value for '--declare': 'many'"),
-    Typed("worker --format json", 2, "error: --format and --output need --once or --list-"),
-    Typed("worker --argument x -- true", 2, "error: --argument needs --once", "submit a request"),
+    Typed("worker --format json", 2, "error: --argument, --format and --output need --once"),
+    Typed("worker --argument x -- true", 2, "error: --argument, --format and", "submit a request"),
     Typed("worker --queue sleep -- nosuchprogram", 2, NO_PROGRAM, "install it, or give its path"),
     Typed(
         "worker --device-index 0 --device-glob /dev/nope*",

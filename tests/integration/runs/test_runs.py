@@ -70,6 +70,7 @@ def test_runs_list_shows_all_runs(home: Home, tmp_path: Path) -> None:
         "PASS",
         *("4.0x", "at", "4"),
         "4",
+        "-",
         "sleep",
         "0.1",
     ]
@@ -191,7 +192,7 @@ def test_compare_finds_the_slower_run(home: Home) -> None:
     assert home("compare", "base", "nothing")[0] == 2
 
 
-def test_a_full_disk_under_the_output_is_an_error_of_one_line(tmp_path: Path) -> None:
+def test_a_full_disk_under_the_output_is_an_error_of_two_lines(tmp_path: Path) -> None:
     folder = make(tmp_path / "run", FAST)
     for form in ("text", "json"):
         with Path("/dev/full").open("w") as full:
@@ -204,7 +205,8 @@ def test_a_full_disk_under_the_output_is_an_error_of_one_line(tmp_path: Path) ->
             )
         assert (done.returncode, done.stderr) == (
             2,
-            "error: the output cannot be written: No space left on device\n",
+            "error: the output cannot be used: No space left on device\n"
+            "  check its permissions, the room on its disk, and ulimit -n\n",
         )
 
 

@@ -354,7 +354,7 @@ def test_a_report_so_far_is_made_no_more_often_than_it_may(monkeypatch: pytest.M
     pages = reading.PageCache()
 
     def page(stamp: int) -> int:
-        return pages.page("run", ((stamp, 0, 0),), slow, rest=10.0)
+        return pages.page("run", ((stamp, 0, 0),), slow, rest_factor=10.0)
 
     assert [page(1), page(1), page(2)] == [0, 0, 0]
     # ten times the processor's time that it took, however long it waited for a processor
