@@ -12,6 +12,7 @@ import pytest
 
 from scaletest.broker.fast_lane import TakenRequest
 from scaletest.model import Activity, Outcome, State
+from scaletest.observe import wait_targets
 from scaletest.observe.sampler import SHORT_S, RequestSampler
 from scaletest.processes import proc
 from scaletest.processes.proc import Schedule
@@ -145,7 +146,7 @@ def test_denied_system_calls_leave_the_state_and_the_lock_file(
 
 def _tells_inodes() -> bool:
     with open("/proc/self/fdinfo/0", encoding="utf-8") as file:  # noqa: PTH123
-        return proc.parse_inode(file.read()) is not None
+        return wait_targets.parse_inode(file.read()) is not None
 
 
 def test_hidden_functions_beside_denied_calls_are_not_observed(
