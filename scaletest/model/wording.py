@@ -12,7 +12,7 @@ _NAMES = """
     num_gpus num_workloads openai output_dir pause_autoscalers payload
     per_device precision preset queue ready_timeout redis_url repeats repetitions
     replica_header resume rule run_dir run_seconds scale seconds service set set_replicas
-    shared_prefix spare start step_time template threshold timeout tolerance tolerate_failures
+    shared_prefix start step_time template threshold timeout tolerance tolerate_failures
     tool tune until warm_limit warmup workload_type
 """
 # What texts may name; anything else in such brackets is foreign.
