@@ -200,6 +200,8 @@ def _in_named_call(pid: int, kind: WaitKind | State, arguments: Sequence[int]) -
             )
         case WaitKind.SEMAPHORES:
             return Doing(State.LOCK, f"System V semaphores {arguments[0]}")
+        case WaitKind.QUEUE:
+            return Doing(State.PIPE, f"System V message queue {arguments[0]}")
         case WaitKind.SLEEP:
             return Doing(State.SLEEP, _quietly(lambda: _file_locked_by_others(pid)))
         case State():

@@ -83,6 +83,7 @@ class WaitKind(Enum):
     SELECT = auto()
     EPOLL = auto()
     SEMAPHORES = auto()  # of System V, by the id of the set
+    QUEUE = auto()  # of messages, System V's, by its id
     SEND = auto()  # to an address, unless the socket is connected
     RING = auto()  # of io_uring, for what was asked there
     SLEEP = auto()
@@ -124,6 +125,7 @@ _NUMBERS: Mapping[WaitKind | State, Mapping[str, tuple[int | None, int | None]]]
     WaitKind.CONNECT: {"connect": (42, 203)},
     WaitKind.SEND: {"sendto": (44, 206)},
     WaitKind.SEMAPHORES: {"semop": (65, 193), "semtimedop": (220, 192)},
+    WaitKind.QUEUE: {"msgsnd": (69, 189), "msgrcv": (70, 188)},
     State.IDLE: {
         "accept": (43, 202),
         "accept4": (288, 242),
@@ -140,8 +142,6 @@ _NUMBERS: Mapping[WaitKind | State, Mapping[str, tuple[int | None, int | None]]]
         "futex_wait": (455, 455),
     },
     State.PIPE: {
-        "msgsnd": (69, 189),
-        "msgrcv": (70, 188),
         "mq_timedsend": (242, 182),
         "mq_timedreceive": (243, 183),
     },
