@@ -124,7 +124,7 @@ def test_files_that_cannot_be_used_are_errors_of_the_user(
     # given a folder in place of a file, when the run is read, expect a reason and no traceback
     (folder.path / name).unlink()
     (folder.path / name).mkdir()
-    with pytest.raises(UsageError, match="run run cannot be read: Is a directory"):
+    with pytest.raises(UsageError, match="run run cannot be read: not a regular file"):
         folder.load()
 
 

@@ -84,7 +84,7 @@ def test_a_dry_run_counts_the_settings_that_are_tuned(capsys: pytest.CaptureFixt
         ("dry_run: maybe", "--dry-run"),
         ("step_time: soon", "invalid duration"),
         ("load: sideways", "in the plan file of -f"),
-        ("- 1", "write one KEY: VALUE per line"),
+        ("- 1", "write one OPTION: VALUE per line"),
         ("arguments: 'ftp://h/'", "not an HTTP URL"),
         ("arguments: 'http://127.0.0.1:1/'\nmethod: GE T\n", "not an HTTP method"),
     ],
