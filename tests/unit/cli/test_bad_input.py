@@ -54,7 +54,7 @@ BAD = [
     (("lifecycle", "plot", "-o", LONG), "File name too long"),
     (("saturate", "http://127.0.0.1:1", "--start", "nan", "--dry-run"), "start is nan"),
     (("saturate", "-f", "broken", "--dry-run"), "broken is not valid YAML"),
-    (("saturate", "-f", "broken", "--dry-run"), "write one OPTION: VALUE per line, with underscores"),
+    (("saturate", "-f", "broken", "--dry-run"), "write one OPTION: VALUE per line"),
 ]
 
 
