@@ -13,11 +13,11 @@ from typing import cast
 from scaletest.model.checks import cut_text
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
 from scaletest.model.json_schema import Schema
-from scaletest.model.verdict import VerdictKind
+from scaletest.model.verdict import Verdict, VerdictKind
 from scaletest.render.contents import Report
-from scaletest.runs.folder import RunFolder
+from scaletest.runs.folder import PLAN, RunFolder
 from scaletest.runs.run_type import JudgedRun, RunType
-from scaletest.stats.comparison import Comparison, Contrast, Side
+from scaletest.stats.comparison import CandidateComparison, Comparison, Contrast, Side
 from scaletest.stats.comparison import compare_runs as compare_sides
 from scaletest.stats.trend import Trend, find_trend
 
@@ -85,6 +85,12 @@ def type_of(folder: RunFolder) -> RunType:
     return run_type(folder.kind)
 
 
+def can_run_again(folder: RunFolder) -> bool:
+    """Return whether `scaletest validate --local` can run the plan of a stored run again."""
+    own_type = type_of(folder)
+    return own_type.is_local(own_type.plan(folder.read(PLAN)))
+
+
 def judge_run(folder: RunFolder, *, is_final: bool = False) -> JudgedRun:
     """Judge a stored run of any type anew; without a verdict while it is still measured.
 
@@ -123,6 +129,10 @@ def compare(folders: Sequence[RunFolder], tolerance: float, *, force: bool) -> C
     judged_runs = [base_type.judge(folder) for folder in folders]
     base, *candidates = map(partial(_as_side, base_type), folders, judged_runs)
     contrasts = [base_type.contrast(judged_runs[0], judged) for judged in judged_runs[1:]]
+    if len({folder.path.resolve() for folder in folders}) == 1:
+        same = [CandidateComparison(side, (), Contrast()) for side in candidates]
+        verdict = Verdict(VerdictKind.PASS, f"both are the same run, {folders[0].name}")
+        return Comparison(base_type.name, tolerance, base, tuple(same), verdict)
     pairs = list(zip(candidates, contrasts, strict=True))
     return compare_sides(base_type.name, base, pairs, tolerance, force=force)
 

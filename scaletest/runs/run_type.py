@@ -75,6 +75,10 @@ class RunType(ABC):
         """Read and check a plan; InvalidValue names the field."""
         return cast(AnyPlan, self.folder.plan_type.from_dict(document))
 
+    def is_local(self, plan: Any) -> bool:
+        """Return whether a plan is that of a validation of local workers."""
+        return False
+
     def curve(self, folder: RunFolder, result: Mapping[str, Any]) -> list[float]:
         """Return the main measure of a run, step by step, for lists.
 

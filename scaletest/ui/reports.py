@@ -182,6 +182,7 @@ def _page_of_site(report: Report, links: Pairs, run: RunFolder | None = None) ->
         "report_navigation.html",
         links=links,
         run=run,
+        can_run_again=run is not None and registry.can_run_again(run),
         forms=DOWNLOADS,
     )
     return html.render(report, Markup(navigation)).encode(errors="replace")

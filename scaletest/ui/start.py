@@ -28,8 +28,11 @@ from scaletest.pages.security import LOOPBACK
 from scaletest.pages.site import READ
 from scaletest.processes.children import end_all, has_exited, python_module
 from scaletest.processes.guard import Guard
+from scaletest.runs.folder import PLAN
+from scaletest.runs.listing import ListedRun, read_listed_run
 from scaletest.runs.places import new_path, open_run
-from scaletest.ui.reports import in_sentences
+from scaletest.runs.registry import can_run_again
+from scaletest.ui.reports import folder_of, in_sentences
 from scaletest.ui.sources import sources
 
 # How long a page waits for the run to be there.
@@ -101,22 +104,26 @@ class Starter:
 
 def start_page() -> str:
     """Show the form that asks for a command and the largest number of workers."""
-    return _show_form()
+    return _show_form(request.args.get("run", ""))
 
 
 def start() -> ResponseReturnValue:
     """Start what the form asks for, and show its page."""
     _check_request()
+    run_name = request.form.get("run", "")
     command = request.form.get("command", "")
     limit = request.form.get("limit", "")
     path = sources().root / new_path(os.environ).name
     try:
-        if not command.strip():
+        workload = ["--", *shlex.split(command)]
+        if run_name:
+            workload = ["-f", f"{_find_run(run_name).folder}/{PLAN}"]
+        elif not command.strip():
             raise UsageError("there is no command", hint="type one, e.g. sleep 0.1")
         options = ["--limit", limit] if limit else []
-        _starter().start(path, [*options, "--", *shlex.split(command)])
+        _starter().start(path, [*options, *workload])
     except (ScaletestError, OSError, ValueError) as error:
-        return _show_form(command, limit, in_sentences(error)), 400
+        return _show_form(run_name, command, limit, in_sentences(error)), 400
     return redirect(f"{g.root}/live/{path.name}", 303)
 
 
@@ -149,9 +156,29 @@ def _check_request() -> None:
         raise Forbidden("open the address that scaletest ui printed first; nothing was started")
 
 
-def _show_form(command: str = "", limit: str = "", problem: str = "") -> str:
+def _find_run(name: str) -> ListedRun:
+    """Return the stored run whose plan can be run again here; UsageError when it is none."""
+    folder = folder_of(name)
+    if folder is None:
+        raise UsageError(f"there is no run {name!r:.80}", hint="choose another run")
+    if not can_run_again(folder):
+        raise UsageError(
+            f"run {folder.name} is not a validation of local workers",
+            hint="measure it again with its command",
+        )
+    return read_listed_run(folder)
+
+
+def _show_form(name: str, command: str = "", limit: str = "", problem: str = "") -> str:
+    """Show the form for a command, or for the plan of the stored run of that name."""
+    run = None
+    if name:
+        try:
+            run = _find_run(name)
+        except (ScaletestError, OSError) as error:
+            problem = problem or in_sentences(error)
     return render_template(
-        "start.html", title="Start", command=command, limit=limit, problem=problem
+        "start.html", title="Start", run=run, command=command, limit=limit, problem=problem
     )
 
 

@@ -21,6 +21,8 @@ from scaletest.validation.judging.evaluation import Evaluation, evaluate
 from scaletest.validation.judging.growth import SEED
 from scaletest.validation.judging.step_parts import group_by_pair, throughput_of_parts
 from scaletest.validation.judging.steps import Step
+from scaletest.validation.options import OWN_QUEUE
+from scaletest.validation.plan import Plan
 
 # Queue names are made up for each run, and requirements do not change what was measured.
 IRRELEVANT_FIELDS = {"queue", "scale", "limit", "thresholds", "tolerate_failures", "price", "seed"}
@@ -43,6 +45,10 @@ class ValidationType(RunType):
     folder = ValidationFolder
     curve_title = "requests per second at each number of workers"
     curve_path = ("throughput_per_s",)
+
+    def is_local(self, plan: Plan) -> bool:
+        """Return whether its workers were local; those of a Deployment have a queue of its name."""
+        return plan.queue.startswith(OWN_QUEUE)
 
     def judge(self, folder: RunFolder) -> ValidationRun:
         """Return the run in a folder; UsageError when it cannot be read."""

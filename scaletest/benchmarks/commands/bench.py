@@ -1,6 +1,8 @@
 """scaletest bench: run benchmarks and sweeps, and explain their kinds."""
 
+import click
 import cloup
+from click.shell_completion import CompletionItem
 
 from scaletest.cli.lazy import LazyCommand, LazyGroup
 
@@ -37,3 +39,18 @@ COMMANDS = (
 @cloup.group("bench", cls=LazyGroup, commands=COMMANDS, help=HELP)
 def command() -> None:
     """Hold the commands about benchmarks."""
+
+
+def complete_kind(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete the name of a kind, in any case, else that of a file."""
+    # takes a while to import, and --help needs none of it
+    from scaletest.benchmarks.kinds.registry import KINDS
+
+    items = [
+        CompletionItem(kind.name, help=kind.help)
+        for kind in KINDS.values()
+        if kind.name.lower().startswith(incomplete.lower())
+    ]
+    return items or [CompletionItem(incomplete, type="file")]

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 import cloup
 
+from scaletest.benchmarks.commands.bench import complete_kind
 from scaletest.benchmarks.options import BenchmarkChanges, BenchmarkPlace
 from scaletest.cli import options as shared
 from scaletest.cli.headings import under_heading
@@ -35,7 +36,7 @@ this.
 
 
 @cloup.command("run", help=RUN_HELP)
-@click.argument("subject", required=False, metavar="FILE|KIND", type=click.Path())
+@click.argument("subject", required=False, metavar="FILE|KIND", shell_complete=complete_kind)
 @under_heading("Load")
 @click.option(
     "--set",

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,16 @@ from scaletest.ui import start as start_pages
 from scaletest.ui.app import make_app
 from scaletest.ui.sources import Sources
 from scaletest.ui.start import Starter
+from scaletest.validation.plan import Plan
 from tests.conftest import eventually
+from tests.unit import made_runs as runs
 
 TOKEN = "a-token-of-this-test"
 HERE = "127.0.0.1:9995"
 OWN = {"Host": HERE, "Origin": f"http://{HERE}"}
 FORM = {"command": "sleep 0.1", "limit": "2"}
+# The plan of a run that can be run again here.
+LOCAL = replace(runs.LIMITED, queue="validate-0a1b2c3d")
 # In place of `scaletest validate`: it makes a run folder, writes what it was told, and waits.
 PROGRAM = """
 import json, os, pathlib, sys, time
@@ -144,6 +149,31 @@ def test_a_run_is_started_without_a_shell_shown_and_stopped(pages: Pages) -> Non
     # nobody else gets the id of the group that the guard would end
     os.kill(json.loads(plan.read_text())[0], 0)
     assert pages.post().status_code == 303
+
+
+def test_the_plan_of_a_stored_run_is_run_again(pages: Pages) -> None:
+    folder = runs.stored(pages.root / "old", LOCAL, runs.limited_steps())
+    assert "/start?run=old" in pages.browser.get("/runs/old", headers={"Host": HERE}).text
+    form = pages.browser.get("/start?run=old", headers={"Host": HERE}).text
+    assert "ffmpeg -i in.mkv" in form and 'value="old"' in form
+    assert pages.post(run="old").status_code == 303
+    (plan,) = [path for path in pages.started if path.parent.name != "old"]
+    assert plan.read_text().endswith(f'"-f", "{folder.path}/plan.json"]')
+    for name in ("none", "../old", "/etc"):
+        assert pages.post(run=name).status_code == 400
+
+
+def test_the_plan_of_a_deployment_is_not_run_here(pages: Pages) -> None:
+    # given a run whose plan has no command: here it would measure a sleep
+    runs.stored(pages.root / "far", Plan(limit=2, queue="media"), runs.limited_steps())
+    assert "Run again" not in pages.browser.get("/runs/far", headers={"Host": HERE}).text
+    for answer in (
+        pages.browser.get("/start?run=far", headers={"Host": HERE}),
+        pages.post(run="far"),
+    ):
+        assert "run far is not a validation of local workers" in answer.text
+        assert 'value="far"' not in answer.text
+    assert len(pages.started) == 1
 
 
 @pytest.mark.parametrize(
