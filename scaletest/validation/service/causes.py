@@ -32,6 +32,9 @@ LEAST_DIRECT_GAIN = 1.1
 MORE_THROTTLED = 0.1
 # Parts by which hits of a prefix cache may differ between steps.
 ALIKE_HIT_RATES = 0.01
+# The part by which the replicas' count of tokens may differ from ours: it is of the looks within
+# the step, and a batch ends many requests at once.
+ALIKE_TOKENS = 0.10
 
 
 def visits_of(steps: Sequence[ImportedStep]) -> list[ServiceVisit]:
@@ -99,6 +102,14 @@ def _faults_of_visit(plan: ServicePlan, visit: ServiceVisit) -> Iterator[tuple[s
         yield (
             f"not warm after {visit.warm_s:.0f} s under load, the latency still changed",
             "give a longer <warm_limit>, or find what changes the latency",
+        )
+    counted = 0.0 if visit.counts_chunks else visit.tokens_per_s
+    generated = visit.generated_per_s
+    if counted and generated and abs(generated / counted - 1.0) > ALIKE_TOKENS:
+        yield (
+            f"tokens do not add up, the replicas generated {generated:.4g}/s and"
+            f" {counted:.4g}/s came here",
+            "let nobody else load the service meanwhile, and list all its replicas and no others",
         )
     for name, pod in visit.pods.items():
         if pod.restarts or not pod.stayed_ready:

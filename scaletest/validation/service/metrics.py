@@ -24,9 +24,10 @@ LOOK_S = 1.0
 ANSWER_LIMIT_S = 5.0
 MOST_BYTES = 16 * 1024 * 1024
 # vLLM's names of figures that only grow, and of those that rise and fall, with the fields of
-# ReplicaMetrics that are their sums.
+# ReplicaMetrics that are their sums; tokens become those of a second.
 COUNTERS = {
     "vllm:request_success_total": "requests",
+    "vllm:generation_tokens_total": "tokens",
     "vllm:prefix_cache_queries_total": "cache_queries",
     "vllm:prefix_cache_hits_total": "cache_hits",
 }
@@ -92,12 +93,12 @@ def metrics_between(
     looks: Sequence[Look], begin_s: float, end_s: float
 ) -> dict[str, ReplicaMetrics]:
     """Return what each replica did between two times of the clock; {} where that is unknown."""
-    inside = [look.replicas for look in looks if begin_s <= look.at_s <= end_s]
+    inside = [look for look in looks if begin_s <= look.at_s <= end_s]
     if len(inside) < 2:
         return {}
     found = {}
-    for name in sorted(inside[0]):
-        readings = [replicas[name] for replicas in inside]
+    for name in sorted(inside[0].replicas):
+        readings = [look.replicas[name] for look in inside]
         first, last = readings[0], readings[-1]
         figures = {}
         for field in COUNTERS.values():
@@ -107,5 +108,7 @@ def metrics_between(
             values = [reading[field] for reading in readings if field in reading]
             if values:
                 figures[field] = statistics.fmean(values)
+        if "tokens" in figures:
+            figures["tokens_per_s"] = figures.pop("tokens") / (inside[-1].at_s - inside[0].at_s)
         found[name] = ReplicaMetrics(**figures)
     return found

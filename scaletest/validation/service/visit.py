@@ -41,6 +41,7 @@ class ReplicaMetrics(Document):
     document_name = "the metrics of a replica"
 
     requests: Annotated[Number | None, "that it served"] = None
+    tokens_per_s: Annotated[Number | None, "that it generated"] = None
     held: Annotated[Number | None, "requests in its batch and its queue, on average"] = None
     cache_queries: Annotated[Number | None, "tokens of prompts that were looked up"] = None
     cache_hits: Annotated[Number | None, "of these, found in the prefix cache"] = None
@@ -117,6 +118,12 @@ class ServiceVisit(ToolResult):
         """Requests that all replicas had on average, in batches and queues; None if unknown."""
         numbers = [row.held for row in self.metrics.values() if row.held is not None]
         return sum(numbers) if numbers and len(numbers) == len(self.metrics) else None
+
+    @property
+    def generated_per_s(self) -> float | None:
+        """Tokens a second by the replicas' own count; None if unknown."""
+        rates = [row.tokens_per_s for row in self.metrics.values() if row.tokens_per_s is not None]
+        return sum(rates) if rates and len(rates) == len(self.metrics) else None
 
     @property
     def cache_hit_rate(self) -> float | None:

@@ -38,11 +38,17 @@ def test_figures_are_summed_over_labels_and_nonsense_is_left_out() -> None:
 
 def test_counters_grow_and_gauges_are_means_between_the_looks() -> None:
     looks = [
-        Look(float(at), {"a": {"held": float(at), "requests": 10.0 * at}, "b": {"held": 1.0}})
+        Look(
+            float(at),
+            {
+                "a": {"held": float(at), "requests": 10.0 * at, "tokens": 6.0 * at},
+                "b": {"held": 1.0},
+            },
+        )
         for at in range(6)
     ]
     found = metrics_between(looks, 0.5, 4.5)
-    assert found["a"] == ReplicaMetrics(requests=30.0, held=2.5)
+    assert found["a"] == ReplicaMetrics(requests=30.0, tokens_per_s=6.0, held=2.5)
     assert found["b"].requests is None
     assert metrics_between(looks, 0.5, 1.5) == {}
 
@@ -108,6 +114,12 @@ def test_a_cache_that_serves_more_in_some_steps_measures_the_cache() -> None:
     )
     assert verdict.kind is VerdictKind.INVALID
     assert "prefix cache" in verdict.reason
+
+
+def test_tokens_that_somebody_else_got_are_noticed() -> None:
+    verdict = judged(lambda visit: told(visit, tokens_per_s=2.0 * visit.tokens_per_s))
+    assert verdict.kind is VerdictKind.INVALID
+    assert "do not add up" in verdict.reason
 
 
 def test_replicas_that_hold_fewer_requests_than_were_sent_have_a_router_in_front() -> None:
