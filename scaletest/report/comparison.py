@@ -58,6 +58,7 @@ def comparison_report(comparison: Comparison) -> Report:
     causes = _cause_change(comparison)
     names = [candidate.candidate.name for candidate in comparison.candidates]
     tolerance = f"{100 * comparison.tolerance:.3g}"
+    is_forced = any(pair.contrast.foreign and pair.changes for pair in comparison.candidates)
     head = Head(
         statement=causes,
         title=f"compare {comparison.base.name} with {', '.join(names)}",
@@ -71,6 +72,7 @@ def comparison_report(comparison: Comparison) -> Report:
             "command_line": [
                 *("scaletest", "compare", comparison.base.name, *names),
                 *("--tolerance", f"{tolerance}%"),
+                *(["--force"] if is_forced else []),
             ]
         },
     )

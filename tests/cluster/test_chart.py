@@ -625,6 +625,12 @@ def test_the_operator_can_be_all_that_is_installed(helm: str) -> None:
         row["kind"]: row["metadata"]["name"] for row in rows if "replicas" in row.get("spec", ())
     }
     assert parts == {"Deployment": "trial-scaletest-operator"}
+    # its probes ask its event loop, which an answer with metrics does not tell about
+    (container,) = dict(pod_specs(rows))["Deployment/trial-scaletest-operator"]["containers"]
+    assert {"name": "health", "containerPort": 9995} in container["ports"]
+    assert "--health-port=9995" in container["args"]
+    for probe in ("livenessProbe", "readinessProbe"):
+        assert container[probe]["httpGet"] == {"path": "/healthz", "port": "health"}
 
 
 def test_the_notes_of_an_operator_ask_for_no_queue() -> None:

@@ -41,6 +41,10 @@ scaletest operator --namespace bench
     "--metrics-port", type=click.IntRange(0, 65535), default=0, show_default=True, metavar="PORT",
     help="Serve metrics at this port; 0 serves none.",
 )  # fmt: skip
+@click.option(
+    "--health-port", type=click.IntRange(0, 65535), default=0, show_default=True, metavar="PORT",
+    help="Answer /healthz at this port; 0 answers nowhere.",
+)  # fmt: skip
 @headings.under_heading("Kubernetes")
 @click.option(
     "--pull-policy", type=click.Choice(["Always", "IfNotPresent", "Never"]),
@@ -63,6 +67,7 @@ def command(
     namespace: tuple[str, ...],
     image: str,
     metrics_port: int,
+    health_port: int,
     pull_policy: str | None,
     scheduler: str,
     perftest_group: str | None,
@@ -101,4 +106,5 @@ def command(
         metrics_port,
         pod_fields={"image_pull_policy": pull_policy, "scheduler_name": scheduler},
         perftest_group=perftest_group or "",
+        health_port=health_port,
     )

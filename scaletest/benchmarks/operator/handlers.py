@@ -7,13 +7,14 @@ next one.
 import logging
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
 import kopf
+from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, make_wsgi_app
 
 from scaletest.benchmarks.documents import kube_perftest
@@ -62,11 +63,12 @@ def run(
     *,
     pod_fields: Mapping[str, str | None] | None = None,
     perftest_group: str = "",
+    health_port: int = 0,
 ) -> None:
     """Run until SIGTERM.
 
     namespaces: those to watch; none for all. pod_fields: see `ReconcileSettings`. perftest_group:
-    kube-perftest's API group, to be served too. metrics_port: 0 for none.
+    kube-perftest's API group, to be served too. metrics_port, health_port: 0 for no endpoint.
     """
 
     def send_event(document: Document, event_type: str, reason: str, message: str) -> None:
@@ -77,6 +79,16 @@ def run(
     registry = make_registry(objects, settings, metrics)
     if perftest_group:
         _serve_perftest(registry, perftest_group, objects, settings, metrics)
+    serving = AsyncExitStack()
+
+    @kopf.on.startup(registry=registry)
+    async def serve(**_: Any) -> None:
+        await serving.enter_async_context(serve_health(health_port))
+
+    @kopf.on.cleanup(registry=registry)
+    async def end(**_: Any) -> None:
+        await serving.aclose()
+
     # standalone: one operator a namespace, without kopf's own peering between several
     with serve_metrics(metrics_port, metrics.registry):
         kopf.run(
@@ -252,13 +264,42 @@ def _count_pass(kind: str, metrics: Metrics, reconcile: Callable[[], str]) -> No
         raise
 
 
+# -- HTTP endpoints, for both address families: a cluster may have IPv6 only
+# --------------------------------------------------------------------------------------------------
+
+
 @contextmanager
 def serve_metrics(port: int, registry: CollectorRegistry) -> Iterator[None]:
     """Serve metrics within the context; not at all when the port is 0."""
     if not port:
         yield
         return
-    # a cluster may have IPv6 only; an IPv6 socket accepts both families, where there is IPv6 at all
+    # an IPv6 socket accepts both families; a machine without IPv6 has only the other one
     host = "[::]" if socket.has_dualstack_ipv6() else "0.0.0.0"
     with closing(Server(make_wsgi_app(registry), f"{host}:{port}")):
         yield
+
+
+@asynccontextmanager
+async def serve_health(port: int) -> AsyncIterator[None]:
+    """Answer /healthz while this event loop runs; not at all when the port is 0.
+
+    kopf has such an endpoint, but it listens on a single address.
+    """
+    if not port:
+        yield
+        return
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response({})
+
+    app = web.Application()
+    app.router.add_get("/healthz", answer)
+    runner = web.AppRunner(app, handle_signals=False, access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        # without a host aiohttp opens one socket for each address family
+        await web.TCPSite(runner, None, port).start()
+        yield
+    finally:
+        await runner.cleanup()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from scaletest.render.numbers import format_percent, format_seconds, format_significant
 from scaletest.stats.verdict_order import Ground, Rank
-from scaletest.validation.imported.formats import FORMATS
+from scaletest.validation.imported.formats import FORMATS, Format
 from scaletest.validation.imported.plan import TOKENS, ImportedPlan
 from scaletest.validation.imported.result import ToolResult
 
@@ -12,7 +12,9 @@ from scaletest.validation.imported.result import ToolResult
 SAME_LOAD, SAME_LENGTH = 0.01, 0.05
 # Requests for each that is in flight: with fewer, start and end of a run are more than 2 % of it.
 LEAST_TURNS = 50
-TOOLS_INCLUDING_ENDS = {form.tool for form in FORMATS if form.includes_ends}
+# The first format of each tool tells its options; those of a tool that is not there are words.
+BY_TOOL = {form.tool: form for form in reversed(FORMATS)}
+NO_OPTIONS = Format("", (), {})
 # A client that sends later than this measures itself (inference-perf's documentation).
 CLIENT_LATE_S = 0.01
 # Open load that is served as it was asked for shows no capacity.
@@ -43,9 +45,10 @@ def warnings_of(results: Sequence[ToolResult]) -> list[str]:
             )
     seeds = [result.seed for result in results if result.seed is not None]
     if len(set(seeds)) < len(seeds):
+        option = BY_TOOL.get(results[0].tool, NO_OPTIONS).new_prompts_option
         warnings.append(
             "prompts of one seed were sent more than once, so a prefix cache may have served them:"
-            " give each run a seed of its own"
+            f" {option}"
         )
     return warnings
 
@@ -66,9 +69,12 @@ def _different_loads(plan: ImportedPlan, results: Sequence[ToolResult]) -> Itera
     """Yield loads that do not show whether capacity doubles."""
 
     def keep_in_flight(of_one: float) -> str:
+        option = BY_TOOL.get(results[0].tool, NO_OPTIONS).in_flight_option
         counts = sorted({result.count for result in results})
-        numbers = ", ".join(f"{of_one * count:.0f} at {count}" for count in counts)
-        return f"keep as many in flight for each: {numbers}"
+        options = ", ".join(
+            f"{option.format(f'{of_one * count:.0f}')} at {count}" for count in counts
+        )
+        return f"keep as many in flight for each: {options}"
 
     in_flight = _ends_of(results, lambda result: _quotient(result.in_flight, result.count))
     if in_flight and in_flight[1] > in_flight[0] * (1 + SAME_LOAD):
@@ -112,11 +118,13 @@ def _faults_of_file(plan: ImportedPlan, result: ToolResult) -> Iterator[Ground]:
             "find out why they failed, and measure again: failures are fast and free capacity",
         )
     turns = _quotient(ended, result.in_flight)
-    if result.tool in TOOLS_INCLUDING_ENDS and turns is not None and turns < LEAST_TURNS:
+    form = BY_TOOL.get(result.tool, NO_OPTIONS)
+    if form.includes_ends and turns is not None and turns < LEAST_TURNS:
+        requests = f"{LEAST_TURNS * (result.in_flight or 0.0):.0f}"
         yield _doubt(
             f"{result.file}: {turns:.0f} requests for each one in flight, so start and end of the"
             " run weigh more with more in flight",
-            f"send {LEAST_TURNS} requests at least for each one in flight",
+            f"send at least {form.longer_option.format(requests)}",
         )
     # in closed load requests wait in the client on purpose
     is_open = result.offered_per_s is not None

@@ -34,6 +34,10 @@ class Format:
     # whether the time of the throughput includes the start and the end of the load, in which fewer
     # requests are in flight
     includes_ends: bool = False
+    # arguments for the number in flight, and for that of requests; how each run gets new prompts
+    in_flight_option: str = "{} in flight"
+    longer_option: str = "{} requests"
+    new_prompts_option: str = "give each run a seed of its own"
 
 
 def _vllm_latencies(end_to_end: str) -> dict[str, str]:
@@ -89,6 +93,7 @@ FORMATS = (
             for statistic, path in (("mean", "mean"), ("p99", "percentiles.p99"))
         },
         latency_unit_s=MILLISECONDS,
+        in_flight_option="--profile kind=concurrent,streams={}",
     ),
     Format(
         tool="aiperf",
@@ -113,6 +118,8 @@ FORMATS = (
             for statistic, path in (("mean", "avg"), ("p99", "p99"))
         },
         latency_unit_s=MILLISECONDS,
+        in_flight_option="--concurrency {}",
+        new_prompts_option="give each run a --random-seed of its own",
     ),
     Format(
         tool="aiperf",
@@ -150,6 +157,8 @@ FORMATS = (
         latencies=_vllm_latencies("e2e_latency"),
         latency_unit_s=MILLISECONDS,
         includes_ends=True,
+        in_flight_option="--max-concurrency {}",
+        longer_option="--num-prompts {}",
     ),
     Format(
         tool="vllm",
@@ -172,6 +181,8 @@ FORMATS = (
         latencies=_vllm_latencies("e2el"),
         latency_unit_s=MILLISECONDS,
         includes_ends=True,
+        in_flight_option="--max-concurrency {}",
+        longer_option="--num-prompts {}",
     ),
     Format(
         tool="inference-perf",
@@ -193,6 +204,8 @@ FORMATS = (
             for statistic in ("mean", "p99")
         },
         includes_ends=True,
+        in_flight_option="load.stages with concurrency_level: {}",
+        longer_option="load.stages with num_requests: {}",
     ),
     Format(
         tool="llm-d",

@@ -472,3 +472,11 @@ def test_a_page_has_whole_numbers_of_workers_and_no_figures_of_what_was_not_comp
     assert "measures decide" in page
     other = compared(run(cycles), run(cycles, plan={"command": ("true",)}))
     assert "measures decide" not in formats.render(comparison_report(other), "html")
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_the_command_line_of_runs_of_different_workloads_forces_again(force: bool) -> None:
+    cycles = {1: 0.1, 2: 0.1}
+    other = compared(run(cycles), run(cycles, plan={"command": ("true",)}), force=force)
+    line = comparison_report(other).head.environment["command_line"]
+    assert ("--force" in line) is force

@@ -121,7 +121,7 @@ def test_tokens_are_judged_where_answers_differ_in_length() -> None:
         (
             lambda row: replace(row, in_flight=32.0),
             "requests in flight for each of the replicas differ, from 16 to 32",
-            "keep as many in flight for each: 32 at 1, 64 at 2",
+            "for each: --max-concurrency 32 at 1, --max-concurrency 64 at 2",
         ),
         (
             lambda row: replace(row, input_tokens=512.0 / row.count),
@@ -147,7 +147,7 @@ def test_tokens_are_judged_where_answers_differ_in_length() -> None:
         (
             lambda row: replace(row, successes=1000.0, errors=0.0),
             "31 requests for each one in flight",
-            "50 requests at least",
+            "send at least --num-prompts 1600",
         ),
         (
             lambda row: replace(row, offered_per_s=100.0 * row.count, late_s=0.05),
@@ -159,7 +159,7 @@ def test_tokens_are_judged_where_answers_differ_in_length() -> None:
                 row, in_flight=None, offered_per_s=row.requests_per_s, late_s=0.0002
             ),
             "all requests of an open load were served",
-            "32 at 1, 64 at 2",
+            "--max-concurrency 32 at 1",
         ),
     ],
 )
@@ -170,11 +170,26 @@ def test_what_files_cannot_answer_is_invalid(change: Change, reason: str, remedy
     assert remedy in verdict.remedy
 
 
+@pytest.mark.parametrize(
+    ("tool", "option"),
+    [
+        ("guidellm", "--profile kind=concurrent,streams=64"),
+        ("aiperf", "--concurrency 64"),
+        ("inference-perf", "load.stages with concurrency_level: 64"),
+        ("gone", "64 in flight"),
+    ],
+)
+def test_a_remedy_is_an_option_of_the_tool(tool: str, option: str) -> None:
+    rows = [replace(row, tool=tool, in_flight=32.0) for row in results({1: 10.0, 2: 19.8})]
+    assert f"{option} at 2" in judge(rows).verdict.remedy
+
+
 def test_warnings_leave_the_verdict_alone() -> None:
-    rows = [replace(row, seed=7.0, levels=3) for row in results({1: 10.0, 2: 19.8})]
+    rows = [replace(row, tool="aiperf", seed=7.0, levels=3) for row in results({1: 10.0, 2: 19.8})]
     result = judge(rows)
     assert result.verdict.kind is VerdictKind.PASS
     assert any("prompts of one seed were sent more than once" in line for line in result.warnings)
+    assert any("give each run a --random-seed of its own" in line for line in result.warnings)
     assert any("3 levels of load" in line for line in result.warnings)
 
 
