@@ -197,7 +197,7 @@ class Simulated:
 
         def answered(row: Any) -> None:
             self.beats += 1
-            if row[2]:
+            if row[1]:
                 self._reap(then)
             else:
                 then(None)

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -31,6 +32,7 @@ from scaletest_workers.workloads import registry
 # MODULE:NAME, a class or function, or any of these, or a program, with its arguments.
 AnyWorkload = str | Callable[..., Any] | Sequence[Argument | Callable[..., Any]]
 Duration = float | str
+_RUNNING = threading.Lock()
 
 
 class ValidationOptions(TypedDict, total=False):
@@ -210,7 +212,7 @@ def validate(
         with python_names():
             files = places.find(os.fspath(resume), os.environ)
             plan = ValidationFolder(files.path).plan()
-        with _share_import_path(plan), python_names():
+        with _only_validation(), _share_import_path(plan), python_names():
             folder, _ = launch.resume(files, place, before_run.device_names, progress, hand_on=True)
         return Result(folder)
     if not isinstance(workload, Plan):
@@ -228,7 +230,7 @@ def _run_new(
 ) -> ValidationFolder:
     """Run a new validation, and return its folder; UsageError where it cannot work."""
     path = places.new_path(os.environ, run_dir).absolute()
-    with _share_import_path(plan._plan), python_names():
+    with _only_validation(), _share_import_path(plan._plan), python_names():
         # it gets a queue of its own
         unchecked = replace(plan._plan, queue=new_queue())
         prepared = place.prepare(unchecked, before_run.device_names, is_limited=plan._is_limited)
@@ -259,6 +261,20 @@ def _workload_words(workload: AnyWorkload) -> list[str]:
             hint='give a program and its arguments, e.g. ["sleep", "0.2"]',
         )
     return [registry.resolve_name(workload)]
+
+
+@contextmanager
+def _only_validation() -> Iterator[None]:
+    """Raise UsageError while another validation runs in this process."""
+    if not _RUNNING.acquire(blocking=False):
+        raise UsageError(
+            "another validation is running in this process, and each would disturb the other",
+            hint="start it when the other has ended",
+        )
+    try:
+        yield
+    finally:
+        _RUNNING.release()
 
 
 @contextmanager

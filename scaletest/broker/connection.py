@@ -60,6 +60,7 @@ def connect(
     client = prepare_connection(url, socket_timeout_s=socket_timeout_s)
 
     def check_server() -> None:
+        client.ping()  # refused while it loads its data, unlike INFO
         info: dict[str, Any] = client.info("server")
         version = tuple(int(part) for part in str(info.get("redis_version", "0.0")).split(".")[:2])
         if version < MINIMUM_VERSION:

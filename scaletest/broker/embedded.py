@@ -84,7 +84,11 @@ class EmbeddedServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> EmbeddedServer:
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.stop()  # nobody else would
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -42,6 +42,10 @@ def make_schedule(retry: Retry | None, delay_s: float) -> Schedule:
     delay_s = checks.seconds(delay_s, "delay")
     if retry is None:
         return Schedule(delay_s)
+    if not isinstance(retry, Retry):
+        raise InvalidValue(
+            "retry is no rq.Retry", hint="give e.g. rq.Retry(3, interval=[1, 5, 30])"
+        )
     return Schedule(delay_s, retry.max, tuple(retry.intervals))
 
 

@@ -132,7 +132,7 @@ def _disturbances(
     clocks = _spans(samples, CPU, "frequency", usual * (1.0 - CLOCK_FALL), below=True)
     for span in _long_disturbances(clocks):
         ratios = f"{span.value:.0%} of their highest, usually at {usual:.0%}"
-        add("clock", span, usual - span.value, f"the clocks{where} were at {ratios}")
+        add("clock", span, 1.0 - span.value / usual, f"the clocks{where} were at {ratios}")
     for name in sorted({name for sample in samples for name in sample.of_kind(DEVICE)}):
         limits = _spans(samples, f"{DEVICE}:{name}", "throttled", THROTTLED_PART)
         for span in _long_disturbances(limits):

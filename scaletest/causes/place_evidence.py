@@ -82,7 +82,8 @@ def _cpu_wait(pair: ComparedResources, _: str) -> Evidence:
             "there are idle cores: look for CPU pinning (taskset, cpusets) or a CPU limit",
         )
     is_full = busiest_share >= FULL_SHARE or _is_high(pressure)
-    if others > 0.5 * (pair.after.cores_busy or 0.0):
+    has_others = others >= OTHERS_PART * (pair.after.cores or 0.0)
+    if has_others and others > 0.5 * (pair.after.cores_busy or 0.0):
         return Evidence((busy_line, *lines), _agreement(is_full), FREE_CORES, of_others=is_full)
     return Evidence((busy_line, *lines), _agreement(is_full))
 

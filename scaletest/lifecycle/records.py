@@ -10,6 +10,7 @@ from msgspec import Meta
 from scaletest.model import wire
 from scaletest.model.declared import INNER, VERSIONED, choice
 from scaletest.model.document import Document, read_document
+from scaletest.model.errors import InvalidValue
 from scaletest.model.writing import to_plain
 
 # The end of the year 9999, in seconds since the epoch: no date is later.
@@ -137,7 +138,10 @@ def read_line(line: str, workloads: dict[str, LifecycleObject]) -> None:
         workloads[workload.name] = workload
         return
     pod = read_document(LifecyclePod, data, "a pod")
-    workloads[str(data["workload"])].pods[pod.uid] = pod
+    name = str(data.get("workload"))
+    if name not in workloads:
+        raise InvalidValue(f"pod {pod.uid} is of no workload on record")
+    workloads[name].pods[pod.uid] = pod
 
 
 @dataclass(frozen=True, slots=True)

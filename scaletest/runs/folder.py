@@ -379,7 +379,11 @@ class TypedFolder(RunFolder, Generic[PlanT]):
 
     def rows(self, name: str) -> Iterator[Any]:
         """Yield the values of the whole lines of a file, each read when it is asked for."""
-        yield from map(self.readers[name], self.lines(name))
+        for line in self.lines(name):
+            try:
+                yield self.readers[name](line)
+            except InvalidValue as error:
+                raise InvalidValue(f"{name}: {error.message}", hint=error.hint) from error
 
     def steps(self) -> list[Any]:
         """Read the steps that are complete; InvalidValue when one is listed twice."""

@@ -193,9 +193,10 @@ class Progress:
 
     def _show_measured(self) -> None:
         """Show the step that was measured last, unless it was shown."""
-        if self._measured_line:
-            self._show(ProgressChange.STEP_MEASURED, self._measured_line)
-            self._measured_line = ""
+        # taken first: whoever is shown it may raise, and it is shown once
+        line, self._measured_line = self._measured_line, ""
+        if line:
+            self._show(ProgressChange.STEP_MEASURED, line)
 
     def _show(self, change: ProgressChange, message: str = "") -> None:
         self._shown_s = self._clock()

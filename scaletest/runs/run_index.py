@@ -27,6 +27,10 @@ def stamps_of(folder: RunFolder) -> Signature:
     return tuple(stamps)
 
 
+# So long a page waits while another one reads.
+PATIENCE_S = 0.5
+
+
 class RunIndex:
     """The runs below `root`, as they were read last. It keeps nothing on disk.
 
@@ -41,15 +45,26 @@ class RunIndex:
 
     def runs(self) -> list[ListedRun]:
         """Return all runs, the oldest first, after reading what has changed."""
-        with self._lock:
-            indexed = {}
-            # hidden folders are not complete yet
-            for folder in filter(None, map(open_run, self._root.glob("[!.]*"))):
-                stamps = stamps_of(folder)
-                known = self._indexed.get(folder.name)
-                if known is None or known[0] != stamps:
-                    known = stamps, read_listed_run(folder)
-                indexed[folder.name] = known
-            self._indexed = indexed
-        runs = [run for _, run in indexed.values()]
+        # who comes while somebody reads long gets what is read so far: probes need threads too
+        if self._lock.acquire(timeout=PATIENCE_S):
+            try:
+                self._read()
+            finally:
+                self._lock.release()
+        runs = [run for _, run in tuple(self._indexed.values())]
         return sorted(runs, key=lambda run: (run.began or "", run.run))
+
+    def _read(self) -> None:
+        """Read what has changed, and forget what is gone."""
+        try:
+            # hidden folders are not complete yet
+            folders = list(filter(None, map(open_run, self._root.glob("[!.]*"))))
+        except OSError:  # the archive cannot be read, and the pages say so
+            folders = []
+        for folder in folders:
+            stamps = stamps_of(folder)
+            known = self._indexed.get(folder.name)
+            if known is None or known[0] != stamps:
+                self._indexed[folder.name] = stamps, read_listed_run(folder)
+        for name in self._indexed.keys() - {folder.name for folder in folders}:
+            del self._indexed[name]

@@ -91,6 +91,9 @@ def live() -> AnyResponse:
 
 def live_run(name: str) -> Response:
     """Show a run in progress; also one that has just ended."""
+    if FROM_COMMAND not in request.headers:
+        # the page is not silent while its report is made, which may take long
+        open_pages().asked_s = time.monotonic() + LONGEST_PAGE_S
     folder = folder_of(name)
     run = _add_report(_describe_run(folder), folder) if folder else None
     page = render_template("live_run.html", title=run.title if run else "Live", name=name, run=run)

@@ -10,8 +10,10 @@ from typing import Any
 from flask import render_template
 from flask.typing import ResponseReturnValue
 
+from scaletest.broker import keys
 from scaletest.broker.failures import recent_failure_groups
 from scaletest.model import histogram
+from scaletest.model.checks import QUEUE_NAME
 from scaletest.model.errors import Unreachable
 from scaletest.pages.site import READ, page_of, printable_line
 from scaletest.ui import rows
@@ -54,7 +56,9 @@ def overview_context(reading: Reading) -> dict[str, Any]:
     problems = []
     for name, why in reading.snapshot.unreadable:
         text = f"it cannot be read and is left out: {why}"
-        command = f"scaletest queue check {shlex.quote(name)}"
+        command = f"redis-cli hdel {keys.QUEUES} {shlex.quote(name)}"
+        if QUEUE_NAME.fullmatch(name):
+            command = f"scaletest queue check {name}"
         problems.append(rows.Problem(rows.BAD, "unreadable", name, text, command))
     problems += chain.from_iterable(row.problems for row in queue_rows)
     return {

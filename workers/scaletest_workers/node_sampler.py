@@ -93,7 +93,14 @@ class NodeSampler:
         read_before = self._read_at
         self._read_at = self._clock()
         # of too many resources the first ones are kept: those of the node come before its devices
-        resources = {**self._node.read(), **self._read_devices()}
+        resources = dict(self._node.read())
+        try:
+            resources |= self._read_devices()
+        except Exception as error:
+            self._read_devices = dict
+            logger.warning(
+                "the devices of this node are not read any more: %s", cut_text(str(error), 200)
+            )
         if read_before is not None:
             lease = self._lease
             lease.offer(

@@ -205,7 +205,10 @@ def describe_error(error: BaseException) -> str:
     """Describe an exception in a line: type, text, and where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    text = " ".join(str(error).split())
+    try:
+        text = " ".join(str(error).split())
+    except Exception:  # a workload's own __str__
+        text = "its text cannot be written"
     return cut_text(f"{type(error).__name__}: {text}".removesuffix(": ") + where, 600)
 
 

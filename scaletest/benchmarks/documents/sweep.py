@@ -73,7 +73,8 @@ def _list_permutations(spec: SetSpec, nodes: Nodes, rng: random.Random) -> list[
         for key, source in values.product.items()
     }
     # before the product is made, which may be too large for the memory
-    size = math.prod(map(len, lists.values())) * spec.repetitions
+    size = math.prod(map(len, lists.values())) if lists or not values.explicit else 0
+    size = (size + len(values.explicit)) * spec.repetitions
     checks.raise_first_mistake(
         (
             size > MOST_BENCHMARKS,

@@ -8,6 +8,7 @@ from scaletest.benchmarks.documents import Benchmark, BenchmarkPhase, read_bench
 from scaletest.benchmarks.kinds import Kind, registry
 from scaletest.benchmarks.measure.operator_executor import resource_of
 from scaletest.benchmarks.objects import (
+    config_maps,
     manifests,
     owned_objects,
     pod_status,
@@ -16,7 +17,7 @@ from scaletest.benchmarks.objects.reconcile import Observation, Reconciliation
 from scaletest.benchmarks.operator import reporting, status
 from scaletest.cluster.api_calls import Busy, Conflict, Missing
 from scaletest.cluster.objects import Document, ObjectClient
-from scaletest.cluster.resources import LEASES
+from scaletest.cluster.resources import CONFIG_MAPS, LEASES
 from scaletest.model import errors, wording
 
 LEASE = "scaletest-benchmarks"
@@ -170,13 +171,19 @@ class _BenchmarkPass(reporting.ReconcilePass):
     def _reason_to_wait(self, benchmark: Benchmark, *, exclusive: bool) -> str:
         """Say why it may not measure now; "" when it may, and holds the lock if exclusive."""
         is_pending = self._status.get("phase") in (None, str(BenchmarkPhase.PENDING))
-        if is_pending and benchmark.spec.paused:
-            return PAUSED
         meta = self.document["metadata"]
+        if is_pending and benchmark.spec.paused and not self._has_begun():
+            return PAUSED
         holder = f"{self.kind.plural}/{meta['name']}/{meta['uid']}"
         if exclusive and not take_lock(self.objects, self.namespace, holder):
             return WAITING
         return ""
+
+    def _has_begun(self) -> bool:
+        """Check for what an earlier pass made, whose status was not written."""
+        meta = self.document["metadata"]
+        peers = self.objects.find(CONFIG_MAPS, self.namespace, f"{meta['name']}-peers")
+        return peers is not None and config_maps.is_owned(peers, meta["uid"])
 
 
 def _refused_observation(benchmark: Benchmark, error: errors.ScaletestError) -> Observation:

@@ -35,6 +35,7 @@ Tool = Callable[[str], Applied]
 PROGRAM_LIMIT_S = 60.0
 # The exit code of a program that took longer, as timeout(1) has it.
 TIMED_OUT = 124
+CANNOT_START = 126  # as shells have it
 # The verbs of the Run:ai command line, version 2.
 VERBS = {
     "runai-training": "training standard submit",
@@ -159,6 +160,8 @@ def _run_program(line: list[str], stdin: str = "") -> Applied:
         )
     except subprocess.TimeoutExpired:
         return _failure(TIMED_OUT, f"it took longer than {PROGRAM_LIMIT_S:.0f} s")
+    except OSError as error:  # as when there may be no more processes
+        return _failure(CANNOT_START, str(error))
     if done.returncode:
         return _failure(done.returncode, " ".join((done.stderr or done.stdout).split()))
     # kubectl says so where the object was there before

@@ -160,6 +160,10 @@ def _replace_runai_placeholders(text: str) -> str:
                 hint=f"the known ones are {', '.join(RUNAI_PLACEHOLDERS)}; write the value in its"
                 " place",
             )
+    if text == "NUM_GPUS":
+        return RUNAI_PLACEHOLDERS[text]
+    # within a longer text it needs no quotes of its own
+    text = re.sub(r"\bNUM_GPUS\b", "{{ gpus }}", text)
     return _RUNAI.sub(lambda match: RUNAI_PLACEHOLDERS[match[0]], text)
 
 

@@ -22,6 +22,8 @@ _PREFIXES = tuple(f"{folder}/" for folder in FOLDERS)
 # Of one process: of more devices the first ones count.
 _MOST_FILES = 16
 _MOST_DESCRIPTORS = 512
+# Looks at which descriptors are listed where the kernel does not count them.
+UNCOUNTED_LOOKS = 8
 # A shorter time says too little about how fast a device's clock runs.
 _LEAST_CLOCK_S = 0.05
 
@@ -164,7 +166,9 @@ class Clients:
             open_files = os.stat(folder).st_size  # noqa: PTH116 - a path of /proc
             # one may be closed and another opened: at looks 1, 2, 4, 8 and so on all are listed
             is_power_of_two = files.looks & (files.looks - 1) == 0
-            if open_files == files.open_files and not is_power_of_two:
+            # kernels before 6.2 do not count them: there the first looks list them all
+            is_uncounted = not open_files and files.looks <= UNCOUNTED_LOOKS
+            if open_files == files.open_files and not is_power_of_two and not is_uncounted:
                 return
             files.open_files = open_files
             numbers = proc.list_numbers(folder)[:_MOST_DESCRIPTORS]

@@ -248,6 +248,13 @@ def parse_reclaims(text: str) -> int | None:
     return rows["max"] + rows.get("high", 0) if "max" in rows else None
 
 
+def _has_memory_limit(folder: Path) -> bool:
+    """Return whether a control group limits memory; version 1 writes a huge number for none."""
+    text = proc.read_text(folder / "memory.max") or proc.read_text(folder / "memory.limit_in_bytes")
+    limit = proc.parse_first_number(text)
+    return limit is not None and limit < 2**60
+
+
 class ContainerReader:
     """Reads the control groups and knows the limits that there are when it is made."""
 
@@ -260,9 +267,11 @@ class ContainerReader:
         self._levels = _known({"cpu_limit": lowest})
         self._cpu = proc.OpenFile(folder / "cpu.stat")
         own_groups = control_groups.group_folders(control_groups.MEMORY, root, own_cgroup)
-        own_group = next(iter(own_groups), _NOWHERE)
-        self._events = proc.OpenFile(own_group / "memory.events")
-        self._failures = proc.OpenFile(own_group / "memory.failcnt")  # the same in version 1
+        # a limit is counted in its own group and those around it, not in those within
+        own_group = own_groups[0] if own_groups else _NOWHERE
+        limited_group = next(filter(_has_memory_limit, own_groups), own_group)
+        self._events = proc.OpenFile(limited_group / "memory.events")
+        self._failures = proc.OpenFile(limited_group / "memory.failcnt")  # the same in version 1
 
     def read(self) -> ResourceReading:
         """Return what can be read of it."""

@@ -31,6 +31,9 @@ load raises the number in flight. Afterwards the latency at 70 % of the saturati
 measured.
 """
 
+# What says where the file is, who reads it, or how something is shown is not a setting of a run.
+NO_SETTINGS = frozenset(("file", "agent", "dry_run", "output", "form", "ui", "help_all"))
+
 
 def read_plan_file(path: str, command: click.Command) -> dict[str, object]:
     """Return the settings of a plan file by their parameters' names, as click's default_map has.
@@ -45,7 +48,11 @@ def read_plan_file(path: str, command: click.Command) -> dict[str, object]:
     settings = reader.read_file(path, label, form)
     if not isinstance(settings, dict):
         raise InvalidValue(f"{label}: expected settings", hint=form)
-    parameters = {key_of(parameter): parameter for parameter in command.params}
+    parameters = {
+        key_of(parameter): parameter
+        for parameter in command.params
+        if parameter.name not in NO_SETTINGS
+    }
     defaults: dict[str, object] = {}
     for key, value in settings.items():
         parameter = parameters.get(str(key))
@@ -56,9 +63,13 @@ def read_plan_file(path: str, command: click.Command) -> dict[str, object]:
                 hint=f"did you mean {near}?" if near else "see: scaletest saturate --help",
             )
         takes_many = parameter.nargs == -1 or getattr(parameter, "multiple", False)
-        if takes_many:
-            value = list(map(str, value if isinstance(value, list) else [value]))
-        defaults[str(parameter.name)] = value
+        values = value if takes_many and isinstance(value, list) else [value]
+        if any(isinstance(part, list | dict) for part in values):
+            raise InvalidValue(f"{key} in {label} is no single value", hint=form)
+        # as the command line would give them: click checks texts only
+        texts = list(map(str, values))
+        if value is not None:
+            defaults[str(parameter.name)] = texts if takes_many else texts[0]
     return defaults
 
 

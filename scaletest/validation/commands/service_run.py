@@ -43,7 +43,7 @@ def find(options: ServiceOptions, plan: ServicePlan, where: DeploymentOptions) -
     """Find the service, and what scales it. UsageError where that is not clear."""
 
     def call_at(url: str) -> HttpCall:
-        connections = (plan.in_flight or 1) * plan.steps[-1]
+        connections = plan.most_in_flight * plan.steps[-1]
         return make_call(options.http, url, plan.timeout_s, connections)
 
     is_address = "://" in options.service

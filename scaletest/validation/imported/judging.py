@@ -202,7 +202,8 @@ def _judge_threshold(text: str, steps: Sequence[ImportedStep]) -> ThresholdResul
         elif threshold.measure == "ratio":
             ratio = step.ratio
             estimate = Estimate(ratio.value, ratio.low, ratio.high) if ratio else None
-        places.append(Measured(estimate, workers=step.workers, place=f"at {step.workers}"))
+        missing = "" if estimate else "there is no ratio to the step before"
+        places.append(Measured(estimate, missing, workers=step.workers, place=f"at {step.workers}"))
     return judge_threshold(threshold, places or [Measured(None, "not measured")])
 
 

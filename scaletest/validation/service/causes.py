@@ -165,12 +165,21 @@ def _evenly_loaded(visit: ServiceVisit) -> Mapping[str, ReplicaShare]:
 
 
 def replica_paces(visit: ServiceVisit) -> dict[str, float]:
-    """Return the seconds for a token, or for an answer, of each replica with enough requests."""
-    return {
-        name: share.latency_s if share.per_token_s is None else share.per_token_s
+    """Return the seconds for a token of each replica with enough requests.
+
+    For an answer, where not all of them are known to have streamed their tokens.
+    """
+    shares = {
+        name: share
         for name, share in _evenly_loaded(visit).items()
         if share.requests >= LEAST_REQUESTS
     }
+    per_token = {
+        name: share.per_token_s for name, share in shares.items() if share.per_token_s is not None
+    }
+    if len(per_token) == len(shares):
+        return per_token
+    return {name: share.latency_s for name, share in shares.items()}
 
 
 def describe_slow_replica(visit: ServiceVisit) -> str:
@@ -180,7 +189,7 @@ def describe_slow_replica(visit: ServiceVisit) -> str:
     usual = statistics.median_low(paces.values())
     if usual <= 0 or paces[name] < SLOW_FACTOR * usual:
         return ""
-    parts = "answers" if _evenly_loaded(visit)[name].per_token_s is None else "tokens"
+    parts = "tokens" if paces[name] == _evenly_loaded(visit)[name].per_token_s else "answers"
     node = f" on {visit.pods[name].node}" if name in visit.pods else ""
     factor = paces[name] / usual
     return f"{name}{node} is slow: its {parts} take {factor:.1f} times as long as those of others"

@@ -19,6 +19,8 @@ LATENCIES = {
 }
 # Where the number in flight for one replica is found, it is at most this.
 MOST_IN_FLIGHT_FOUND = 1024
+# Of all replicas together: a client has some 28,000 ports for one address.
+MOST_IN_FLIGHT = 20_000
 USUAL_STEP_S = 10.0
 
 
@@ -47,6 +49,12 @@ class ServicePlan(ImportedPlan):
         ImportedPlan.__post_init__(self)
         if self.latency_limit:
             read_latency_limit(self.latency_limit)
+
+    @property
+    def most_in_flight(self) -> int:
+        """The most that one replica may get: of all, no more than there are local ports for."""
+        found = min(MOST_IN_FLIGHT_FOUND, MOST_IN_FLIGHT // self.steps[-1])
+        return self.in_flight or max(1, found)
 
     @property
     def turns(self) -> list[tuple[int, int]]:

@@ -158,13 +158,16 @@ class CommandReplicas:
         shown = cut_text(shlex.join(line), 120)
         # a file and no pipe: what the command leaves running may keep its output open
         with tempfile.TemporaryFile() as output:
-            process = subprocess.Popen(
-                line,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            try:
+                process = subprocess.Popen(
+                    line,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise UsageError(f"{shown} cannot be run: {error.strerror}") from error
             try:
                 process.wait(self._ready_s)
             except subprocess.TimeoutExpired as error:

@@ -27,7 +27,7 @@ from scaletest.validation.service.causes import UNEVEN_SHARE, fullest_share, is_
 from scaletest.validation.service.course import VisitCourse
 from scaletest.validation.service.judging import evaluate_service
 from scaletest.validation.service.metrics import metrics_between, watch_metrics
-from scaletest.validation.service.plan import MOST_IN_FLIGHT_FOUND, ServicePlan
+from scaletest.validation.service.plan import ServicePlan
 from scaletest.validation.service.replicas import Replicas, compare_looks
 from scaletest.validation.service.run_type import ServiceFolder
 from scaletest.validation.service.visit import TOOL, ServiceVisit, measure_visit
@@ -192,10 +192,10 @@ class ServiceRunner:
             )
             if in_flight > 1 and visit.failed_share > self._plan.tolerate_failures:
                 return last_accepted
-            if rate < LEAST_GAIN * rate_before or in_flight == MOST_IN_FLIGHT_FOUND:
+            if rate < LEAST_GAIN * rate_before or in_flight == self._plan.most_in_flight:
                 return in_flight
             last_accepted, rate_before = in_flight, rate
-            in_flight = min(2 * in_flight, MOST_IN_FLIGHT_FOUND)
+            in_flight = min(2 * in_flight, self._plan.most_in_flight)
 
     def _measure(
         self,

@@ -80,9 +80,10 @@ def test_a_dry_run_counts_the_settings_that_are_tuned(capsys: pytest.CaptureFixt
     ("text", "problem"),
     [
         ("step_tme: 20s", "did you mean step_time?"),
-        ("arguments: http://127.0.0.1:1/\npayload: [1, 2]", "[1, 2] cannot be read"),
-        ("dry_run: maybe", "--dry-run"),
+        ("arguments: http://127.0.0.1:1/\npayload: [1, 2]", "is no single value"),
+        ("dry_run: maybe", "unknown setting dry_run"),
         ("step_time: soon", "invalid duration"),
+        ("start: [1]", "start in"),
         ("load: sideways", "in the plan file of -f"),
         ("- 1", "write one OPTION: VALUE per line"),
         ("arguments: 'ftp://h/'", "not an HTTP URL"),

@@ -78,7 +78,7 @@ def test_problems_come_first_with_a_command_each() -> None:
     problems = part(html, "problems")
     for text in (
         "unreadable Queue <b>bad</b> : it cannot be read and is left out: its entry is not valid"
-        " JSON. What to do: scaletest queue check '<b>bad</b>'",
+        " JSON. What to do: redis-cli hdel scaletest:queues '<b>bad</b>'",
         "no worker Queue lonely : 3 requests wait and no worker is alive. What to do: scaletest"
         " worker --queue lonely",
         "full Queue lonely : 3 requests wait, which is its maximum, and new ones are refused",

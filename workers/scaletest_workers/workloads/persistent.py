@@ -29,7 +29,7 @@ from scaletest.processes.orphans import end_orphans, own_children
 from scaletest_workers.child_answers import PEAK_MEMORY
 from scaletest_workers.devices import ChosenDevice
 from scaletest_workers.workloads.base import Interrupted, Result, WorkloadSetup, timed_out_result
-from scaletest_workers.workloads.program import OutputTail, last_words, why_not_started
+from scaletest_workers.workloads.program import OutputTail, last_words, signal_name, why_not_started
 
 # How long an answer may be.
 MOST_ANSWER_BYTES = 1024 * 1024
@@ -180,8 +180,8 @@ class PersistentChild:
             line += chunk
             if not chunk:
                 # it closes its output before it ends
-                wait_child(process, min(deadline, time.monotonic() + EXIT_LIMIT_S))
-                return ENDED
+                has_ended = wait_child(process, min(deadline, time.monotonic() + EXIT_LIMIT_S))
+                return ENDED if has_ended else "closed its output without an answer"
             if len(line) > MOST_ANSWER_BYTES:
                 return f"answered with more than {MOST_ANSWER_BYTES} bytes"
         with suppress(ValueError):
@@ -235,7 +235,7 @@ class PersistentChild:
             end = "cannot be used here"
         elif code < 0:
             reason = Reason.SIGNAL
-            end = f"was ended by {signal.Signals(-code).name}"
+            end = f"was ended by {signal_name(-code)}"
             if code == -signal.SIGKILL:
                 end += "; the memory limit of its container may be the reason"
         return Result(Outcome.FAILED, reason, code, f"{self._name} {end}{last_words(self._errors)}")

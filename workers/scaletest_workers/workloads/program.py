@@ -134,7 +134,7 @@ class Program:
             end = f"returned error code {code}"
             if code < 0:
                 reason = Reason.SIGNAL
-                end = f"was ended by {signal.Signals(-code).name}"
+                end = f"was ended by {signal_name(-code)}"
             result = Result(Outcome.FAILED, reason, code, f"{name} {end}{last_words(errors_text)}")
         if activity is not None:
             result = replace(result, activity=activity)
@@ -156,6 +156,14 @@ class ProgramWorkload(ServedWorkload):
     def close(self) -> None:
         """End the guard of its programs."""
         self._program.close()
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal; most real-time signals have none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def last_words(errors: str) -> str:

@@ -84,7 +84,7 @@ def test_without_a_number_in_flight_it_is_found_with_one_replica() -> None:
 def test_the_number_found_is_the_last_that_a_replica_does_not_refuse(
     refuses: Callable[[int, int], bool], found: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scaletest.validation.service.runner.MOST_IN_FLIGHT_FOUND", 12)
+    monkeypatch.setattr("scaletest.validation.service.plan.MOST_IN_FLIGHT_FOUND", 12)
     result = validated(Service(slots=16, refuses=refuses), ServicePlan((1, 2), step_s=8.0))
     assert visits_of(result)[0].in_flight == found
 
