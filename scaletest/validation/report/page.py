@@ -20,6 +20,7 @@ from scaletest.render.numbers import (
 )
 from scaletest.report import failures
 from scaletest.stats.percentiles import Distribution, samples_needed
+from scaletest.validation.judging.doublings import unseen_tail
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.schedule import pass_name
 from scaletest.validation.judging.steps import Step, has_failed
@@ -179,7 +180,11 @@ def _steps_section(parts: ReportParts) -> list[Block | None]:
         " the 90 % interval that decides the verdict; other brackets are 95 % intervals. Overhead:"
         " the share of a request's time that scaletest itself cost."
     )
-    return [Table.of_rows(rows, {"ended"}, layout="steps", note=note)]
+    unseen = unseen_tail(parts.result.steps) if rows else ""
+    return [
+        Table.of_rows(rows, {"ended"}, layout="steps", note=note),
+        Text([as_sentence(unseen[:1].upper() + unseen[1:])], "soft"),
+    ]
 
 
 def _times_section(run: ValidationRun) -> list[Block | None]:
