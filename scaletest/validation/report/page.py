@@ -30,7 +30,7 @@ from scaletest.validation.report.causes import (
     doubling_text,
 )
 from scaletest.validation.report.course_charts import PANEL_NOTE, course_panels
-from scaletest.validation.report.histograms import step_histograms
+from scaletest.validation.report.histograms import node_histograms, step_histograms
 from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.parts import ReportParts, as_sentence
 from scaletest.validation.report.resources import resources_table
@@ -241,7 +241,7 @@ def _members_section(run: ValidationRun) -> list[Block | None]:
         f"With {steps[-1].workers} workers; workers and pods are those of the ascending pass."
         " Shares should be equal; a low one suggests a slow device, node or pod."
     )
-    return [Text([note], "soft"), *tables]
+    return [Text([note], "soft"), *tables, node_histograms(steps[-1], run.records)]
 
 
 def _members_tables(step: Step, records: Rows) -> list[Table]:
