@@ -90,6 +90,7 @@ def _run_table(trend: Trend) -> Table:
     """Make a row for each run."""
     rows = []
     for point in trend.points:
+        cause = point.side.cause + (" (new)" if point.has_other_cause and point.side.cause else "")
         rows.append(
             {
                 "run": clean_text(point.side.name, limit=60),
@@ -97,7 +98,7 @@ def _run_table(trend: Trend) -> Table:
                 "ratio (95 %)": ratio_text(point.ratio) if point.ratio else "",
                 "change": str(point.change or ""),
                 "note": clean_text(point.note, limit=100),
-                "cause": clean_text(point.side.cause, limit=60),
+                "cause": clean_text(cause, limit=60),
             }
         )
     return Table.of_rows(

@@ -28,6 +28,7 @@ class TrendPoint(Written):
     change: Annotated[Change | None, "how it changed; null for the first run"] = None
     ratio: Annotated[Estimate | None, "over the run in which it changed last"] = None
     note: Annotated[str, "why it is not compared"] = ""
+    has_other_cause: Annotated[bool, "whether something else limits it than the run before"] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +80,14 @@ def find_trend(
     points: list[TrendPoint] = []
     base: int | None = None  # the number of the run in which it changed last
     for number, side in enumerate(sides):
+        earlier = [other.cause for other in sides[:number] if other.measures]
+        has_other_cause = bool(earlier and side.measures) and earlier[-1] != side.cause
         measured = next((other for other in side.measures if other.key == measure.key), None)
         if measured is None:
             note = problems.get(side.name, "not measured")
-            points.append(TrendPoint(side, None, note=note))
+            points.append(TrendPoint(side, None, note=note, has_other_cause=has_other_cause))
             continue
-        point = TrendPoint(side, measured.estimate)
+        point = TrendPoint(side, measured.estimate, has_other_cause=has_other_cause)
         if base is not None:
             candidates = [(side, contrast(base, number))]
             comparison = compare_runs(run_type, sides[base], candidates, tolerance)

@@ -14,6 +14,7 @@ from scaletest.validation import before_run
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.forecast import expected_run_s, longest_load_s, longest_run_s
+from scaletest.validation.judging.stopping import CAUSE_S
 from scaletest.validation.measure.launch import resume, start, warn_of_unlike_devices
 from scaletest.validation.options import DeploymentOptions, ValidationPlace
 from scaletest.validation.plan import Plan
@@ -77,13 +78,16 @@ def show_plan(plan: Plan, output: Output) -> None:
     """Print what a plan will do, how long it takes, and what it cannot tell."""
     warnings = warn_of_unlike_devices(plan, before_run.device_names)
     duration = f"about {expected_run_s(plan):.0f} s if run times are steady"
+    causes = []
     # steps of a given length last as long whatever they show
     if not plan.step_s:
+        text = f"a doubling that fails is measured for {CAUSE_S:.0f} s each way at least"
+        causes.append(("causes", text))
         duration += (
             f", up to about {longest_run_s(plan):.0f} s if they scatter, or a doubling stays"
             " undecided"
         )
-    lines = [*_describe_plan(plan), ("takes", duration)]
+    lines = [*_describe_plan(plan), ("takes", duration), *causes]
     lines += [("warning", warning) for warning in map(as_options, warnings)]
     output.show(
         {

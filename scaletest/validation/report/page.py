@@ -20,6 +20,7 @@ from scaletest.render.numbers import (
 )
 from scaletest.report import failures
 from scaletest.stats.percentiles import Distribution, samples_needed
+from scaletest.validation.judging.doublings import unseen_tail
 from scaletest.validation.judging.evaluation import Evaluation
 from scaletest.validation.judging.schedule import pass_name
 from scaletest.validation.judging.steps import Step, has_failed
@@ -29,7 +30,7 @@ from scaletest.validation.report.causes import (
     doubling_text,
 )
 from scaletest.validation.report.course_charts import PANEL_NOTE, course_panels
-from scaletest.validation.report.histograms import step_histograms
+from scaletest.validation.report.histograms import node_histograms, step_histograms
 from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.parts import ReportParts, as_sentence
 from scaletest.validation.report.resources import resources_table
@@ -179,7 +180,11 @@ def _steps_section(parts: ReportParts) -> list[Block | None]:
         " the 90 % interval that decides the verdict; other brackets are 95 % intervals. Overhead:"
         " the share of a request's time that scaletest itself cost."
     )
-    return [Table.of_rows(rows, {"ended"}, layout="steps", note=note)]
+    unseen = unseen_tail(parts.result.steps) if rows else ""
+    return [
+        Table.of_rows(rows, {"ended"}, layout="steps", note=note),
+        Text([as_sentence(unseen[:1].upper() + unseen[1:])], "soft"),
+    ]
 
 
 def _times_section(run: ValidationRun) -> list[Block | None]:
@@ -236,7 +241,7 @@ def _members_section(run: ValidationRun) -> list[Block | None]:
         f"With {steps[-1].workers} workers; workers and pods are those of the ascending pass."
         " Shares should be equal; a low one suggests a slow device, node or pod."
     )
-    return [Text([note], "soft"), *tables]
+    return [Text([note], "soft"), *tables, node_histograms(steps[-1], run.records)]
 
 
 def _members_tables(step: Step, records: Rows) -> list[Table]:

@@ -541,6 +541,8 @@ def test_a_wrong_timeout_submits_nothing(make: Make, timeout: Any) -> None:
         ("correct <redis_url> (X)", "correct redis_url (X)"),
         ("set extraArguments: [--per-device, K]", "set extraArguments: [--per-device, K]"),
         ("or try <limit>: scaletest worker --once", "or try limit: scaletest worker --once"),
+        ("with: scaletest queue add q", 'with: client.declare("q")'),
+        ("with: scaletest queue add q --maximum N", 'with: client.declare("q", maximum=N)'),
         ("submitted without <keep>", "submitted without keep=True"),
     ],
 )

@@ -89,7 +89,7 @@ def test_a_trend_has_all_forms() -> None:
     # what got worse last is bad news, though nothing is judged
     assert (report.head.word, report.head.verdict.kind) == ("TREND", "FAIL")
     text = formats.render(report, "md")
-    assert "regression in two (0.60x)" in text and "file lock the.lock" in text
+    assert "regression in two (0.60x)" in text and "file lock the.lock (new)" in text
     assert "60.00 [59.40, 60.60] /s" in text
     page = formats.render(report, "html")
     assert "measured, 95 % interval" in page and page.count("c-mark") >= 2

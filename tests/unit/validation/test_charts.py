@@ -14,7 +14,7 @@ from scaletest.render.svg import draw_chart
 from scaletest.report import formats
 from scaletest.validation.plan import Plan
 from scaletest.validation.report.course_charts import course_panels
-from scaletest.validation.report.histograms import step_histograms
+from scaletest.validation.report.histograms import node_histograms, step_histograms
 from scaletest.validation.report.law import law_sentence
 from scaletest.validation.report.report import validation_report
 from scaletest.validation.report.throughput_chart import throughput_figure
@@ -107,3 +107,34 @@ def test_warning_and_chart_tell_the_same_second_of_a_change(tmp_path: Path) -> N
     assert re.findall(r"after (\d+) s", warning) == [f"{mark.points[0][0]:.0f}"]
     # expect the second in which it really happened
     assert mark.points[0][0] == pytest.approx(61 * 0.2, abs=1.5)
+
+
+def test_run_times_on_each_node_are_drawn_on_one_axis_the_slowest_first(tmp_path: Path) -> None:
+    # given a node whose requests take twice as long
+    run = run_of(tmp_path, COMMAND, {1: 0.3, 2: 0.3})
+    slow = {
+        key: [
+            replace(row, reply=replace(row.reply, run_s=2 * row.reply.run_s))
+            if row.reply.node == "node-b"
+            else row
+            for row in rows
+        ]
+        for key, rows in run.records.items()
+    }
+    step = run.result.steps[-1]
+    drawn = node_histograms(step, slow)
+    # expect both, and that they compare
+    rows = [row for key in slow if key[0] == step.workers for row in slow[key] if row.ok]
+    assert [chart.title for chart in drawn.charts] == [
+        f"{node}, {len([row for row in rows if row.reply.node == node])} requests"
+        for node in ("node-b", "node-a")
+    ]
+    first, second = drawn.charts
+    assert (first.x.low, first.x.high) == (second.x.low, second.x.high)
+    assert "node-b" in formats.render(validation_report(run), "html")
+    # when all run on one node, expect none: that of the step shows the same
+    alike = {
+        key: [replace(row, reply=replace(row.reply, node="node-a")) for row in rows]
+        for key, rows in run.records.items()
+    }
+    assert not node_histograms(step, alike).charts

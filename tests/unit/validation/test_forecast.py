@@ -55,7 +55,10 @@ def test_any_plan_has_a_forecast(
 def test_a_dry_run_tells_how_long_the_run_may_take(capsys: pytest.CaptureFixture[str]) -> None:
     # 4 steps of 60 s, two drains of each and 8 workers to start
     show_plan(Plan(limit=8, seconds=0.1), Output(Path("-"), "text"))
-    assert ", up to about 243 s if they scatter" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert ", up to about 243 s if they scatter" in text
+    assert "causes    a doubling that fails is measured for 3 s each way at least" in text
     # a step of a fixed length takes no longer
     show_plan(Plan(limit=8, seconds=0.1, step_s=9.0), Output(Path("-"), "text"))
-    assert "up to about" not in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert "up to about" not in text and "causes" not in text
