@@ -21,13 +21,10 @@ def charts() -> tuple[str, str]:
     chance = random.Random(1)
     requests = draw_requests("poisson", chance, draw_run_times(chance, 240.0, 0.3), 2 / 60, 1800.0)
     results = [
-        simulate(requests, parse_rule(rule), 20.0, random.Random(1))
-        for rule in (COMPLAINT, REMEDY)
+        simulate(requests, parse_rule(rule), 20.0, random.Random(1)) for rule in (COMPLAINT, REMEDY)
     ]
     until_s, top = common_scale(results)
-    first, second = (
-        standalone_chart(draw_course(result, until_s, top)) for result in results
-    )
+    first, second = (standalone_chart(draw_course(result, until_s, top)) for result in results)
     return first, second
 
 

@@ -33,6 +33,8 @@ SENTINEL_PORT = 26379
 MINIMUM_VERSION = (6, 2)
 # The maxmemory-policy that deletes no keys.
 KEEPS_EVERYTHING = "noeviction"
+# Warn when this share of the connections that a server allows is in use.
+MOST_CONNECTIONS = 0.8
 # Socket options by which the kernel notices a dead connection. A live peer's kernel acknowledges
 # within TCP_USER_TIMEOUT milliseconds, whatever its processes do.
 KEEPALIVE = {
@@ -41,8 +43,8 @@ KEEPALIVE = {
     socket.TCP_KEEPCNT: 3,
     socket.TCP_USER_TIMEOUT: 10_000,
 }
-# The servers that this process has warned of.
-_warned: set[str] = set()
+# The servers that this process has warned of, and the texts.
+_warned: set[tuple[str, str]] = set()
 
 
 def connect(
@@ -73,7 +75,7 @@ def connect(
                 "this is a Redis Cluster, which cannot run scripts over several keys",
                 hint="use one Redis; Sentinel gives it a standby",
             )
-        _warn_of_eviction(client, mask_passwords(url))
+        _warn_of_limits(client, mask_passwords(url))
 
     with explain_redis_errors(url):
         try:
@@ -86,25 +88,39 @@ def connect(
     return client
 
 
-def _warn_of_eviction(client: Redis, name: str) -> None:
-    """Log once that this server throws requests away when its memory is full.
+def _warn_of_limits(client: Redis, name: str) -> None:
+    """Log once what happens when this server's memory or its connections are used up.
 
     name: the server, fit for messages. Silent where INFO is forbidden.
     """
     try:
         memory: dict[str, Any] = client.info("memory")
+        clients: dict[str, Any] = client.info("clients")
     except exceptions.NoPermissionError:
         return
     policy = memory.get("maxmemory_policy", KEEPS_EVERYTHING)
-    if policy != KEEPS_EVERYTHING and name not in _warned:
-        _warned.add(name)
-        logger.warning(
+    if policy != KEEPS_EVERYTHING:
+        _warn_once(
             "Redis at %s evicts keys when its memory is full (maxmemory-policy %s): requests and"
-            " replies get lost without an error; set maxmemory-policy %s",
+            f" replies get lost without an error; set maxmemory-policy {KEEPS_EVERYTHING}",
             name,
             policy,
-            KEEPS_EVERYTHING,
         )
+    connected, maximum = clients.get("connected_clients", 0), clients.get("maxclients", 0)
+    if connected >= MOST_CONNECTIONS * maximum > 0:
+        _warn_once(
+            "Redis at %s has %d of at most %d connections: soon it will refuse workers, which need"
+            " three each; raise maxclients",
+            name,
+            connected,
+            maximum,
+        )
+
+
+def _warn_once(text: str, name: str, *values: object) -> None:
+    if (name, text) not in _warned:
+        _warned.add((name, text))
+        logger.warning(text, name, *values)
 
 
 def prepare_connection(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:

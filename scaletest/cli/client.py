@@ -17,6 +17,7 @@ from scaletest.client_page import text
 from scaletest.load import LoadSnapshot, Statistics
 from scaletest.load.offered_load import CLOSED_MAXIMUM, OPEN_MAXIMUM, OfferedLoad
 from scaletest.model import NodeSample, checks
+from scaletest.model.errors import InvalidValue
 from scaletest.model.masking import mask_passwords
 from scaletest.model.texts import short_number
 from scaletest.render.numbers import format_seconds
@@ -118,6 +119,12 @@ REDIS_TIMEOUT_S = 5.0
         " option may be repeated."
     ),
 )
+@click.option(
+    "--ui-url",
+    default="",
+    metavar="URL",
+    help="Link the pages of `scaletest ui` at this address.",
+)
 @shared.under_heading("Output")
 @click.option(
     "--keep-records",
@@ -140,6 +147,7 @@ def command(
     prefix: str,
     token: str,
     allow_host: tuple[str, ...],
+    ui_url: str,
     keep_records: int,
     output: Output,
 ) -> int:
@@ -162,6 +170,10 @@ def command(
     if load.log_messages:
         show_messages()
     checks.seconds(grace_s, "grace")
+    if ui_url and not ui_url.startswith(("http://", "https://")):
+        raise InvalidValue(
+            f"--ui-url: {ui_url!r} is not an address", hint="e.g. http://127.0.0.1:9995"
+        )
     checks.count(keep_records, "keep records", maximum=1_000_000)
     starts = load.pace()
     with connect(redis_url) as redis:
@@ -189,6 +201,7 @@ def command(
                 prefix=prefix,
                 hosts=allow_host,
                 samples=sample_reader(stack, redis_url, load.queue),
+                ui_url=ui_url,
             )
             server = Server(app, bound, headers=HEADERS, refused=counts.count)
             stack.callback(server.close)

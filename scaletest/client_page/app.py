@@ -8,7 +8,7 @@ from flask import Flask
 from scaletest.client_page import api, legacy_api, page
 from scaletest.load import Steering
 from scaletest.pages import security
-from scaletest.pages.site import make_site
+from scaletest.pages.site import UI_PAGES, make_site
 
 # The pages of a client, in its navigation.
 PAGES = (
@@ -29,11 +29,14 @@ def make_app(
     prefix: str = "",
     hosts: Collection[str] = (),
     samples: api.SamplesAfter | None = None,
+    ui_url: str = "",
 ) -> Flask:
     """Make the application for one load; the options are those of `make_site`.
 
     samples: reads samples of the queue's nodes; None where there are none.
+    ui_url: where `scaletest ui` answers, for the navigation; "" where that is unknown.
     """
+    ui_pages = [(f"{ui_url.rstrip('/')}{path}", name) for path, name in UI_PAGES if ui_url]
     app = make_site(
         "scaletest.client_page",
         [*legacy_api.ROUTES, *api.ROUTES, *page.ROUTES],
@@ -43,7 +46,7 @@ def make_app(
         hosts=hosts,
         counts=counts,
         changing=CHANGING,
-        pages=PAGES,
+        pages=[*ui_pages, *PAGES],
     )
     downloads = BoundedSemaphore(api.MOST_DOWNLOADS)
     app.config.update(STEERING=steering, COUNTS=counts, SAMPLES=samples, DOWNLOADS=downloads)

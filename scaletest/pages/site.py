@@ -26,6 +26,14 @@ LONGEST_TEXT = 500
 READ = ("GET", "HEAD")
 # A path, its methods, and the view that answers it; its endpoint is the name of the view.
 Route = tuple[str, Sequence[str], Callable[..., Any]]
+# The pages of `scaletest ui`, which every navigation names alike: their addresses and names.
+UI_PAGES = (
+    ("/", "Overview"),
+    ("/runs", "Runs"),
+    ("/live", "Live"),
+    ("/compare", "Compare"),
+    ("/trend", "Trend"),
+)
 
 
 def check_prefix_and_hosts(prefix: str, hosts: Iterable[str]) -> tuple[str, frozenset[str]]:

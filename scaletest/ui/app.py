@@ -5,21 +5,12 @@ from collections.abc import Collection
 from flask import Flask, Response
 
 from scaletest.model.errors import Unreachable
-from scaletest.pages.site import READ, Route, answer_probe, make_site
+from scaletest.pages.site import READ, UI_PAGES, Route, answer_probe, make_site
 from scaletest.runs.progress import time_left
 from scaletest.ui import live, queues, reports, runs, start
 from scaletest.ui.reading import QueueReader, reader
 from scaletest.ui.sources import Sources
 from scaletest.ui.start import Starter
-
-# What the navigation names: addresses and names.
-PAGES = (
-    ("/", "Overview"),
-    ("/runs", "Runs"),
-    ("/live", "Live"),
-    ("/compare", "Compare"),
-    ("/trend", "Trend"),
-)
 
 
 def make_app(
@@ -50,7 +41,7 @@ def make_app(
         token=token,
         prefix=prefix,
         hosts=hosts,
-        pages=(*PAGES, *([("/start", "Start")] if starter else [])),
+        pages=(*UI_PAGES, *([("/start", "Start")] if starter else [])),
         forms=("start", "stop"),
     )
     app.config["SOURCES"] = sources

@@ -55,6 +55,7 @@ class Runtime:
                 program=settings.program,
                 sampler=sampler,
                 allow_commands=settings.allow_commands,
+                node=self.node,
             )
         )
 

@@ -4,11 +4,13 @@ accepted is done.
 
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
 from scaletest import broker
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
+from scaletest.broker.connection import own_connection
 from scaletest.model import Request
 from scaletest.model.errors import Unreachable
 from tests.conftest import call, call_here, program, wait_for
@@ -41,6 +43,22 @@ def test_a_command_warns_once_of_a_redis_that_evicts_keys(evicting: EmbeddedServ
         done.stderr.count("evicts keys when its memory is full (maxmemory-policy allkeys-lru)") == 1
     )
     assert "set maxmemory-policy noeviction" in done.stderr
+
+
+def test_a_command_warns_once_of_a_redis_with_few_connections_left() -> None:
+    with EmbeddedServer(extra=("--maxclients", "50")) as server, ExitStack() as stack:
+        redis = connect(server.url)
+        Queues(redis).add("q")
+        options = ["--redis-url", server.url, "--duration", "0.1", "--listen", "none"]
+        options += ["--grace", "0.1"]
+        few = call("client", "--queue", "q", *options)
+        for _ in range(40):
+            own = own_connection(redis, 5.0)
+            own.connect()
+            stack.callback(own.disconnect)
+        many = call("client", "--queue", "q", *options)
+    assert "maxclients" not in few.stderr
+    assert many.stderr.count("of at most 50 connections: soon it will refuse workers") == 1
 
 
 def test_a_user_without_the_right_to_read_the_memory_gets_no_warning(

@@ -156,6 +156,14 @@ def test_links_follow_a_valid_forwarded_prefix(site: Site, prefix: str, root: st
     assert (back.status_code, back.headers["Location"]) == (303, f"{root}/")
 
 
+def test_the_navigation_leads_to_the_pages_of_queues_and_runs_where_they_are_known() -> None:
+    site = Site(ui_url="http://127.0.0.1:9995/lab/", prefix="/tester")
+    text = site.http.get("/stats?type=html").text
+    assert 'href="http://127.0.0.1:9995/lab/runs">Runs<' in text
+    assert 'href="/tester/stats?type=html" aria-current="page"' in text
+    site.loop.close()
+
+
 def test_paths_are_served_with_and_without_the_configured_prefix() -> None:
     site = Site(prefix="/tester/")
     assert site.http.get("/tester/nodes").text == site.http.get("/nodes").text

@@ -1,15 +1,18 @@
-"""Simulated devices: the law of sharing, and runs that meet in a folder."""
+"""Simulated devices: the law of sharing, metrics, and runs that meet in a folder."""
 
 import os
 import subprocess
 import sys
 import threading
+import urllib.request
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scaletest.broker.embedded import free_port
 from scaletest.model import Outcome
 from scaletest.model.errors import InvalidValue
 from scaletest.processes.wake import Wake
@@ -21,7 +24,7 @@ from scaletest_workers.workloads.fakedev import (
     FakeWork,
     from_words,
     meeting_folder,
-    read_memory_of_runs,
+    read_runs,
 )
 from tests.conftest import eventually
 
@@ -59,6 +62,9 @@ def test_throughput_follows_the_law(options: str, expected: list[float]) -> None
         "--ceiling -1",
         "--seconds -1",
         "--jitter 2",
+        "--activity x",
+        "--activity 101",
+        "--metrics 9400",
         "--device-memory 0",
         "--unknown",
     ],
@@ -105,7 +111,7 @@ def in_background(wake: Wake, *arguments: str) -> threading.Thread:
 def test_memory_that_does_not_fit_fails_the_run(wake: Wake, place: Path) -> None:
     other = Wake()
     thread = in_background(other, "--seconds", "600", "--memory", "600", "--device-memory", "1000")
-    eventually(lambda: read_memory_of_runs(place))
+    eventually(lambda: read_runs(place))
     result = run(wake, "--seconds", "0", "--memory", "600", "--device-memory", "1000")
     other.set()
     thread.join()
@@ -127,9 +133,36 @@ def test_a_killed_run_is_not_counted(place: Path) -> None:
         "600",
     ]
     process = subprocess.Popen(line, env=dict(os.environ))
-    eventually(lambda: read_memory_of_runs(place))
+    eventually(lambda: read_runs(place))
     assert list(place.iterdir())
     process.kill()
     process.wait()
-    assert read_memory_of_runs(place) == []
+    assert read_runs(place) == []
     assert list(place.iterdir()) == []
+
+
+def test_metrics_of_all_runs_of_a_machine_are_served(
+    place: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    # given runs of two workers that serve metrics at the same address
+    address = f"127.0.0.1:{free_port()}"
+    wake = Wake()
+    runs = [in_background(wake, "--seconds", "600", "--memory", "5") for _ in range(2)]
+    eventually(lambda: len(read_runs(place)) == 2)
+    settings = Settings(command=("fakedev", "--metrics", address))
+    with closing(Runtime(settings, wake)) as first, closing(Runtime(settings, wake)) as second:
+        first.prepare()
+        second.prepare()
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=60) as answer:
+            text = answer.read().decode()
+        node = first.node
+    wake.set()
+    for run_of_worker in runs:
+        run_of_worker.join()
+    wake.close()
+    # expect what they take together, and one of them to serve
+    labels = f'{{device="none",node="{node}"}}'
+    assert f"scaletest_fakedev_busy_ratio{labels} 1.0\n" in text
+    assert f"scaletest_fakedev_memory_used_bytes{labels} 1.048576e+07\n" in text
+    assert f"scaletest_fakedev_memory_bytes{labels} " in text
+    assert caplog.text.count(f"metrics are not served on {address}") == 1

@@ -62,6 +62,7 @@ def bench(program: Program, *, allow_commands: bool = False) -> BenchWorkload:
             program=ProgramOptions(),
             sampler=None,
             allow_commands=allow_commands,
+            node="",
         )
     )
     workload.close()

@@ -109,6 +109,7 @@ class WorkloadSetup:
     program: ProgramOptions
     sampler: RequestSampler | None  # None to leave out where the time went
     allow_commands: bool  # let a benchmark's document decide what runs on this node
+    node: str  # its name
 
     @property
     def options(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ of a process that dies, so that dead runs are not counted.
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import random
 import tempfile
@@ -19,32 +20,41 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote, unquote
 
 from msgspec import Meta
 
 from scaletest.documents.typed_arguments import TypedArguments
 from scaletest.model import Outcome, Reason, State
-from scaletest.model.declared import Count, Positive, Seconds, named_in_files
+from scaletest.model.declared import Count, Positive, Seconds, named_in_files, text
 from scaletest.model.document import Document
 from scaletest.model.errors import InvalidValue
 from scaletest_workers.devices import ChosenDevice
 from scaletest_workers.workloads.base import (
     Interrupted,
+    PreparedWorkload,
     Result,
-    ServedWorkload,
     WorkloadSetup,
     failed_result,
     timed_out_result,
 )
+
+if TYPE_CHECKING:  # they take a while to import, and few workers serve metrics
+    from wsgiref.simple_server import WSGIServer
+
+    from prometheus_client import Metric
 
 # Where the runs of this machine meet.
 FOLDER_VARIABLE = "SCALETEST_FAKEDEV"
 # How often a run counts the others, and how often it removes the files of dead ones.
 COUNT_EVERY_S = 0.02
 CLEAN_EVERY_S = 0.5
+MIB = 2**20
 
 Share = Annotated[float, Meta(ge=0, le=1)]
+
+logger = logging.getLogger("scaletest.worker")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +72,9 @@ class FakeWork(Document):
     contention: Share = 0.0
     coherency: Share = 0.0
     ceiling: Count = 0  # runs at full speed together; 0 for any number
+    activity: Annotated[float, Meta(ge=0, le=100)] = 98.0  # percent of the device
+    # where a worker serves them; "" for nowhere
+    metrics: Annotated[str, text(r"(.+:\d{1,5})?", "127.0.0.1:9400")] = ""
 
     def speed(self, runs: int) -> float:
         """Return the speed of each of `runs` that share the device, from 0 to 1."""
@@ -84,10 +97,10 @@ def meeting_folder() -> Path:
 
 
 @contextmanager
-def locked_file(device: str, memory_mib: int) -> Iterator[Path]:
-    """Keep a locked file of this run, which says its memory; yield its device's folder."""
+def locked_file(device: str, work: FakeWork) -> Iterator[Path]:
+    """Keep a locked file of this run, which describes it; yield its device's folder."""
     root = meeting_folder()
-    folder = root / device.replace("/", "_")
+    folder = root / quote(device, safe="")
     folder.mkdir(parents=True, exist_ok=True)
     # created under a hidden name and renamed when locked and written, so others see it whole
     hidden = root / f".{uuid.uuid4().hex}"
@@ -95,7 +108,7 @@ def locked_file(device: str, memory_mib: int) -> Iterator[Path]:
     with hidden.open("w", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            file.write(str(memory_mib))
+            file.write(work.to_json())
             file.flush()
             hidden.rename(path)
             yield folder
@@ -103,31 +116,70 @@ def locked_file(device: str, memory_mib: int) -> Iterator[Path]:
             path.unlink(missing_ok=True)
 
 
-def read_memory_of_runs(folder: Path) -> list[int]:
-    """Return the MiB of each run in a device's folder, and remove the files of dead ones."""
-    memory_mib = []
+def read_runs(folder: Path) -> list[FakeWork]:
+    """Return the runs in a device's folder, and remove the files of dead ones."""
+    runs = []
     for path in folder.iterdir() if folder.is_dir() else ():
         try:
             with path.open(encoding="utf-8") as file:
                 try:
                     fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except OSError:  # its run holds it
-                    memory_mib.append(int(file.read()))
+                    runs.append(FakeWork.from_json(file.read()))
                 else:
                     path.unlink(missing_ok=True)
-        except (OSError, ValueError):  # the run ended, or the file is not ours
+        except (OSError, ValueError, InvalidValue):  # the run ended, or the file is not ours
             continue
-    return memory_mib
+    return runs
 
 
-class FakeDevice(ServedWorkload):
+class FakeDevice(PreparedWorkload):
     """Runs the worker's description with the request's changes."""
 
     def __init__(self, setup: WorkloadSetup) -> None:
         """Check the worker's description. InvalidValue for words that cannot be read."""
-        from_words(setup.options)
+        self._host, _, self._port = from_words(setup.options).metrics.rpartition(":")
         self._setup = setup
         self._chance = random.Random()
+        self._server: WSGIServer | None = None
+
+    def prepare(self, device: ChosenDevice | None) -> None:
+        """Serve the metrics of this machine's simulated devices, where the options say so."""
+        if not self._port:
+            return
+        from prometheus_client import CollectorRegistry, start_http_server
+
+        registry = CollectorRegistry()
+        registry.register(self)
+        try:
+            self._server, _ = start_http_server(int(self._port), self._host.strip("[]"), registry)
+        except (OSError, OverflowError) as error:
+            # workers of one machine may have the same address: the first one serves for all
+            logger.warning("metrics are not served on %s:%s: %s", self._host, self._port, error)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield for Prometheus what all runs of this machine take of each device together."""
+        from prometheus_client.metrics_core import GaugeMetricFamily
+
+        families = [
+            GaugeMetricFamily(
+                f"scaletest_fakedev_{name}", "Of all runs.", labels=["node", "device"]
+            )
+            for name in ("busy_ratio", "memory_used_bytes", "memory_bytes")
+        ]
+        root = meeting_folder()
+        for folder in root.iterdir() if root.is_dir() else ():
+            if runs := read_runs(folder):
+                # together they take all of a device at most
+                most_mib = runs[-1].device_memory_mib
+                used_mib = min(most_mib, sum(run.memory_mib for run in runs))
+                busy = min(100.0, sum(run.activity for run in runs)) / 100
+                labels = self._setup.node, unquote(folder.name)
+                for family, value in zip(
+                    families, (busy, used_mib * MIB, most_mib * MIB), strict=True
+                ):
+                    family.add_metric(labels, value)
+        yield from families
 
     def run(
         self, arguments: tuple[str, ...], limit_s: float, device: ChosenDevice | None
@@ -137,9 +189,9 @@ class FakeDevice(ServedWorkload):
             work = from_words((*self._setup.options, *arguments))
         except InvalidValue as error:
             return failed_result(error)
-        with locked_file(device.device.id if device else "none", work.memory_mib) as folder:
+        with locked_file(device.device.id if device else "none", work) as folder:
             # this run's file is there already, so that its own memory counts
-            wanted_mib = sum(read_memory_of_runs(folder))
+            wanted_mib = sum(run.memory_mib for run in read_runs(folder))
             if work.memory_mib and wanted_mib > work.device_memory_mib:
                 return Result(
                     Outcome.FAILED,
@@ -172,8 +224,14 @@ class FakeDevice(ServedWorkload):
             if limit_s and now_s - began_s >= limit_s:
                 return timed_out_result(limit_s)
             if now_s - cleaned_s >= CLEAN_EVERY_S:
-                read_memory_of_runs(folder)
+                read_runs(folder)
                 cleaned_s = now_s
         passed_s = counted_s - began_s
         mean_runs = round(run_seconds / passed_s, 3) if passed_s else 1.0
         return Result(Outcome.SUCCEEDED, exit_code=0, figures={"device_runs": mean_runs})
+
+    def close(self) -> None:
+        """Stop serving metrics."""
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
