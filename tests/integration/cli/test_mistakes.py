@@ -189,8 +189,8 @@ TYPED = [
     Typed(
         "saturate http://127.0.0.1:8081/ --latency-limit 200ms",
         2,
-        "error: the latency limit is '200ms'",
-        "write a percentile and a time, e.g. p95<200ms",
+        "error: threshold '200ms' cannot be read",
+        "write MEASURE[.STATISTIC]",
     ),
     Typed(
         "autoscale --rule waiting:foo=3",
