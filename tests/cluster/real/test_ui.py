@@ -111,7 +111,7 @@ def test_pages_show_queues_and_the_runs_of_a_volume(real: ControlPlane, tmp_path
     without = eventually(lambda: page(pages, "/runs"))
     helm("rollback", "bench", "1", "-n", namespace, "--wait")
     # expect that they say so, and then show it again
-    assert "ui.archive.existingClaim" in without and "/runs/first" not in without
+    assert "ui.archive" in without and "/runs/first" not in without
     eventually(lambda: "/runs/first" in page(pages, "/runs"))
     # when Redis goes
     pages.kubectl("scale", "statefulset", "bench-redis", "--replicas=0")

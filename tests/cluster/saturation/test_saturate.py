@@ -383,9 +383,7 @@ def test_pods_that_fail_under_load_saturate_a_service_and_are_reported(
 
     with running("--slots", "8", "--seconds", "0.2") as url:
         monkeypatch.setattr(
-            service_target,
-            "reach_service",
-            lambda options, service, plan, lines: service_target.http_call(options.http, plan, url),
+            service_target, "reach", lambda service, make_call, *, is_inside: make_call(url)
         )
         monkeypatch.setattr(service_target, "http_load", with_kubelet)
         main.run([*arguments, "--run-dir", str(tmp_path / "run")])
