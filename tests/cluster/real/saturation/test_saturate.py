@@ -215,16 +215,15 @@ def test_settings_are_ranked_by_the_measured_throughput_of_pods(
     )
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["settings"]
-    # expect the more slots for the same CPU first, what kubelets say of their use, and the
-    # Deployment as it was
+    # expect the more slots for the same CPU first, unknown use where no metrics API serves it, and
+    # the Deployment as it was
     assert [row["setting"] for row in rows] == [
         {"cpu": "200m", "--slots": number} for number in ("2", "1")
     ]
     assert [row["saturation_per_s"] for row in rows] == pytest.approx([40, 20], rel=0.15), (
         done.stderr
     )
-    for row in rows:
-        assert 0 < row["used_cpu"] < 0.25 and 0.005 < row["used_memory_gib"] < 0.2, rows
+    assert {row["used_cpu"] for row in rows} == {row["used_memory_gib"] for row in rows} == {None}
     assert model.kubectl("get", "deployment", "model", "-o", "jsonpath={.spec}") == before
 
 
