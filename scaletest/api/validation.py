@@ -137,7 +137,7 @@ def validate(
 ) -> Result:
     """Measure how throughput grows while the workers are doubled, and judge it.
 
-    It does what `scaletest validate` does. Nothing is printed.
+    The same as `scaletest validate`, but nothing is printed.
 
     workload, options: those of a Plan, or a whole Plan instead.
     redis_url: of the Redis to use; by default the run has one of its own.

@@ -21,7 +21,7 @@ def command() -> None:
 
 @command.command("check")
 @shared.under_heading("Kubernetes")
-@shared.namespace_option("Check this namespace. [default: the current one]")
+@shared.namespace_option("Check rights in this namespace. [default: that of the kubeconfig]")
 @shared.context
 @shared.under_heading("Target")
 @click.option(

@@ -183,7 +183,7 @@ class Progress:
         self._state = RunProgress(cut_text(run, limit=255), kind, _cut_line(title))
 
     def _end(self) -> None:
-        """Show that the run is over, and keep its last state."""
+        """Show that the run has ended, and store its final state."""
         self._show_measured()
         self._change(ended=True, phase="", line="")
         if self._keeper is not None:

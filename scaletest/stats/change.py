@@ -255,7 +255,7 @@ def _judge_change(
 
 
 def _why_untested(base: Measure, candidate: Measure) -> str:
-    """Return why there is no test of a change; "" where both were counted and are equal."""
+    """Return why a change cannot be tested; "" for two equal counts, which need no test."""
     is_counted = base.estimate.low == base.estimate.high and not base.reason
     if is_counted and base.estimate == candidate.estimate:
         return ""

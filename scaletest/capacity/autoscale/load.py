@@ -105,9 +105,10 @@ class SimulatedLoad(Document):
         run_times_s: Sequence[float] | None,
         arrivals_s: Sequence[float] | None,
     ) -> Requests:
-        """Return the requests.
+        """Return requests with random arrivals and run times.
 
-        run_times_s: draw from these instead. arrivals_s: when they come instead.
+        run_times_s: recorded run times to draw from, instead of the load's own distribution.
+        arrivals_s: recorded arrivals, instead of the load's pattern. InvalidValue for no run times.
         """
         draw_run_time = draw_run_times(chance, self.seconds, self.variation)
         if run_times_s is not None:

@@ -1,4 +1,4 @@
-"""Simulate autoscaling rules under a load, with progress, and print what comes of it."""
+"""Simulate autoscaling rules under a load, show progress, and print the results."""
 
 import random
 import sys

@@ -35,10 +35,11 @@ def fairness(amounts: Mapping[str, float]) -> Fairness:
 
 
 def fairness_by_group(records: Sequence[Record]) -> dict[str, Fairness]:
-    """Return shares of workers, and of pods, nodes and devices per worker there.
+    """Return how evenly workers, pods, nodes and devices shared the requests.
 
-    So three workers on two devices are fair. Each pass starts and ends workers, so workers and pods
-    count in the first one only; nodes and devices count in all. A group of one member is left out.
+    Pods, nodes and devices count per worker, so that three workers on two devices are fair. Workers
+    and pods count in the first pass alone, since each pass starts new ones. A group with a single
+    member is left out.
     """
     by_group = {}
     for group in GROUPS:

@@ -110,7 +110,10 @@ def _measure_values(threshold: Threshold, step: Step) -> Measured:
 
 
 def _estimate_percentile(times: Distribution, name: str) -> Measured:
-    """Return a percentile with its interval, or how many requests it needs. name: as in p99.9."""
+    """Return a percentile with its interval; where unknown, the reason names the requests needed.
+
+    name: of the percentile, such as p99.9.
+    """
     percentile: Percentile | None = getattr(times, name.replace(".", "_"))
     needed = samples_needed(PERCENTILES[name])
     if percentile is not None:

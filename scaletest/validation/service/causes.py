@@ -189,7 +189,9 @@ def describe_slow_replica(visit: ServiceVisit) -> str:
     usual = statistics.median_low(paces.values())
     if usual <= 0 or paces[name] < SLOW_FACTOR * usual:
         return ""
-    parts = "tokens" if paces[name] == _evenly_loaded(visit)[name].per_token_s else "answers"
+    shares = _evenly_loaded(visit)
+    streamed = all(shares[each].per_token_s is not None for each in paces)
+    parts = "tokens" if streamed else "answers"
     node = f" on {visit.pods[name].node}" if name in visit.pods else ""
     factor = paces[name] / usual
     return f"{name}{node} is slow: its {parts} take {factor:.1f} times as long as those of others"

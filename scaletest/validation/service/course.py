@@ -130,7 +130,9 @@ class VisitCourse:
             self._watch_warm_up(now_s)
             failing = now_s >= LONGEST_FAILING_S and len(self.attempts) >= LEAST_SUCCESSES
             if failing and not any(attempt.ok for attempt in self.attempts):
-                self.from_s, self.until_s, self.is_over = 0.0, now_s, True
+                self.from_s = 0.0
+                self.until_s = now_s
+                self.is_over = True
             return self.is_over
         if now_s < self.until_s:
             return False
