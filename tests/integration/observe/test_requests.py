@@ -2,6 +2,7 @@
 open files. What `/proc` does not tell is not guessed, and fails no request.
 """
 
+import gc
 import itertools
 import json
 import os
@@ -94,6 +95,7 @@ def test_a_program_that_ends_at_once_has_its_sums(wake: Wake) -> None:
 
 
 def test_programs_leave_no_file_open(wake: Wake) -> None:
+    gc.collect()  # what earlier tests left open would be closed meanwhile
     with programs(wake) as program:
         counts = []
         for _ in range(4):
